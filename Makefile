@@ -14,7 +14,7 @@ WORKERS ?= 2
 unexport PYTHONDONTWRITEBYTECODE
 # Compiles what a start imports, once, here: else every process of every start may have to.
 WARM := env DJANGO_SETTINGS_MODULE=config.settings $(BIN)/python -c \
-  "import django; django.setup(); import celery.apps.beat, celery.apps.worker, config.house, config.serve, config.urls, demo.web"
+  "import django; django.setup(); import celery.apps.beat, celery.apps.worker, config.devstack.stack, config.devstack.serve, config.urls, demo.web"
 
 .DEFAULT_GOAL := help
 .PHONY: help up test slow lint types bench faults soak audit prerequisites

@@ -31,7 +31,7 @@ def command() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     os.environ.setdefault("INTERLOCK_POOL", "0")
     if sys.argv[1:] == ["up"]:
-        from config.house import run  # noqa: PLC0415 - the other commands need none of it
+        from config.devstack.stack import run  # noqa: PLC0415 - the other commands need none of it
 
         sys.exit(run())
     from django.core.management import execute_from_command_line  # noqa: PLC0415 - up needs none of it

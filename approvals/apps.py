@@ -12,4 +12,4 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the check of requests and decisions."""
-        import_module("approvals.verify")
+        import_module("approvals.verification")

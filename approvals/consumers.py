@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from approvals.api.requests import row
-from approvals.queries.changes import changed_requests
+from approvals.queries.live_requests import changed_requests
 from traces.live.feeds import StateFeed, StateFragments
 
 ViewOf = Callable[[object, UUID], str]

@@ -6,9 +6,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from approvals.core.handling import Handle
+from approvals.core.assignment import Handle
 from approvals.core.lifecycle import DecisionKind, RequestStatus
-from approvals.core.undoing import Fate
+from approvals.core.undo import Fate
 from tenancy.models import TenantOwned
 
 

@@ -6,8 +6,8 @@ from importlib import import_module
 
 import django
 
-from bench.judging import VERDICTS
 from bench.servers import DATABASE, database
+from bench.thresholds import VERDICTS
 
 SERVED = ("transitions", "live", "pages", "fairness", "estimates", "injection")
 # Start what they need themselves: `first` a house of its own, as a person does.

@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn import Server
 
-from config.serve import configured
+from config.devstack.serve import configured
 
 VIEWERS: set["asyncio.Queue[str]"] = set()
 Message = MutableMapping[str, Any]

@@ -29,25 +29,25 @@ import psycopg
 from approvals.actions import Word, decide
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
-from bench.judging import judge
-from budgets.core.forecast import Interval
-from orchestrator import library
-from orchestrator.actions.learning import expected_for, learn_from, lived_of, subject_of_run
+from bench.thresholds import judge
+from budgets.core.statistics.forecast import Interval
+from orchestrator import bundled_content
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.actions.usage_learning import expected_for, learn_from, lived_of, subject_of_run
 from orchestrator.core.accounting.effect_cost import ZERO
 from orchestrator.core.accounting.remaining_estimate import bounds
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.domain.run_state import State
 from orchestrator.models import Intent, ManifestRow, Run
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
-from orchestrator.runtime.loop import Worker
-from orchestrator.runtime.process import make_worker
+from orchestrator.worker.process import make_worker
+from orchestrator.worker.run_loop import Worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Principal
-from traces.core.patch import apply
+from traces.core.state_patch import apply
 from traces.models import Record, Snapshot
 
 LEARN, MEASURE = 20, 12
@@ -79,7 +79,7 @@ def measure(superuser: psycopg.Connection) -> None:
         os.environ["INTERLOCK_DEMO_URL"] = url
         place = _house()
         tally = Tally(Counter(), Counter(), defaultdict(list))
-        for slug in sorted(library.workflows()):
+        for slug in sorted(bundled_content.workflows()):
             came: list[Goal] = []
             learnt, unseen = apart(goals_of(slug))
             for goal in islice(cycle(learnt), LEARN):
@@ -261,7 +261,9 @@ def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | Non
 
 def goals_of(slug: str) -> tuple[Goal, ...]:
     """What a workflow is run with: the goals it is shipped with, and more of the same kind."""
-    found = tuple(goal for ready in library.starters() if ready.workflow == slug for goal in ready.goals())
+    found = tuple(
+        goal for ready in bundled_content.starters() if ready.workflow == slug for goal in ready.goals()
+    )
     written, others = MORE.get(slug, ("", ()))
     first = orjson.dumps(found[0].model_dump(mode="json")).decode()
     return (*found, *(Goal.model_validate_json(first.replace(written, other)) for other in others))

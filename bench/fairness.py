@@ -21,20 +21,20 @@ from uuid import UUID
 
 import psycopg
 
-from bench.judging import judge
 from bench.live import _valkey
 from bench.servers import ROOT, unpin
+from bench.thresholds import judge
 from budgets.actions import change_rates
 from budgets.core.rates import Rates
-from config import plan
 from config.celery import app
+from config.devstack import process_specs
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 
 FLOOD, SAMPLES = 2_000, 40
 THREADS = 8
@@ -127,7 +127,7 @@ def _worker(redis_url: str) -> Iterator[None]:
     told = os.environ | {
         "REDIS_URL": redis_url, "INTERLOCK_POOL": "1", "INTERLOCK_WORKER_THREADS": str(THREADS),
     }  # fmt: skip
-    part = plan.worker(Path(told["INTERLOCK_DATA_DIR"]), told, threads=THREADS, drain=20)
+    part = process_specs.worker(Path(told["INTERLOCK_DATA_DIR"]), told, threads=THREADS, drain=20)
     part.before()
     command = part.command()
     process = subprocess.Popen(

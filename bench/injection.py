@@ -18,5 +18,5 @@ from bench.servers import own_database
 def measure(_superuser: psycopg.Connection) -> None:
     """Every round, printed and judged."""
     with own_database():
-        played = import_module("bench.injected")
+        played = import_module("bench.injection_scenarios")
     played.rounds()

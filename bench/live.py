@@ -32,23 +32,23 @@ from django.db import connection
 from django.test import Client
 from websockets.asyncio.client import ClientConnection, connect
 
-from bench.judging import judge
 from bench.servers import ROOT
-from config import plan
-from config.embedded import EmbeddedValkey
+from bench.thresholds import judge
+from config.devstack import process_specs
+from config.devstack.embedded import EmbeddedValkey
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
 from tenancy.actions import add_member, add_person, create_key, create_tenant, principal_of
-from tenancy.batch import Batch
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.statement_batch import Batch
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import Person
 from traces.actions import append
-from traces.core.chain import Head, Move, Said, link
-from traces.core.events import RunPaused
+from traces.core.events.trace_events import RunPaused
+from traces.core.integrity.chain import Head, Move, Said, link
 from traces.live import announce
 from traces.live.feeds import Cursor, place
 
@@ -85,7 +85,7 @@ def measure(superuser: psycopg.Connection) -> None:
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     house = _house()
     os.environ["INTERLOCK_SECRET_KEY"] = settings.SECRET_KEY
-    with _valkey() as url, _child("bench.echo", url) as floor, _child("config.serve", url) as base:
+    with _valkey() as url, _child("bench.echo", url) as floor, _child("config.devstack.serve", url) as base:
         floors: list[float] = []
         lates: dict[str, list[float]] = {"a program": [], "a page": []}
         commits: list[float] = []
@@ -284,15 +284,15 @@ def _valkey() -> Iterator[str]:
 @contextmanager
 def _child(module: str, redis_url: str) -> Iterator[str]:
     """A server in a process of its own; its host and port."""
-    port = plan.free_port()
+    port = process_specs.free_port()
     told = os.environ | {"REDIS_URL": redis_url, "INTERLOCK_PORT": str(port), "INTERLOCK_POOL": "1"}
     process = subprocess.Popen([sys.executable, "-m", module, str(port)], cwd=ROOT, env=told)
     until = monotonic() + PATIENCE_SECONDS
-    while not plan.answers(f"http://127.0.0.1:{port}/livez", at_all=True):
+    while not process_specs.answers(f"http://127.0.0.1:{port}/livez", at_all=True):
         assert monotonic() < until, module
         assert process.poll() is None, module
         sleep(0.05)
-        if module == "bench.echo" and plan.port_taken("127.0.0.1", port):
+        if module == "bench.echo" and process_specs.port_taken("127.0.0.1", port):
             break
     try:
         yield f"127.0.0.1:{port}"

@@ -23,9 +23,9 @@ from approvals.models import Request
 from orchestrator.core.domain.run_state import Fact
 from orchestrator.models import Run
 from orchestrator.queries.runs import state_now
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from traces.core.canonical import canonical, canonical_typed, digest
 
 EVENTS, EACH = 10_000, 10

@@ -23,9 +23,9 @@ from django.db import connection
 from django.test import Client
 
 from bench import long_run
-from bench.judging import judge
 from bench.live import _child, _valkey
 from bench.servers import own_database
+from bench.thresholds import judge
 from tenancy.models import Person
 
 RUNS, ASKED = 100_000, 100
@@ -179,7 +179,7 @@ def measure(superuser: psycopg.Connection) -> None:
     """Fill the database, ask, and print."""
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     with own_database():
-        console = import_module("bench.console")
+        console = import_module("bench.page_urls")
     world, run = console.furnished()
     asked = _fill(superuser, world.id, run)
     things = console.belongings(world)
@@ -187,7 +187,7 @@ def measure(superuser: psycopg.Connection) -> None:
     for statement in (MESSAGES, DELIVERED):
         superuser.execute(statement.encode(), {"run": run})
     os.environ["INTERLOCK_SECRET_KEY"] = settings.SECRET_KEY
-    with _valkey() as url, _child("config.serve", url) as base:
+    with _valkey() as url, _child("config.devstack.serve", url) as base:
         asking = HTTPConnection(base)
         cookie = _session(world.people.admin.person)
         print(f"{RUNS:,} runs, a run of {long_run.EVENTS:,} events; {ASKED} requests each, one after another")

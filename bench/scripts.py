@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from statistics import median
 from time import perf_counter
 
-from bench.judging import judge
+from bench.thresholds import judge
 
 TIMES = 30
 MOST_ADDED_SECONDS = 0.5
@@ -15,7 +15,7 @@ MOST_ADDED_SECONDS = 0.5
 def measure() -> None:
     """Both ways in turn, so that what else the machine does falls on both alike."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    from orchestrator.gateways.sandbox import bubblewrap, scripts  # noqa: PLC0415 - read after the settings
+    from orchestrator.gateways.sandbox import bubblewrap, monty_scripts  # noqa: PLC0415 - after the settings
 
     if why := bubblewrap.unavailable():
         print(f"nothing is measured: {why}")
@@ -23,8 +23,8 @@ def measure() -> None:
     alone: list[float] = []
     apart: list[float] = []
     for _ in range(TIMES):
-        alone.append(asyncio.run(_seconds_of(scripts.run_bare)))
-        apart.append(asyncio.run(_seconds_of(scripts.run_apart)))
+        alone.append(asyncio.run(_seconds_of(monty_scripts.run_bare)))
+        apart.append(asyncio.run(_seconds_of(monty_scripts.run_apart)))
     for words, found in (("by its interpreter alone", alone), ("in isolation", apart)):
         found.sort()
         worst = found[int(0.95 * TIMES)]

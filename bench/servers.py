@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 import psycopg
 from django.db import connections
 
-from config.children import MIGRATE
-from config.embedded import EmbeddedPostgres
+from config.devstack.child_process import MIGRATE
+from config.devstack.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE = "bench"

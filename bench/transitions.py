@@ -19,22 +19,22 @@ from uuid import UUID
 import psycopg
 from django.conf import settings
 
-from bench.floor import Floor
-from bench.judging import judge
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary, publish_workflow
+from bench.baseline import Floor
+from bench.thresholds import judge
+from orchestrator import bundled_content
 from orchestrator.actions.seed import furnish
 from orchestrator.actions.submit import Submission, Submitter, submit_task
+from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
-from orchestrator.runtime.held import Heartbeat
-from orchestrator.runtime.large_pages import use_large_pages
-from orchestrator.runtime.loop import Worker
-from orchestrator.runtime.process import make_worker
-from orchestrator.runtime.turns import share_of
+from orchestrator.worker.fair_scheduler import share_of
+from orchestrator.worker.heartbeat import Heartbeat
+from orchestrator.worker.huge_pages import use_large_pages
+from orchestrator.worker.process import make_worker
+from orchestrator.worker.run_loop import Worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Principal
 
 BLOCKS = 5
@@ -216,9 +216,9 @@ def _house() -> tuple[UUID, Principal]:
     person = add_person("bench@bench.example", "bench")
     add_member(house.id, person, Role.OPERATOR)
     with tenant(house.id):
-        wide = library.boundary("tool-loop-default").evolve(slug="bench", budget=WIDE)
+        wide = bundled_content.boundary("tool-loop-default").evolve(slug="bench", budget=WIDE)
         publish_boundary(house.id, wide, by=None)
-        loop = library.workflow("tool-loop").evolve(
+        loop = bundled_content.workflow("tool-loop").evolve(
             slug="bench-loop", boundary="bench", scenario="count", tools=("calculator.*",), budget={}
         )
         publish_workflow(house.id, loop, by=None)

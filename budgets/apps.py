@@ -12,4 +12,4 @@ class BudgetsConfig(AppConfig):
 
     def ready(self) -> None:
         """Import what registers itself; it needs the models, which exist only now."""
-        import_module("budgets.verify")
+        import_module("budgets.ledger_verification")

@@ -4,8 +4,8 @@ from typing import Any
 
 from celery import shared_task
 
-from budgets.actions.drifts import flag_drifts
-from budgets.actions.letters import send_letters
+from budgets.actions.alert_outbox import send_letters
+from budgets.actions.usage_drift import flag_drifts
 
 
 @shared_task(name="budgets.send_letters", ignore_result=True)

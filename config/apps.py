@@ -14,7 +14,7 @@ class ConfigApp(AppConfig):
 
     def ready(self) -> None:
         """Import what registers itself; it needs the settings, which need this package first."""
-        import_module("config.checks")
+        import_module("config.observability.checks")
         import_module("config.celery")
-        import_module("config.openapi")
-        import_module("config.proofs")
+        import_module("config.api.openapi")
+        import_module("config.auth.second_factor")

@@ -48,7 +48,7 @@ def _keep_the_house_s_log(**_kwargs: Any) -> None:
 @ends_process_on_error
 def _refuse_power(**_kwargs: Any) -> None:
     """End a worker whose database role could step round the guards, or whose database does not answer."""
-    import_module("config.checks").refuse_power()
+    import_module("config.observability.checks").refuse_power()
 
 
 @worker_init.connect
@@ -62,7 +62,7 @@ def _give_way(**_kwargs: Any) -> None:
 def _tell_prometheus(**_kwargs: Any) -> None:
     """A worker has no web server: where a port is given, its numbers are there."""
     if settings.INTERLOCK_METRICS_PORT is not None:
-        serve = import_module("config.metrics").serve
+        serve = import_module("config.observability.metrics").serve
         serve(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_METRICS_PORT)
 
 

@@ -18,7 +18,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from budgets.core.business import Rates
+from budgets.core.statistics.business_cost import Rates
 from orchestrator.core.policy.private_hosts import LOOPBACK, AllowedPlaces, read_bound
 
 SERVERS_FILE = "servers.json"

@@ -10,16 +10,16 @@ from typing import Any
 from csp.constants import NONCE, NONE, SELF
 from kombu import Queue
 
-from config import logs
 from config.databases import database
 from config.env import Environment, clear, data_dir
+from config.observability import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENVIRONMENT = Environment()
 
 DEBUG = ENVIRONMENT.debug
-# Without a given key every process would sign differently; `config.checks` refuses that outside embedded
-# mode.
+# Without a given key every process would sign differently; `config.observability.checks` refuses that
+# outside embedded mode.
 SECRET_KEY_GIVEN = ENVIRONMENT.secret_key is not None
 SECRET_KEY = clear(ENVIRONMENT.secret_key) or secrets.token_urlsafe(48)
 ALLOWED_HOSTS = [host.strip() for host in ENVIRONMENT.allowed_hosts.split(",") if host.strip()]
@@ -97,12 +97,12 @@ INSTALLED_APPS = [
     "config",
 ]
 MIDDLEWARE = [
-    "config.metrics.Measured",
+    "config.observability.metrics.Measured",
     "django.middleware.security.SecurityMiddleware",
-    "config.middleware.CompressStatic",
+    "config.site.middleware.CompressStatic",
     "servestatic.middleware.ServeStaticMiddleware",
     "csp.middleware.CSPMiddleware",
-    "config.middleware.permissions_policy",
+    "config.site.middleware.permissions_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -110,12 +110,12 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "tenancy.middleware.NoteActivity",
+    "tenancy.web.middleware.NoteActivity",
     "django_htmx.middleware.HtmxMiddleware",
     "django_structlog.middlewares.RequestMiddleware",
-    "tenancy.middleware.LeaveReach",
-    "tenancy.middleware.RefuseNul",
-    "tenancy.middleware.ShowRate",
+    "tenancy.web.middleware.LeaveReach",
+    "tenancy.web.middleware.RefuseNul",
+    "tenancy.web.middleware.ShowRate",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -140,7 +140,7 @@ TEMPLATES: list[dict[str, Any]] = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
-                "config.shell.shell",
+                "config.site.page_context.shell",
             ]
         },
     }
@@ -164,7 +164,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STORAGES = {"staticfiles": {"BACKEND": "config.static.Versioned"}}
+STORAGES = {"staticfiles": {"BACKEND": "config.site.static_files.Versioned"}}
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [folder for folder in (BASE_DIR / "static",) if folder.is_dir()]
 SERVESTATIC_USE_FINDERS = True
@@ -224,11 +224,11 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = ENVIRONMENT.behind_https
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 # A session ends so long after signing in, and so long after the last thing a person did with it.
-SESSION_ENGINE = "tenancy.session_store"
+SESSION_ENGINE = "tenancy.web.session_store"
 SESSION_COOKIE_AGE = ENVIRONMENT.session_hours * 3600
 INTERLOCK_IDLE_SECONDS = ENVIRONMENT.idle_minutes * 60
 CSRF_TRUSTED_ORIGINS = [origin.strip() for origin in ENVIRONMENT.origins.split(",") if origin.strip()]
-CSRF_FAILURE_VIEW = "config.pages.csrf_failure"
+CSRF_FAILURE_VIEW = "config.site.pages.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
@@ -254,16 +254,17 @@ INTERLOCK_SENDS_MAIL = ENVIRONMENT.mails_first_links
 globals().update(ENVIRONMENT.mail)
 
 # Who draws a refusal as a page (tenancy.pages).
-INTERLOCK_PROBLEM_PAGE = "config.pages.problem"
+INTERLOCK_PROBLEM_PAGE = "config.site.pages.problem"
 # Who asks for a second factor, once more or for the first time (tenancy.pages).
-INTERLOCK_PROOF_PAGE = "config.proofs.ask_for_factor"
+INTERLOCK_PROOF_PAGE = "config.auth.second_factor.ask_for_factor"
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 ALLAUTH_TRUSTED_PROXY_COUNT = ENVIRONMENT.proxies
-# Tries to sign in are weighed by `config.accounts`: the library's own counts let a stranger keep people out.
+# Tries to sign in are weighed by `config.auth.accounts`: the library's own counts let a stranger keep people
+# out.
 ACCOUNT_RATE_LIMITS = {"login": None, "login_failed": None}
-ACCOUNT_ADAPTER = "config.accounts.Accounts"
+ACCOUNT_ADAPTER = "config.auth.accounts.Accounts"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
@@ -274,32 +275,32 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_LOGOUT_REDIRECT_URL = LOGIN_URL
 ACCOUNT_LOGOUT_ON_PASSWORD_CHANGE = False
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
-MFA_ADAPTER = "config.accounts.SecondFactors"
+MFA_ADAPTER = "config.auth.accounts.SecondFactors"
 MFA_FORMS = {
-    "authenticate": "config.code_forms.CodeForm",
-    "reauthenticate": "config.code_forms.CodeAgainForm",
+    "authenticate": "config.auth.code_forms.CodeForm",
+    "reauthenticate": "config.auth.code_forms.CodeAgainForm",
 }
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Interlock"
 # Browsers call http://localhost a secure place; the library asks to be told so.
 MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not ENVIRONMENT.behind_https
-SOCIALACCOUNT_ADAPTER = "config.accounts.ForeignAccounts"
+SOCIALACCOUNT_ADAPTER = "config.auth.accounts.ForeignAccounts"
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "APPS": [ENVIRONMENT.oidc_app] if ENVIRONMENT.oidc_app else [],
-        "provider_class": "config.identities.Provider",
+        "provider_class": "config.auth.oidc.Provider",
     }
 }
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.authentication.KeyAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["tenancy.rest.authentication.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_THROTTLE_CLASSES": ["tenancy.throttling.PerKey"],
-    "DEFAULT_RENDERER_CLASSES": ["config.renderers.ExactJSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["tenancy.parsers.StrictJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "config.openapi.Schema",
-    "EXCEPTION_HANDLER": "config.problems.exception_handler",
+    "DEFAULT_THROTTLE_CLASSES": ["tenancy.rest.throttling.PerKey"],
+    "DEFAULT_RENDERER_CLASSES": ["config.api.renderers.ExactJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["tenancy.rest.parsers.StrictJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "config.api.openapi.Schema",
+    "EXCEPTION_HANDLER": "config.api.problems.exception_handler",
     # Accept says the form; an address has one meaning.
     "URL_FORMAT_OVERRIDE": None,
     "COERCE_DECIMAL_TO_STRING": True,
@@ -307,8 +308,8 @@ REST_FRAMEWORK = {
     "STRICT_JSON": True,
 }
 DRF_STANDARDIZED_ERRORS = {
-    "EXCEPTION_HANDLER_CLASS": "config.problems.Handler",
-    "EXCEPTION_FORMATTER_CLASS": "config.problems.Formatter",
+    "EXCEPTION_HANDLER_CLASS": "config.api.problems.Handler",
+    "EXCEPTION_FORMATTER_CLASS": "config.api.problems.Formatter",
     "ENABLE_IN_DEBUG_FOR_UNHANDLED_EXCEPTIONS": True,
     "ALLOWED_ERROR_STATUS_CODES": [],
 }
@@ -328,16 +329,16 @@ SPECTACULAR_SETTINGS = {
         "RunStatus": "orchestrator.api.serializers.STATUSES",
         "TerminalCode": "orchestrator.api.serializers.CODES",
         "Mode": "orchestrator.api.serializers.MODES",
-        "DeliveryState": "orchestrator.api.webhook_shapes.STATES",
+        "DeliveryState": "orchestrator.api.webhook_serializers.STATES",
         "ApprovalStatus": "approvals.api.requests.STATUSES",
         "DecisionKind": "approvals.api.requests.KINDS",
-        "CircuitState": "orchestrator.api.circuits.STATES",
+        "CircuitState": "orchestrator.api.circuit_breakers.STATES",
         "RiskClass": "tenancy.core.roles.RISKS",
         "RoleEnum": "orchestrator.api.sign_in_rules.ROLES",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "config.openapi.with_problems",
+        "config.api.openapi.with_problems",
     ],
 }
 

@@ -7,10 +7,12 @@ from importlib.util import find_spec
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from config import api_start, health, metrics, pages
+from config.api import root_view
+from config.api.schema_view import Document
 from config.celery import FLOORS
-from config.document import Document
-from tenancy.pages import switch
+from config.observability import health, metrics
+from config.site import pages
+from tenancy.web.page_auth import switch
 
 
 def _has(module: str) -> bool:
@@ -35,18 +37,18 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("api/schema", Document.as_view(), name="schema"),
-    path("api/v1", api_start.show_api_start, name="api-start"),
+    path("api/v1", root_view.show_api_start, name="api-start"),
     path("api/v1/", include(api_patterns())),
-    path("account/", include("config.account_urls")),
+    path("account/", include("config.auth.account_urls")),
     path("preferences", pages.preferences, name="preferences"),
     path("palette", pages.palette, name="palette"),
     path("styleguide", pages.styleguide, name="styleguide"),
     path("tenant/switch", switch, name="tenant-switch"),
-    path("", include("config.polling")),
+    path("", include("config.live.event_polling")),
     *page_patterns(),
 ]
-handler404 = "config.problems.not_found"
-handler403 = "config.problems.forbidden"
-handler400 = "config.problems.bad_request"
-handler500 = "config.problems.server_error"
-handler429 = "config.pages.too_many"
+handler404 = "config.api.problems.not_found"
+handler403 = "config.api.problems.forbidden"
+handler400 = "config.api.problems.bad_request"
+handler500 = "config.api.problems.server_error"
+handler429 = "config.site.pages.too_many"

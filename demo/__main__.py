@@ -11,7 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
-from demo.books import Books
+from demo.repositories import Books
 from demo.service import Company
 from demo.store import Store
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from demo import archive
-from demo.books import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
+from demo import document_search
 from demo.errors import Refusal
 from demo.faults import Fault, Faults, Service
-from demo.holds import HoldBody, Holds, ReleaseBody, ShipmentBody
+from demo.repositories import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
+from demo.reservations import HoldBody, Holds, ReleaseBody, ShipmentBody
 from demo.services import Incident, LogsQuery, Park, RestartBody
 from demo.tickets import ClosureBody, TicketBody, Tickets
 from demo.web import Answer, Application, Handler, Request, Route
@@ -137,13 +137,13 @@ class Company:
             route(
                 "GET",
                 "/documents",
-                lambda r: Answer(content=archive.search(r.asked(archive.SearchQuery))),
+                lambda r: Answer(content=document_search.search(r.asked(document_search.SearchQuery))),
                 "documents",
             ),
             route(
                 "GET",
                 "/documents/passages/{id}",
-                lambda r: Answer(content=archive.read(r.parts["id"])),
+                lambda r: Answer(content=document_search.read(r.parts["id"])),
                 "documents",
             ),
             route("GET", "/status", self._status),

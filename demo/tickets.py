@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from demo.books import Body, Line
 from demo.errors import Refusal, not_found
+from demo.repositories import Body, Line
 from demo.store import Store, now
 
 

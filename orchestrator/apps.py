@@ -13,5 +13,5 @@ class OrchestratorConfig(AppConfig):
     def ready(self) -> None:
         """Connect receivers and ports."""
         import_module("orchestrator.receivers")
-        import_module("orchestrator.ports")
-        import_module("orchestrator.verify")
+        import_module("orchestrator.wiring")
+        import_module("orchestrator.retry_verification")

@@ -6,12 +6,12 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.api import shown
+from orchestrator.api import presenters
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
-from orchestrator.queries.changes import changed_runs
+from orchestrator.queries.change_feed import changed_runs
 from orchestrator.queries.progress import progress_at
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from traces.live.feeds import (
     Batch,
     Cursor,
@@ -23,7 +23,7 @@ from traces.live.feeds import (
     place,
     sequence,
 )
-from traces.live.publishing import group_of
+from traces.live.hints import group_of
 from traces.queries import events_after
 
 A_READ = 200
@@ -79,7 +79,7 @@ class RunFeed(Feed):
             if run.event_seq <= place(after):
                 return Batch(run.event_seq, (), end=_end(run))
             found = [e for e in events_after(run.id, place(after), A_READ) if e.seq <= run.event_seq]
-            items = tuple(Item(e.seq, orjson.dumps(shown.event(e))) for e in found)
+            items = tuple(Item(e.seq, orjson.dumps(presenters.event(e))) for e in found)
             seq = items[-1].seq if items else place(after)
             if seq < run.event_seq:
                 # The envelope is that of the head: it comes with the events that lead to it.
@@ -100,14 +100,14 @@ class RunFeed(Feed):
 
 def runs_feed(fragments: StateFragments | None = None, views: tuple[str, ...] = ("",)) -> StateFeed:
     """The tenant's runs, each as it stands after a change."""
-    return StateFeed("runs", changed_runs, shown.row, fragments, views)
+    return StateFeed("runs", changed_runs, presenters.row, fragments, views)
 
 
 class OverviewFeed(StateFeed):
     """The tenant's runs again; a page of the whole tenant follows its numbers as its reader counts them."""
 
     def __init__(self, fragments: StateFragments, view_of: Callable[[object, UUID], str]) -> None:
-        super().__init__("runs", changed_runs, shown.row, fragments)
+        super().__init__("runs", changed_runs, presenters.row, fragments)
         self._view_of = view_of
 
     def view(self, given: object, reader: UUID) -> str:

@@ -10,6 +10,6 @@ class TenancyConfig(AppConfig):
 
     def ready(self) -> None:
         """Install the guard that refuses tenant tables outside a tenant."""
-        from tenancy.context import install_guard  # noqa: PLC0415 - models exist only now
+        from tenancy.db.tenant_context import install_guard  # noqa: PLC0415 - models exist only now
 
         install_guard()

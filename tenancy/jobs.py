@@ -5,9 +5,9 @@ from typing import Any
 from celery import shared_task
 
 from tenancy.actions.sign_in import forget_old_sign_ins
-from tenancy.idempotency import forget_expired
-from tenancy.notices import send_notices
+from tenancy.notifications.notices import send_notices
 from tenancy.queries import all_tenants
+from tenancy.rest.idempotency import forget_expired
 
 
 @shared_task(name="tenancy.forget_answers", ignore_result=True)

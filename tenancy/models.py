@@ -10,10 +10,10 @@ from tenancy import platform_models as platform_models
 from tenancy.core.reach import RunReach
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
-from tenancy.owned import OutgoingLetter as OutgoingLetter
-from tenancy.owned import Tenant as Tenant
-from tenancy.owned import TenantOwned as TenantOwned
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_model import OutgoingLetter as OutgoingLetter
+from tenancy.db.tenant_model import Tenant as Tenant
+from tenancy.db.tenant_model import TenantOwned as TenantOwned
 from tenancy.queue_models import Queue as Queue
 from tenancy.sign_in_models import BrowserSession as BrowserSession
 from tenancy.sign_in_models import FailedSignIn as FailedSignIn
@@ -188,9 +188,9 @@ class AuditEntry(TenantOwned):
 
 class IdempotencyKey(TenantOwned):
     """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under
-    way, in the process that holds the lock `process_lock` (tenancy/process_lock.py; null: it holds none).
-    `path` may be a digest (tenancy/idempotency.py). `answer` is JSON as text: PostgreSQL's own JSON refuses a
-    NUL, and an act that was done must be answered."""
+    way, in the process that holds the lock `process_lock` (tenancy/db/process_lock.py; null: it holds none).
+    `path` may be a digest (tenancy/rest/idempotency.py). `answer` is JSON as text: PostgreSQL's own JSON
+    refuses a NUL, and an act that was done must be answered."""
 
     principal = models.UUIDField()
     key = models.CharField(max_length=255)

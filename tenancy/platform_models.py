@@ -9,7 +9,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models.functions import Now
 
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 
 
 class PlatformAdmin(models.Model):

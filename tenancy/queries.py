@@ -7,9 +7,9 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import DateTimeField, Func, Q, QuerySet
 
-from tenancy.context import tenant
 from tenancy.core.errors import TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, Membership, Principal, Tenant
 
 

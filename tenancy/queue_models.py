@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from django.db import models
 
-from tenancy.owned import TenantOwned
+from tenancy.db.tenant_model import TenantOwned
 
 
 class Queue(TenantOwned):

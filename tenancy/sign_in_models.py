@@ -11,9 +11,9 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import LONGEST_MINUTES, Area
-from tenancy.ids import fresh_id
-from tenancy.owned import TenantOwned
+from tenancy.core.sign_in.rules import LONGEST_MINUTES, Area
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_model import TenantOwned
 
 BROWSER_LENGTH = 200
 

@@ -20,7 +20,7 @@ from hypothesis import settings as generated
 from pytest_django import DjangoDbBlocker
 
 from config.databases import database
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from orchestrator.core.policy.private_hosts import read_bound
 from tests.doubles.anthropic_server import anthropic_server as anthropic_server
 from tests.doubles.company import company as company

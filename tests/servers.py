@@ -22,8 +22,8 @@ import django
 import psycopg
 from psycopg import sql
 
-from config.children import MIGRATE, alive, make_folder
-from config.embedded import EmbeddedPostgres
+from config.devstack.child_process import MIGRATE, alive, make_folder
+from config.devstack.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".data" / f"test-{os.geteuid()}"
@@ -148,7 +148,11 @@ def migrations_digest() -> str:
     """One digest over everything that decides the schema."""
     hashed = hashlib.sha256(django.get_version().encode())
     for path in sorted(
-        [*ROOT.glob("*/migrations/*.py"), ROOT / "tenancy/sql.py", ROOT / "config/settings.py"]
+        [
+            *ROOT.glob("*/migrations/*.py"),
+            ROOT / "tenancy/db/integrity_guards.py",
+            ROOT / "config/settings.py",
+        ]
     ):
         if path.exists():
             hashed.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())

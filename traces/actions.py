@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from tenancy.batch import Batch
-from tenancy.context import raw_cursor
+from tenancy.db.statement_batch import Batch
+from tenancy.db.tenant_context import raw_cursor
 from traces.core.canonical import digest
-from traces.core.chain import Linked
+from traces.core.integrity.chain import Linked
 from traces.models import Salt
-from traces.sealing import RunKeys, fresh_vault
+from traces.sealed_values import RunKeys, fresh_vault
 
 EVENTS = """
 INSERT INTO traces_event (tenant_id, run_id, at, seq, phase, kind, actor, body, previous, hash) VALUES """

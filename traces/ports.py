@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from traces.core.chain import Head
+from traces.core.integrity.chain import Head
 
 
 class Pinned(NamedTuple):

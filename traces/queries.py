@@ -7,14 +7,14 @@ from uuid import UUID
 
 import orjson
 
-from tenancy.context import raw_cursor
-from traces.core.chain import EventRow, RecordRow
-from traces.core.completeness import missing_parts
+from tenancy.db.tenant_context import raw_cursor
 from traces.core.errors import Erased, TraceMissing
-from traces.core.proof import PayloadRow, SnapshotRow, Trace
+from traces.core.integrity.chain import EventRow, RecordRow
+from traces.core.integrity.completeness import missing_parts
+from traces.core.integrity.verification import PayloadRow, SnapshotRow, Trace
 from traces.models import Event, Payload, Record, Salt, Snapshot
 from traces.ports import runs
-from traces.sealing import RunKeys, Vault, learn_sealed
+from traces.sealed_values import RunKeys, Vault, learn_sealed
 
 PAYLOADS = """
 SELECT digest, body FROM traces_payload

@@ -11,9 +11,10 @@ from uuid import UUID
 import psycopg
 from django.db import IntegrityError, transaction
 
-from approvals.actions.deferring import Yes, defer, kept_until, make_way
-from approvals.actions.revealing import keep_sealed
-from approvals.actions.sealing import sealed_answer
+from approvals.actions.grace_period import Yes, defer, kept_until, make_way
+from approvals.actions.reveal import keep_sealed
+from approvals.actions.sealed_arguments import sealed_answer
+from approvals.core.allowed_decisions import offered, unfit_words, why_not_back
 from approvals.core.digests import decision_digest
 from approvals.core.errors import (
     AlreadyDecided,
@@ -33,22 +34,21 @@ from approvals.core.lifecycle import (
     DecisionKind,
     RequestStatus,
 )
-from approvals.core.offering import offered, unfit_words, why_not_back
 from approvals.core.packet import read_packet
 from approvals.core.policy import Asked, Decider, Refusal, refusal
 from approvals.core.quorum import agreement_refusal, enough
 from approvals.models import Decision, GrantUse, Request
 from approvals.ports import Judged, check_extension
 from approvals.queries import decisions_of
-from approvals.queries.counting import counting_votes
+from approvals.queries.countable_votes import counting_votes
 from approvals.queries.edits import judge_edit
 from approvals.queries.people import asked_of, decider_of
-from approvals.queries.undoing import Moment, moment_of
+from approvals.queries.undo import Moment, moment_of
 from approvals.signals import Settlement, request_settled
-from tenancy.context import tenant
-from tenancy.core.schema_cost import Growth, short_verdict
-from tenancy.core.schemas import validator_of
-from tenancy.ids import fresh_id
+from tenancy.core.json_schema.cost import Growth, short_verdict
+from tenancy.core.json_schema.validation import validator_of
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.queries import Standing, standing_of
 from traces.core.canonical import canonical_outside
 from traces.core.errors import NotCanonical

@@ -12,28 +12,28 @@ from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
 from approvals.actions import Word, decide
-from approvals.core.changes import changes
+from approvals.core.allowed_decisions import offered
+from approvals.core.argument_diff import changes
 from approvals.core.errors import RequestNotFound
 from approvals.core.lifecycle import DecisionKind, RequestStatus
-from approvals.core.offering import offered
 from approvals.core.packet import read_packet
 from approvals.core.policy import Rule, refusal
 from approvals.core.quorum import agreement_refusal
 from approvals.models import Decision, Deferral, Request
 from approvals.queries import decisions_of, inbox
-from approvals.queries.counting import counting_votes
+from approvals.queries.countable_votes import counting_votes
 from approvals.queries.edits import StandingEdit, quorum_under_way, standing_edits
 from approvals.queries.people import asked_of, decider_of
-from approvals.queries.undoing import Deferred, deferred_of
-from tenancy.api_view import APIView
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from approvals.queries.undo import Deferred, deferred_of
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, page, post_once, uuid_or_none
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.queries import standing_of
-from tenancy.shapes import Exact, Formed, Id, PageQuery, Text, asked, page_of
+from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, Formed, Id, PageQuery, Text, asked, page_of
 
 STATUSES = [status.value for status in RequestStatus]
 KINDS = [kind.value for kind in DecisionKind]

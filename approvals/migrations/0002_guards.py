@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
 
 ONCE = """
 CREATE FUNCTION approvals_request_once() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$

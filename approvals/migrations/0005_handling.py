@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
 
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
 
 TABLE = "approvals_handling"
 
@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Handling",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("principal", models.UUIDField()),
                 ("owner", models.UUIDField()),
                 (

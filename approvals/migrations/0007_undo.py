@@ -1,11 +1,11 @@
 """A yes that can be taken back for some seconds, and for how many (docs/console.md)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
 from django.db.models import Q
-from tenancy.migrating import MadeTogether
-from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.migration_operations import MadeTogether
+from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
 
 WINDOW, DEFERRAL = "approvals_undowindow", "approvals_deferral"
 # Made by another than the submitter, on what is asked and still open; it ends once, and nothing else changes.
@@ -62,7 +62,7 @@ SELECT run_id FROM (
 TENANT = models.ForeignKey(
     db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenancy.tenant"
 )
-ID = models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)
+ID = models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)
 
 
 class Migration(MadeTogether):

@@ -1,7 +1,7 @@
 """A request is asked in a queue of its tenant (R-SEC-11, R-APPR-5)."""
 
 from django.db import migrations
-from tenancy.queue_sql import keep_named, queue_key
+from tenancy.db.queue_guards import keep_named, queue_key
 
 
 class Migration(migrations.Migration):

@@ -14,7 +14,7 @@ from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.quorum import agreed
 from approvals.models import Decision, Request
 from approvals.ports import Judged, check_edit
-from approvals.queries.counting import counting_votes
+from approvals.queries.countable_votes import counting_votes
 from traces.core.errors import NotCanonical
 
 

@@ -9,7 +9,7 @@ from approvals.core.policy import Asked, Decider
 from approvals.models import Request
 from tenancy.core.roles import Authority, Scope
 from tenancy.models import Principal
-from tenancy.relations import Relations, relations_by_principal
+from tenancy.people.relations import Relations, relations_by_principal
 
 
 class Stands(Protocol):

@@ -7,11 +7,11 @@ from django.template.loader import render_to_string
 
 from approvals.core.policy import Decider
 from approvals.models import Request
-from approvals.queries.changes import ChangedRequests, changed_requests, written_since
-from approvals.queries.waiting import PICKED, belonging, counts_of, rows_of, several_fit
-from approvals.views.following import Followed, followed, reader_of
+from approvals.queries.inbox import PICKED, belonging, counts_of, rows_of, several_fit
+from approvals.queries.live_requests import ChangedRequests, changed_requests, written_since
 from approvals.views.inbox import list_address
-from tenancy.context import tenant
+from approvals.views.live_inbox import Followed, followed, reader_of
+from tenancy.db.tenant_context import tenant
 from traces.live.feeds import Fragments
 
 

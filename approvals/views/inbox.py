@@ -10,8 +10,7 @@ from django.shortcuts import render, resolve_url
 from django.views.decorators.http import require_safe
 
 from approvals.core.policy import RISKS, Decider
-from approvals.queries.people import decider_of
-from approvals.queries.waiting import (
+from approvals.queries.inbox import (
     PICKED,
     TABS,
     Filters,
@@ -26,14 +25,15 @@ from approvals.queries.waiting import (
     tools_that_ask,
     workflows_that_ask,
 )
-from approvals.views.cards import Shown, shown_card
-from approvals.views.following import KEPT, view_text
-from approvals.views.undoing import offers
-from approvals.views.words import row_id
-from tenancy.context import tenant
+from approvals.queries.people import decider_of
+from approvals.views.decision_form import row_id
+from approvals.views.live_inbox import KEPT, view_text
+from approvals.views.request_detail import Shown, shown_card
+from approvals.views.undo import offers
 from tenancy.core.roles import Scope
-from tenancy.marks import mark_now
-from tenancy.pages import Member, PageRequest, page
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.tenant_context import tenant
+from tenancy.web.page_auth import Member, PageRequest, page
 
 NAMES = {"mine": "Mine", "open": "All open", "snoozed": "Snoozed", "decided": "Decided"}
 MOST_DONE = 50

@@ -2,12 +2,12 @@
 
 from django.urls import path
 
-from approvals.views import deciding, inbox, together, undo_window
+from approvals.views import bulk, decision, inbox, undo_settings
 
 urlpatterns = [
     path("approvals", inbox.inbox, name="approvals"),
-    path("policy/undo", undo_window.undo_window, name="undo-window"),
-    path("approvals/together", together.side_by_side, name="approvals-together"),
-    path("approvals/<uuid:request_id>", deciding.approval, name="approval"),
-    path("approvals/<uuid:request_id>/preview", deciding.preview, name="approval-preview"),
+    path("policy/undo", undo_settings.undo_window, name="undo-window"),
+    path("approvals/together", bulk.side_by_side, name="approvals-together"),
+    path("approvals/<uuid:request_id>", decision.approval, name="approval"),
+    path("approvals/<uuid:request_id>/preview", decision.preview, name="approval-preview"),
 ]

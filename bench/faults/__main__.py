@@ -24,8 +24,8 @@ from bench.faults.fault_injection import FAULTS, Target
 from bench.faults.processes import Database, RunningApplication, SecondWorker, running
 from bench.faults.step_model import Job, StepModel
 from bench.faults.tool_service import ToolService
-from bench.judging import VERDICTS
 from bench.servers import parent
+from bench.thresholds import VERDICTS
 from tests.doubles.company import Company
 
 THREADS = 20

@@ -17,11 +17,11 @@ from bench.faults.processes import wait_until
 from bench.faults.recovery_time import marks_now
 from bench.faults.step_model import StepModel
 from bench.faults.workload import Workload
-from bench.judging import judge
-from budgets.verify import verify_ledger
+from bench.thresholds import judge
+from budgets.ledger_verification import verify_ledger
 from orchestrator.queries.replays import replay
-from tenancy.context import tenant
-from traces.verify import verify_run
+from tenancy.db.tenant_context import tenant
+from traces.verification import verify_run
 
 # From the last fault to the end of the last run.
 END_SECONDS: Final = 180.0

@@ -13,7 +13,7 @@ import redis
 
 from bench.faults.processes import Database, PartName, RunningApplication, SecondWorker, wait_until
 from bench.faults.recovery_time import RecoveryTime, RunMark, marks_now, measure_recovery
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 
 LEASE_SECONDS: Final = 15
 HELD_UP_SECONDS: Final = LEASE_SECONDS + 4.0

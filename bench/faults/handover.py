@@ -12,7 +12,7 @@ from bench.faults.processes import wait_until
 from bench.faults.recovery_time import RecoveryTime, marks_now, measure_recovery
 from bench.faults.step_model import StepModel
 from bench.faults.workload import Workload
-from bench.judging import judge
+from bench.thresholds import judge
 
 # Bookings at the tool service alone: its calls can be held.
 BOOKINGS = (1,)

@@ -16,16 +16,16 @@ from typing import Final, Literal
 
 import psycopg
 
-from bench.apart import bare
+from bench.isolated_env import bare
 from bench.servers import ROOT
-from config import plan
-from config.children import Account, alive, socket_folder
-from config.embedded import EmbeddedPostgres
+from config.devstack import process_specs
+from config.devstack.child_process import Account, alive, socket_folder
+from config.devstack.embedded import EmbeddedPostgres
 
 PartName = Literal["web", "worker", "beat", "valkey", "postgres", "demo"]
 # What the command line of each child holds, and of no other.
 WORDS: Final[Mapping[PartName, str]] = {
-    "web": "config.serve", "worker": "config.celery -q worker", "beat": "config.celery -q beat",
+    "web": "config.devstack.serve", "worker": "config.celery -q worker", "beat": "config.celery -q beat",
     "valkey": "valkey-server", "postgres": "postgres -D", "demo": "-m demo",
 }  # fmt: skip
 START_SECONDS: Final = 180.0
@@ -37,7 +37,7 @@ class RunningApplication:
     """`manage.py up` in a data folder of its own, on a port of its own."""
 
     def __init__(self, data: Path, settings: Mapping[str, str]) -> None:
-        self.data, self.port = data, plan.free_port()
+        self.data, self.port = data, process_specs.free_port()
         self.environment = bare(os.environ) | {
             "INTERLOCK_DATA_DIR": str(data), "INTERLOCK_PORT": str(self.port), **settings
         }  # fmt: skip
@@ -103,7 +103,7 @@ class RunningApplication:
         """True if every part is there, and web and worker say that they are ready."""
         parts = all(self.pid(part) is not None for part in WORDS)
         marks = all((self.data / f"{name}.ready").exists() for name in ("worker", "beat"))
-        return parts and marks and plan.answers(f"{self.url}/readyz")
+        return parts and marks and process_specs.answers(f"{self.url}/readyz")
 
     def stop(self) -> None:
         """End everything in order, and wait until no child is left."""
@@ -148,7 +148,7 @@ class SecondWorker:
         noted.pop("DATABASE_OWNER_URL", None)
         more = {"DJANGO_SETTINGS_MODULE": "config.settings", "INTERLOCK_POOL": "1", "PYTHONUNBUFFERED": "1"}
         told = self._application.environment | noted | more
-        part = plan.worker(self._folder, told, threads=self._threads, drain=DRAIN_SECONDS)
+        part = process_specs.worker(self._folder, told, threads=self._threads, drain=DRAIN_SECONDS)
         part.before()
         command = part.command()
         with (self._folder / "worker.log").open("ab") as log:

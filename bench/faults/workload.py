@@ -24,20 +24,20 @@ from bench.faults.step_model import Job
 from bench.faults.tool_service import ToolService
 from budgets.actions import change_rates
 from budgets.core.rates import Rates
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.places import set_places
-from orchestrator.actions.publish import publish_boundary, publish_workflow
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.seed import furnish
-from orchestrator.actions.servers import NewServer, add_server, admit_tool, look_at_server
+from orchestrator.actions.tool_servers import NewServer, add_server, admit_tool, look_at_server
+from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.registration import asked_admission, asked_declaration
-from orchestrator.queries.servers import offered_by, server_of
+from orchestrator.queries.tool_servers import offered_by, server_of
 from tenancy.actions import create_key, create_tenant
-from tenancy.context import tenant
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 
 TEXT: Final = {"type": "string", "maxLength": 200}
@@ -136,7 +136,10 @@ class Workload:
 
     @staticmethod
     def _let_in(house: UUID) -> None:
-        boundary, spec = library.boundaries()["tool-loop-default"], library.workflows()["tool-loop"]
+        boundary, spec = (
+            bundled_content.boundaries()["tool-loop-default"],
+            bundled_content.workflows()["tool-loop"],
+        )
         grants = tuple(ToolGrant(name=f"{one}.*", risk_ceiling=Risk.DESTRUCTIVE) for one in FAMILIES)
         wide = boundary.evolve(tools=(*boundary.tools, *grants), budget={**boundary.budget, **WIDE})
         with tenant(house):

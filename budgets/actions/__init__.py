@@ -11,7 +11,7 @@ from budgets.actions.ceilings import (
     require_room,
     set_ceilings,
 )
-from budgets.actions.correcting import book_correction, correct
+from budgets.actions.corrections import book_correction, correct
 from budgets.actions.posting import PostHandle, Posting, post, queue_post
 from budgets.actions.prices import declare_price, state_price
 from budgets.actions.rates import change_rates, newest_rates

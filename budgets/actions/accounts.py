@@ -10,14 +10,14 @@ from uuid import UUID
 from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import newest_ceilings
 from budgets.actions.posting import Posting, book_squaring, held_book, post
+from budgets.core.amounts import Vector
 from budgets.core.dimension import Dimension
 from budgets.core.errors import AccountClosed, OverCeiling, ReservationsOpen
 from budgets.core.posting import COST, Cause, Draft, Settle
 from budgets.core.tranche import closed
-from budgets.core.vector import Vector
-from budgets.ledger import Cursor, Sheet, locked_lines
-from tenancy.context import raw_cursor
-from tenancy.ids import fresh_id
+from budgets.ledger_sql import Cursor, Sheet, locked_lines
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor
 from traces.core.canonical import plain
 
 _OPEN: Final = """

@@ -1,8 +1,9 @@
 """Telling a tenant's administrators that a day or month fills up (R-BUDGET-10).
 
 An alert is a row with a unique key, written in the transaction that moves the line: it is there exactly once,
-whatever crashes. The letters to the administrators are rows of the same statement; `budgets.actions.letters`
-sends them. So is the message to the tenant's endpoints, which the orchestrator delivers (R-API-6).
+whatever crashes. The letters to the administrators are rows of the same statement;
+`budgets.actions.alert_outbox` sends them. So is the message to the tenant's endpoints, which the
+orchestrator delivers (R-API-6).
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,13 +12,13 @@ from decimal import Decimal
 from typing import Final
 from uuid import UUID
 
-from budgets.core.alerting import FULL, LAST_PART, newly_reached, reached
 from budgets.core.posting import LineState
+from budgets.core.statistics.alert_thresholds import FULL, LAST_PART, newly_reached, reached
 from budgets.core.tranche import Squaring
-from budgets.ledger import Cursor
-from tenancy.core.news import BUDGET_ALERT
-from tenancy.ids import fresh_id
-from tenancy.news import tell
+from budgets.ledger_sql import Cursor
+from tenancy.core.event_kinds import BUDGET_ALERT
+from tenancy.db.ids import fresh_id
+from tenancy.notifications.outgoing import tell
 from traces.core.canonical import plain
 
 _ROW: Final = "id, kind, window_start, window_end, threshold, limit_usd, spent_usd, held_usd"

@@ -7,21 +7,21 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from budgets.actions.alerts import tell_standing
-from budgets.core.alerting import at_ceiling, bears_in, opens_in
+from budgets.core.amounts import ZERO, Vector
 from budgets.core.ceilings import Ceilings, of_tier, raised
 from budgets.core.errors import CeilingReached, CeilingTooNear
+from budgets.core.periods import Span, day_of, month_of
 from budgets.core.posting import COST, Cause, Draft, LineState
+from budgets.core.statistics.alert_thresholds import at_ceiling, bears_in, opens_in
 from budgets.core.tranche import Windows
-from budgets.core.vector import ZERO, Vector
-from budgets.core.windows import Span, day_of, month_of
-from budgets.ledger import Cursor, Sheet, locked_lines
+from budgets.ledger_sql import Cursor, Sheet, locked_lines
 from budgets.models import TenantCeiling
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import Stale
-from tenancy.ids import fresh_id
-from tenancy.second_person import ask_second
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.people.dual_control import ask_second
 from traces.core.canonical import plain
 
 CEILINGS: Final = "the ceilings"

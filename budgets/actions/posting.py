@@ -16,9 +16,10 @@ from uuid import UUID
 
 import psycopg
 
+from budgets.account_snapshot import BOOK, Book, parameters, read_book
 from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import ensure_tenant_windows, newest_ceilings
-from budgets.book import BOOK, Book, parameters, read_book
+from budgets.core.amounts import NOTHING, Vector
 from budgets.core.dimension import Dimension
 from budgets.core.errors import AccountClosed, AccountMissing, LedgerMoved, ReservationUnknown
 from budgets.core.posting import (
@@ -44,10 +45,9 @@ from budgets.core.tranche import (
     squared,
     suffices,
 )
-from budgets.core.vector import NOTHING, Vector
-from budgets.ledger import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sent, Sheet, locked_lines
-from tenancy.batch import Batch
-from tenancy.ids import fresh_id
+from budgets.ledger_sql import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sent, Sheet, locked_lines
+from tenancy.db.ids import fresh_id
+from tenancy.db.statement_batch import Batch
 
 _ORIGINS: Final = """
 SELECT effect_id, tranche_id FROM budgets_entry

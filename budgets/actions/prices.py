@@ -9,8 +9,8 @@ from django.db.models import Max
 from budgets.core.pricing import ModelPrice
 from budgets.models import Price
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import hold, tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, tenant
 
 
 def state_price(tenant_id: UUID, price: ModelPrice, *, by: UUID | None, reason: str) -> ModelPrice:

@@ -4,12 +4,12 @@ from typing import Final
 from uuid import UUID
 
 from budgets.core.rates import NAMES, Rates, of_tier
-from budgets.ledger import Cursor
+from budgets.ledger_sql import Cursor
 from budgets.models import RateLimit
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import hold, raw_cursor, tenant
 from tenancy.core.errors import Stale
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, raw_cursor, tenant
 
 _NEWEST: Final = f"""
 SELECT t.tier, r.id IS NOT NULL, {", ".join(f"r.{name}" for name in NAMES)}

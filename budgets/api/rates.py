@@ -10,12 +10,12 @@ from rest_framework.response import Response
 
 from budgets.actions import change_rates, newest_rates
 from budgets.core.rates import NAMES, Rates
-from tenancy.api_view import APIView
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, expected_tag
-from tenancy.permissions import requires
-from tenancy.shapes import Exact, Text, Whole, asked
+from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.rest.api_helpers import caller, expected_tag
+from tenancy.rest.api_view import APIView
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, Text, Whole, asked
 
 MOST = 1_000_000
 

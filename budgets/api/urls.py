@@ -2,10 +2,10 @@
 
 from django.urls import path
 
-from budgets.api import rates, spending
+from budgets.api import expenses, rates
 
 urlpatterns = [
     path("rates", rates.TenantRates.as_view(), name="rates"),
-    path("budgets", spending.Budgets.as_view(), name="budgets-api"),
-    path("budgets/figures", spending.Figures.as_view(), name="figures-api"),
+    path("budgets", expenses.Budgets.as_view(), name="budgets-api"),
+    path("budgets/figures", expenses.Figures.as_view(), name="figures-api"),
 ]

@@ -8,8 +8,8 @@ from zlib import crc32
 
 import orjson
 
+from budgets.core.amounts import NOTHING, Vector
 from budgets.core.posting import Draft
-from budgets.core.vector import NOTHING, Vector
 from traces.core.canonical import canonical_typed, digest, stamp, text_of
 
 MARK_BYTES: Final = 2

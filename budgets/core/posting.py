@@ -7,8 +7,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from budgets.core.amounts import NOTHING, ZERO, Vector
 from budgets.core.dimension import GAUGES, Dimension
-from budgets.core.vector import NOTHING, ZERO, Vector
 
 COST: Final = Dimension.COST_USD
 

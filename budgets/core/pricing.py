@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from budgets.core.amounts import NOTHING, ZERO, Vector, rounded_up
 from budgets.core.dimension import Dimension
 from budgets.core.errors import PriceUnknown
-from budgets.core.vector import NOTHING, ZERO, Vector, rounded_up
 
 ONE: Final = Decimal(1)
 SANE_TOKENS: Final = (

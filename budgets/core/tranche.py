@@ -15,8 +15,8 @@ from decimal import Decimal
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
+from budgets.core.amounts import ZERO
 from budgets.core.posting import COST, Cause, LineState, Plan, Refusal
-from budgets.core.vector import ZERO
 
 DEFAULT_CHUNK: Final = Decimal(
     "0.25"

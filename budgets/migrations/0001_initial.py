@@ -5,8 +5,8 @@ import django.db.models.expressions
 from django.db import migrations, models
 
 import budgets.models
-import tenancy.ids
-from tenancy.migrating import MadeTogether
+import tenancy.db.ids
+from tenancy.db.migration_operations import MadeTogether
 
 
 class Migration(MadeTogether):
@@ -20,7 +20,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Account",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 (
                     "kind",
                     models.CharField(
@@ -79,7 +79,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Entry",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("run_id", models.UUIDField(null=True)),
                 ("account_id", models.UUIDField()),
                 ("month_id", models.UUIDField(null=True)),
@@ -146,7 +146,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Line",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 (
                     "dimension",
                     models.CharField(
@@ -218,7 +218,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Price",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("provider", models.CharField(max_length=64)),
                 ("model", models.CharField(max_length=200)),
                 ("version", models.PositiveIntegerField()),
@@ -250,7 +250,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="TenantCeiling",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("per_run_usd", budgets.models.Amount(decimal_places=12, max_digits=30, null=True)),
                 ("daily_usd", budgets.models.Amount(decimal_places=12, max_digits=30, null=True)),
                 ("monthly_usd", budgets.models.Amount(decimal_places=12, max_digits=30, null=True)),
@@ -278,7 +278,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Tranche",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("starts_at", models.DateTimeField()),
                 ("ends_at", models.DateTimeField()),
                 ("held", budgets.models.Amount(decimal_places=12, default=0, max_digits=30)),

@@ -2,10 +2,10 @@
 
 import budgets.models
 import django.db.models.deletion
-import tenancy.ids
-from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
+import tenancy.db.ids
+from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
+from tenancy.db.migration_operations import MadeTogether
 
 
 TABLES = ("alert", "alertmail", "ratelimit", "runfigures", "dayspend")
@@ -33,7 +33,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Alert",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("account_id", models.UUIDField()),
                 ("kind", models.CharField(max_length=12)),
                 ("window_start", models.DateTimeField()),
@@ -70,7 +70,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="AlertMail",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("person_id", models.UUIDField()),
                 ("tries", models.PositiveSmallIntegerField(default=0)),
                 ("next_at", models.DateTimeField()),
@@ -114,7 +114,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="DaySpend",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("day", models.DateField()),
                 ("workflow", models.CharField(max_length=64)),
                 (
@@ -149,7 +149,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="RateLimit",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("submissions_per_minute", models.PositiveIntegerField(null=True)),
                 ("concurrent_runs", models.PositiveIntegerField(null=True)),
                 ("queue_depth", models.PositiveIntegerField(null=True)),
@@ -179,7 +179,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="RunFigures",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("workflow", models.CharField(max_length=64)),
                 ("terminal_code", models.CharField(max_length=24)),
                 ("ended_at", models.DateTimeField()),

@@ -3,9 +3,9 @@
 
 import budgets.models
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import grant, row_security
+from tenancy.db.integrity_guards import grant, row_security
 
 FLAG = "budgets_driftflag"
 ONCE = "budgets_mail_once_a_person"
@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="DriftFlag",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("workflow", models.CharField(max_length=64)),
                 ("metric", models.CharField(max_length=8)),
                 ("was", budgets.models.Amount(decimal_places=12, max_digits=30)),

@@ -6,16 +6,16 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from budgets.book import BOOK, HEADROOM, Book, Headroom, parameters, read_book, read_headroom
+from budgets.account_snapshot import BOOK, HEADROOM, Book, Headroom, parameters, read_book, read_headroom
+from budgets.core.amounts import Vector
 from budgets.core.dimension import Dimension
 from budgets.core.entry import read_amounts
 from budgets.core.errors import AccountMissing
 from budgets.core.posting import LineState
-from budgets.core.vector import Vector
-from budgets.ledger import Cursor
+from budgets.ledger_sql import Cursor
 from budgets.models import Entry, Line
-from tenancy.context import current_tenant, raw_cursor
 from tenancy.core.errors import OutsideTenant
+from tenancy.db.tenant_context import current_tenant, raw_cursor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from budgets.core.alerting import holds_still
 from budgets.core.posting import LineState
+from budgets.core.statistics.alert_thresholds import holds_still
 from budgets.models import Alert
 from budgets.queries.tenant import windows_now
-from tenancy.core.news import BUDGET_ALERT
+from tenancy.core.event_kinds import BUDGET_ALERT
 from tenancy.models import Webhook
 
 

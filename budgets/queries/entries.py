@@ -14,10 +14,10 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from budgets.core.amounts import ZERO
 from budgets.core.dimension import Dimension
 from budgets.core.entry import read_amounts
 from budgets.core.posting import Cause
-from budgets.core.vector import ZERO
 from budgets.models import Entry
 from budgets.queries.tenant import Window
 

@@ -11,11 +11,11 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from budgets.core.outlook import Outlook, outlook
-from budgets.core.vector import ZERO
+from budgets.core.amounts import ZERO
+from budgets.core.statistics.spend_forecast import Outlook, outlook
 from budgets.models import RateLimit, TenantCeiling
-from tenancy.context import current_tenant, raw_cursor
 from tenancy.core.errors import OutsideTenant
+from tenancy.db.tenant_context import current_tenant, raw_cursor
 
 # A line holds what was booked and what tranches hold; what runs have drawn on an open tranche is spent too.
 _WINDOWS: Final = """

@@ -18,11 +18,11 @@ from budgets.actions import (
     newest_ceilings,
     newest_rates,
 )
+from budgets.core.amounts import ZERO
 from budgets.core.ceilings import BOUNDS, Ceilings
 from budgets.core.rates import NAMES, WHAT, Rates, worded
-from budgets.core.vector import ZERO
 from budgets.queries.alerts import silent_webhooks, standing_alerts
-from budgets.queries.spending import Spending, daily_by_model, of_month, spending
+from budgets.queries.expenses import Spending, daily_by_model, of_month, spending
 from budgets.queries.tenant import (
     Window,
     ceiling_versions,
@@ -31,13 +31,13 @@ from budgets.queries.tenant import (
     rate_versions,
     windows_now,
 )
-from budgets.views.columns import HEIGHT, WIDTH, columns_of
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from budgets.views.bar_chart import HEIGHT, WIDTH, columns_of
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Scope
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, posted, require
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.people.member_queries import names_of
+from tenancy.web.page_auth import PageRequest, page, posted, require
 
 DAYS = 30
 SHARES = 12

@@ -16,12 +16,12 @@ from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
 from budgets.queries.entries import COLUMNS, Sought, entries, pieces, rows
 from budgets.queries.tenant import Window, days
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import uuid_or_none
-from tenancy.pages import PageRequest, page
-from tenancy.streaming import csv_file
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import uuid_or_none
+from tenancy.web.file_streaming import csv_file
+from tenancy.web.page_auth import PageRequest, page
 
 DAYS = 30
 PAGE = 100

@@ -2,12 +2,12 @@
 
 from django.urls import path
 
-from budgets.views import budgets, figures, ledger
+from budgets.views import budgets, distributions, ledger
 
 urlpatterns = [
     path("budgets", budgets.budgets, name="budgets"),
     path("budgets/rates", budgets.rates, name="budgets-rates"),
     path("budgets/ledger", ledger.ledger, name="budgets-ledger"),
     path("budgets/ledger.csv", ledger.ledger_file, name="budgets-ledger-file"),
-    path("budgets/figures", figures.figures, name="budgets-figures"),
+    path("budgets/figures", distributions.figures, name="budgets-figures"),
 ]

@@ -21,11 +21,12 @@ from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from config.static import import_map
-from config.ui import charts, differences, numbers
-from config.ui.hostile import Piece, pieces
-from config.ui.states import class_look, state_look
-from config.ui.tree import tree
+from config.site.static_files import import_map
+from config.ui import charts, number_format
+from config.ui import diff as differences
+from config.ui.json_tree import tree
+from config.ui.status_styles import class_look, state_look
+from config.ui.untrusted_text import Piece, pieces
 
 register = template.Library()
 Context = dict[str, Any]
@@ -103,12 +104,12 @@ def unit_word(name: str) -> str:
 @kept("meter")
 def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft: Any = None) -> Context:
     """Used, reserved and free of a limit; a tick where warnings begin. No limit: the amount alone."""
-    share = numbers.share(used, limit)
-    held = min(numbers.share(reserved, limit), Decimal(100) - share)
-    warned = None if soft is None else numbers.share(soft, limit)
+    share = number_format.share(used, limit)
+    held = min(number_format.share(reserved, limit), Decimal(100) - share)
+    warned = None if soft is None else number_format.share(soft, limit)
     tone = "limit" if share + held >= 100 else "soft" if warned is not None and share >= warned else ""
     return {
-        "label": label, "text": numbers.used_of(used, reserved, limit, unit), "used": share,
+        "label": label, "text": number_format.used_of(used, reserved, limit, unit), "used": share,
         "reserved": held, "tone": tone, "limited": limit is not None, "soft": warned,
     }  # fmt: skip
 
@@ -117,19 +118,19 @@ def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft
 def money(amount: Any) -> SafeString:
     """An amount of dollars."""
     exact = "" if amount in (None, "") else str(amount)
-    return format_html('<data class="num" value="{}">{}</data>', exact, numbers.money(amount))
+    return format_html('<data class="num" value="{}">{}</data>', exact, number_format.money(amount))
 
 
 @register.simple_tag
 def duration(seconds: Any) -> SafeString:
     """A stretch of time."""
-    return format_html('<span class="num">{}</span>', numbers.duration(seconds))
+    return format_html('<span class="num">{}</span>', number_format.duration(seconds))
 
 
 @register.simple_tag
 def quantity(amount: Any, unit: str = "") -> SafeString:
     """An amount with its unit."""
-    return format_html('<span class="num">{}</span>', numbers.quantity(amount, unit))
+    return format_html('<span class="num">{}</span>', number_format.quantity(amount, unit))
 
 
 @register.simple_tag

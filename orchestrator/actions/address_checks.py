@@ -8,11 +8,11 @@ from uuid import UUID
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import Databases, MailServer
 from orchestrator.core.tools.egress_policy import Leave, Target
-from orchestrator.gateways.tools.egress import judged
-from orchestrator.queries.outside import databases, mail_server
-from orchestrator.queries.servers import leave_for
-from tenancy.context import tenant
+from orchestrator.gateways.tools.guarded_transport import judged
+from orchestrator.queries.destinations import databases, mail_server
+from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import InvalidInput
+from tenancy.db.tenant_context import tenant
 
 
 def check_database_addresses(tenant_id: UUID, wanted: Databases) -> None:

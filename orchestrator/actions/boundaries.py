@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from orchestrator.actions.loosening import or_propose
-from orchestrator.actions.outdating import outdate_proposals
-from orchestrator.actions.publish import hold_registry, publish_boundary
-from orchestrator.actions.second_person import Who
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.relaxation_proposals import or_propose
+from orchestrator.actions.stale_proposals import outdate_proposals
+from orchestrator.actions.versions import hold_registry, publish_boundary
 from orchestrator.core.approval.named_queues import queues_of_boundary
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.boundary_change import list_widenings, read_boundary
@@ -24,14 +24,14 @@ from orchestrator.queries.boundaries import (
     retirement_tag,
     version_left,
 )
-from orchestrator.queries.loosening import boundary_name
-from orchestrator.sources import read_source
+from orchestrator.queries.relaxation_proposals import boundary_name
+from orchestrator.workflow_yaml import read_source
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
-from tenancy.queues import check_queues
-from tenancy.second_person import ask_second, check_reason
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.people.dual_control import ask_second, check_reason
+from tenancy.people.queues import check_queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

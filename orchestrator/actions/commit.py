@@ -11,10 +11,10 @@ from typing import Literal, cast
 
 from django.db import OperationalError
 
-from orchestrator.actions import opening
-from orchestrator.actions.hand import RENDERED, Hand
-from orchestrator.actions.lines import is_called_up
-from orchestrator.actions.opening import (
+from orchestrator.actions import read_phase
+from orchestrator.actions.claimed_run import RENDERED, Hand
+from orchestrator.actions.model_queue import is_called_up
+from orchestrator.actions.read_phase import (
     LOOK_UP,
     Learnt,
     Moved,
@@ -26,8 +26,8 @@ from orchestrator.actions.opening import (
     stop_for,
     without_look_ups,
 )
-from orchestrator.actions.translate import translate
-from orchestrator.actions.writing import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
+from orchestrator.actions.signal_translation import translate
+from orchestrator.actions.write_phase import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
 from orchestrator.core.common.errors import ContentMissing, ContentSought, Corrupt
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.content_store import Desk
@@ -35,13 +35,13 @@ from orchestrator.core.domain.effects import AskApproval, CallTool
 from orchestrator.core.domain.run_events import AnyEvent, Headroom, Started, StopAsked
 from orchestrator.core.engine.machine import advance
 from orchestrator.core.workflow.node_protocol import Walk
-from tenancy.batch import RowRefused
-from tenancy.context import raw_cursor, tenant, tenant_reading
-from tenancy.trip import PlansGone
+from tenancy.db.pipeline import PlansGone
+from tenancy.db.statement_batch import RowRefused
+from tenancy.db.tenant_context import raw_cursor, tenant, tenant_reading
 from traces.core.canonical import canonical_model
-from traces.core.chain import Move
-from traces.core.events import BudgetExtended
-from traces.core.patch import diff
+from traces.core.events.trace_events import BudgetExtended
+from traces.core.integrity.chain import Move
+from traces.core.state_patch import diff
 from traces.queries import payloads
 
 TRIES = 12
@@ -83,7 +83,7 @@ def commit(
         written: Written | None = None
         draft: Draft | None = None
         try:
-            with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
+            with tenant_reading(hand.tenant, read_phase.OPEN, hand.keys) as rows:
                 opened = without_look_ups(read_opened(hand, rows), outcomes)
                 hand.circuits = opened.circuits
                 called = hand.state.away is not None and is_called_up(hand.run)

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.contrib.postgres.search import SearchVector
 from django.db.models import Value as Given
 
-from orchestrator.actions.publish import hold_registry
+from orchestrator.actions.versions import hold_registry
 from orchestrator.core.files.chunking import (
     LANGUAGES,
     LARGEST,
@@ -20,9 +20,9 @@ from orchestrator.core.files.chunking import (
 from orchestrator.models import CorpusDocument, CorpusPassage
 from orchestrator.queries.corpora import newest_of
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,118}[a-z0-9])?")
 CORPUS = re.compile(r"[a-z][a-z0-9_-]{0,63}")

@@ -4,13 +4,13 @@ from datetime import datetime
 from uuid import UUID
 
 from orchestrator.core.tools.egress_policy import target_of
-from orchestrator.gateways.tools.egress import look_before_saving
-from orchestrator.queries.servers import leave_for
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.gateways.tools.guarded_transport import look_before_saving
+from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import InvalidInput
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Secret
-from tenancy.secrets import Renewal, keep_secret
+from tenancy.secret_store import Renewal, keep_secret
 
 
 def keep_credential(

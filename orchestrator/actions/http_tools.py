@@ -2,24 +2,24 @@
 
 from uuid import UUID
 
-from orchestrator.actions.outside import with_list
-from orchestrator.actions.publish import check_tool_queue, hold_registry, publish_registry, publish_tool
-from orchestrator.actions.tools import switch_tool
+from orchestrator.actions.destinations import with_list
+from orchestrator.actions.tool_updates import switch_tool
+from orchestrator.actions.versions import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.core.common.errors import NameTaken
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.guard_relaxation import redeclared
 from orchestrator.core.tools.registration import HttpDeclaration, declared
-from orchestrator.gateways.tools.egress import look_before_saving
+from orchestrator.gateways.tools.guarded_transport import look_before_saving
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolServer
-from orchestrator.queries.outside import web_rules
-from orchestrator.queries.servers import leave_for
+from orchestrator.queries.destinations import web_rules
+from orchestrator.queries.tool_servers import leave_for
 from orchestrator.queries.tools import ToolNow, registry_tools, tool_now, versions_of
 from tenancy.actions import audit
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
-from tenancy.second_person import ask_second
-from tenancy.secrets import secrets_of
+from tenancy.db.tenant_context import tenant
+from tenancy.people.dual_control import ask_second
+from tenancy.secret_store import secrets_of
 
 
 def declare_http_tool(

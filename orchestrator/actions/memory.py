@@ -9,7 +9,6 @@ from uuid import UUID
 from orchestrator.core.common.errors import MemoryRefused
 from orchestrator.core.domain.memory_gate import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault, trust_of
 from orchestrator.models import MemoryProposal, MemoryVerdict
-from orchestrator.queries.lines import doers_of
 from orchestrator.queries.memory import (
     WAITING,
     Remembered,
@@ -20,10 +19,11 @@ from orchestrator.queries.memory import (
     strange_words,
     words_of_facts,
 )
+from orchestrator.queries.retry_lineage import doers_of
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import hold, tenant
-from tenancy.second_person import check_independent
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, tenant
+from tenancy.people.dual_control import check_independent
 
 Verdict = Literal["kept", "refused", "quarantined"]
 

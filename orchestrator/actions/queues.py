@@ -5,7 +5,7 @@ from uuid import UUID
 from orchestrator.core.common.errors import QueueInUse
 from orchestrator.queries.queues import QueueNow, queue_now
 from tenancy.actions.queues import locked_queue, set_closed
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 
 
 def close_queue(tenant_id: UUID, name: str, *, by: UUID | None, reason: str) -> QueueNow:

@@ -8,11 +8,11 @@ from django.db.models.functions import Lower
 
 from orchestrator.core.common.errors import NameTaken
 from orchestrator.models import SavedView
-from orchestrator.queries.listing import Filters
+from orchestrator.queries.run_list import Filters
 from orchestrator.queries.saved_views import view_of, views_of
-from tenancy.clock import database_now
-from tenancy.context import hold, tenant
 from tenancy.core.errors import InvalidInput
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, tenant
 
 MOST: Final = 30
 LONGEST_NAME: Final = 60

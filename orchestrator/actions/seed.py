@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from orchestrator import library
-from orchestrator.actions.outside import with_list
-from orchestrator.actions.publish import (
+from orchestrator import bundled_content
+from orchestrator.actions.destinations import with_list
+from orchestrator.actions.versions import (
     active_tools,
     publish_boundary,
     publish_prompt,
@@ -22,10 +22,10 @@ from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.tool_update import kept
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
 from orchestrator.queries.boundaries import was_published
-from orchestrator.queries.outside import web_rules
+from orchestrator.queries.destinations import web_rules
 from orchestrator.queries.tools import Version, registry_tools, versions_of
 from tenancy.actions.queues import furnish_queues
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 
 DEMO_COMPANY: Final = "INTERLOCK_DEMO_URL"
 GENERAL: Final = "tool-loop"
@@ -50,7 +50,7 @@ def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = Tr
         for boundary in boundaries:
             if not was_published(boundary):
                 publish_boundary(tenant_id, boundary, by=by)
-        for slug, text in library.prompts().items():
+        for slug, text in bundled_content.prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
         for spec in workflows:
             # Against what ships: a tool that an admin has disabled is missing to runs, not to their workflow.
@@ -75,9 +75,9 @@ def _boundaries(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iter
     """The shipped boundaries. Without the demonstration those that need nothing of it, with the tools that
     are there."""
     if demonstration:
-        yield from library.boundaries().values()
+        yield from bundled_content.boundaries().values()
         return
-    for boundary in library.plain_boundaries().values():
+    for boundary in bundled_content.plain_boundaries().values():
         there = tuple(grant for grant in boundary.tools if any(map(grant.covers, shipped)))
         yield boundary.evolve(tools=there)
 
@@ -85,7 +85,7 @@ def _boundaries(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iter
 def _workflows(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[GraphSpec]:
     """The workflows whose tools are there. Without the demonstration the general one takes whatever tools its
     boundary allows, those that the tenant adds later too."""
-    for spec in library.workflows().values():
+    for spec in bundled_content.workflows().values():
         if not demonstration and spec.slug == GENERAL:
             yield spec.evolve(tools=(EVERY,))
         elif all(any(names(pattern, name) for name in shipped) for pattern in spec.tools):

@@ -13,12 +13,12 @@ from django.db import transaction
 
 from budgets.actions import open_run_account
 from budgets.core.errors import CeilingTooNear
-from orchestrator.actions.admission import glance, hold_rates
-from orchestrator.actions.admitting import Opening, admissible, compiled, goal_fits, open_run
-from orchestrator.actions.beginning import begins_within, tell_too_near
-from orchestrator.actions.entrusting import blinded_goal, sealed_goal
-from orchestrator.actions.learning import expected_for
-from orchestrator.actions.pinning import pin
+from orchestrator.actions.affordability_check import begins_within, tell_too_near
+from orchestrator.actions.rate_limits import glance, hold_rates
+from orchestrator.actions.run_creation import Opening, admissible, compiled, goal_fits, open_run
+from orchestrator.actions.sealed_goals import blinded_goal, sealed_goal
+from orchestrator.actions.usage_learning import expected_for
+from orchestrator.actions.version_pinning import pin
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.admission.run_admission import limits_for, opening_state
 from orchestrator.core.admission.usage_statistics import subject_of
@@ -29,17 +29,17 @@ from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.files.workspace import tree_of
 from orchestrator.core.policy.task_scope import scope_of
 from orchestrator.core.workflow.untrusted_inputs import untrusted_names
-from orchestrator.gateways.queue import offer
+from orchestrator.gateways.job_queue import offer
 from orchestrator.models import Run, Task, WorkflowVersion
-from tenancy.clock import NOW
-from tenancy.context import current_reach, hold, tenant_reading
 from tenancy.core.errors import WorkflowOutOfReach
-from tenancy.idempotency import KeyReused
-from tenancy.ids import fresh_id
-from tenancy.secrets import blinded_by_each
+from tenancy.db.clock import NOW
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import current_reach, hold, tenant_reading
+from tenancy.rest.idempotency import KeyReused
+from tenancy.secret_store import blinded_by_each
 from traces.core.canonical import canonical_model, canonical_outside, digest, plain
 from traces.live import announce
-from traces.sealing import fresh_vault
+from traces.sealed_values import fresh_vault
 
 KEY_LIFE = timedelta(hours=24)
 

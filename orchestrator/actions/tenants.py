@@ -10,18 +10,18 @@ from django.db import IntegrityError, transaction
 
 from budgets.core.ceilings import DEFAULT_TIER, TIERS
 from orchestrator.actions.seed import furnish
-from orchestrator.gateways.queue import wake
+from orchestrator.gateways.job_queue import wake
 from orchestrator.models import RunSignal
 from orchestrator.queries.tenants import runs_to_pause
 from tenancy.actions import create_tenant
 from tenancy.actions.first_administrator import FirstAdministrator, invite_first_administrator
 from tenancy.actions.tenants import change_tenant, check_tenant_fields, note_of_tenant, suspend_tenant
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
-from tenancy.platform_admins import PlatformActor, check_platform_admin
+from tenancy.people.platform_admins import PlatformActor, check_platform_admin
 
 AT_ONCE = 1_000
 

@@ -5,22 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from orchestrator.actions.delivering import deliver_now
+from orchestrator.actions.webhook_delivery import deliver_now
 from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
 from orchestrator.core.notifications.delivery_policy import OVERLAP, admit_endpoint
 from orchestrator.core.tools.egress_policy import target_of
-from orchestrator.gateways.tools.egress import look_before_saving
-from orchestrator.gateways.webhooks import secret_of
-from orchestrator.queries.servers import leave_for
+from orchestrator.gateways.tools.guarded_transport import look_before_saving
+from orchestrator.gateways.webhook_sender import secret_of
+from orchestrator.queries.tool_servers import leave_for
 from orchestrator.queries.webhooks import delivery_of, place_of_secret, webhook_of
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.core.news import KINDS, TEST, message
-from tenancy.ids import fresh_id
+from tenancy.core.event_kinds import KINDS, TEST, message
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Webhook, WebhookDelivery, WebhookMessage
-from tenancy.secrets import sealed
+from tenancy.secret_store import sealed
 
 MOST = 20
 BYTES = 32

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from orchestrator.actions.publish import compile_here, publish_workflow
+from orchestrator.actions.versions import compile_here, publish_workflow
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.checks.diagnostics import fault
 from orchestrator.core.compiler.compiler import failed
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.boundaries import newest_boundary
-from orchestrator.sources import Source, read_source, with_lines
+from orchestrator.workflow_yaml import Source, read_source, with_lines
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import hold, tenant
 from tenancy.core.errors import NotFound
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, tenant
 
 
 class Publication(NamedTuple):

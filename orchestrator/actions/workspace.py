@@ -7,8 +7,8 @@ from orchestrator.core.common.errors import WorkspaceMoved, WorkspaceRefused
 from orchestrator.core.files.workspace import MOST_REVISIONS, Tree, content_digest, replaced, tree_of
 from orchestrator.models import FileContent, WorkspaceRevision
 from orchestrator.queries.workspace import Held, made_by, newest, revision
-from tenancy.clock import database_now
-from tenancy.context import hold, raw_cursor
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, raw_cursor
 
 HANDED = "handed"
 CARRY_CONTENTS = """

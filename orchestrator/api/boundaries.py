@@ -15,11 +15,11 @@ from orchestrator.actions.boundaries import (
     ask_to_retire_boundary,
     read_boundary_text,
 )
-from orchestrator.actions.second_person import Who
-from orchestrator.api.catalogue import ByScope
-from orchestrator.api.catalogue_shapes import RISKS
+from orchestrator.actions.dual_control import Who
+from orchestrator.api.catalog import ByScope
+from orchestrator.api.catalog_serializers import RISKS
+from orchestrator.api.change_requests import ToolProposalField, proposal_field
 from orchestrator.api.serializers import stamp
-from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import (
@@ -30,12 +30,12 @@ from orchestrator.queries.boundaries import (
     newest_boundary,
     workflows_under,
 )
-from orchestrator.sources import LONGEST
-from tenancy.context import tenant
+from orchestrator.workflow_yaml import LONGEST
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.doors import caller, expected_version, post_once, unless_known
-from tenancy.idempotency import Answer
-from tenancy.shapes import Exact, Text, asked, known, page_of
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, expected_version, post_once, unless_known
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.serializer_fields import Exact, Text, asked, known, page_of
 
 
 class BoundaryRow(serializers.Serializer[Any]):

@@ -13,17 +13,17 @@ from rest_framework.response import Response
 from budgets.actions import ensure_tenant_windows, newest_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.queries.tenant import Window, windows_now
-from orchestrator.actions.asking_limits import ask_for_ceilings
-from orchestrator.actions.second_person import Who
-from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.limit_changes import ask_for_ceilings
+from orchestrator.api.change_requests import ToolProposalField, proposal_field
 from orchestrator.models import ToolProposal
-from tenancy.api_view import APIView
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, expected_tag, tagged, unless_known
-from tenancy.permissions import requires
-from tenancy.shapes import Amount, Exact, Text, asked
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.rest.api_helpers import caller, expected_tag, tagged, unless_known
+from tenancy.rest.api_view import APIView
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Amount, Exact, Text, asked
 from traces.core.canonical import plain
 
 

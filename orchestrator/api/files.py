@@ -11,16 +11,16 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.api.file_shapes import DiffQuery, FilesField, RevisionQuery
+from orchestrator.api.file_serializers import DiffQuery, FilesField, RevisionQuery
 from orchestrator.api.runs import Reading
 from orchestrator.core.files.unified_diff import unified
 from orchestrator.queries.runs import run_of
 from orchestrator.queries.workspace import Held, archive, content, contents, newest, revision, revisions
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
-from tenancy.doors import caller, uuid_or_none
-from tenancy.renderers import JSONLinesRenderer
-from tenancy.shapes import asked
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, uuid_or_none
+from tenancy.rest.renderers import JSONLinesRenderer
+from tenancy.rest.serializer_fields import asked
 
 
 class BytesRenderer(JSONLinesRenderer):

@@ -10,13 +10,13 @@ from rest_framework.response import Response
 
 from orchestrator.actions.memory import judge_memory
 from orchestrator.queries.memory import Remembered, proposals, remembered
-from tenancy.api_view import APIView
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, page, post_once, uuid_or_none
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
-from tenancy.shapes import Exact, PageQuery, Text, asked, page_of
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, PageQuery, Text, asked, page_of
 
 VERDICTS = ("waiting", "kept", "refused", "quarantined")
 

@@ -8,17 +8,23 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.policies import Who, agree_to_policy, asked_policy, change_policy, drop_proposal
-from orchestrator.api.catalogue import ByScope
+from orchestrator.actions.policy_versions import (
+    Who,
+    agree_to_policy,
+    asked_policy,
+    change_policy,
+    drop_proposal,
+)
+from orchestrator.api.catalog import ByScope
 from orchestrator.api.serializers import stamp
 from orchestrator.core.policy.detectors import PLACES, SEVERITIES, detectors
 from orchestrator.core.policy.rules import MOST_RULES, Policy, Rule, Weaker
 from orchestrator.queries.policies import PolicyNow, Proposed, policy_now, policy_versions, proposed
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
-from tenancy.doors import caller, expected_version, post_once, uuid_or_none
-from tenancy.idempotency import Answer
-from tenancy.shapes import Exact, Judged, Text, asked, page_of
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, expected_version, post_once, uuid_or_none
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.serializer_fields import Exact, Judged, Text, asked, page_of
 
 DECISIONS = ("allow", "gate", "deny")
 

@@ -12,20 +12,20 @@ from rest_framework.response import Response
 
 from budgets.actions import state_price
 from budgets.core.pricing import ModelPrice
-from orchestrator.actions.repricing import NAMED, Correction, preview, reprice
+from orchestrator.actions.price_corrections import NAMED, Correction, preview, reprice
 from orchestrator.api.serializers import stamp
-from orchestrator.queries.charged import Wrong
+from orchestrator.queries.mispriced_calls import Wrong
 from orchestrator.queries.prices import model_prices, stated_versions, tool_prices, unknown_policy
 from orchestrator.queries.tools import ToolNow
-from tenancy.api_view import APIView
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, post_once
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
-from tenancy.shapes import Amount, Exact, Flag, Formed, Id, Text, asked
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, post_once
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Amount, Exact, Flag, Formed, Id, Text, asked
 from traces.core.canonical import plain
 
 MILLION: Final = Decimal(1_000_000)

@@ -9,17 +9,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.actions.queues import close_queue, reopen_queue
-from orchestrator.api.catalogue import ByScope
+from orchestrator.api.catalog import ByScope
 from orchestrator.api.serializers import stamp
 from orchestrator.queries.queues import QueueNow, queue_now, queues_now
 from tenancy.actions.queues import add_queue, describe_queue
-from tenancy.context import tenant
 from tenancy.core.queues import LONGEST_DESCRIPTION, QUEUE_NAME
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, post_once
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
-from tenancy.shapes import Exact, Formed, Text, asked, known, page_of
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, post_once
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, Formed, Text, asked, known, page_of
 
 
 class QueueField(serializers.Serializer[Any]):

@@ -9,17 +9,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.reviews import answer_review, release_review, take_review
+from orchestrator.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.api.memory import EvidenceRow
 from orchestrator.core.approval.review_item import FINDINGS, LONGEST_NOTE, SEVERITIES, STATES
 from orchestrator.queries.reviews import Reviewed, item_of, items, reviewed
-from tenancy.api_view import APIView
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, page, post_once, uuid_or_none
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
-from tenancy.shapes import Exact, PageQuery, Text, asked, page_of
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, PageQuery, Text, asked, page_of
 
 
 class ReviewFilters(PageQuery):

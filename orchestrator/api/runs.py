@@ -13,9 +13,9 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions import signalling
-from orchestrator.api import shown
-from orchestrator.api.plan_shapes import PlanField
+from orchestrator.actions import run_signals
+from orchestrator.api import presenters
+from orchestrator.api.plan_serializers import PlanField
 from orchestrator.api.serializers import (
     EventField,
     EventsQuery,
@@ -32,14 +32,14 @@ from orchestrator.models import Run
 from orchestrator.queries.plans import plan_of
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import result_of, run_of, runs, state_now
-from tenancy.api_view import APIView
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, page, post_once, unless_known, uuid_or_none
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
-from tenancy.renderers import JSONLinesRenderer
-from tenancy.shapes import asked, page_of
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, page, post_once, unless_known, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.renderers import JSONLinesRenderer
+from tenancy.rest.serializer_fields import asked, page_of
 from traces.exports.jsonl import export
 from traces.queries import events_after
 
@@ -61,7 +61,7 @@ class Runs(Reading):
         """A page of runs, newest first. `status`, `workflow` and the other parameters narrow the list."""
         filters = asked(RunFilters, request.query_params)
         with tenant(caller(request).tenant):
-            return page(request, runs(filters), shown.row)
+            return page(request, runs(filters), presenters.row)
 
 
 class OneRun(Reading):
@@ -76,7 +76,7 @@ class OneRun(Reading):
         sentence, what it used of its budget, and what it is pinned to."""
         with tenant(caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            return unless_known(request, shown.whole(run), str(run.version))
+            return unless_known(request, presenters.whole(run), str(run.version))
 
 
 class Asking(APIView):
@@ -96,7 +96,7 @@ class Asking(APIView):
     def _asked(self, request: Request, run_id: UUID, reason: str) -> Answer:
         who = caller(request)
         run = type(self).ask(who.tenant, run_id, by=who.principal, reason=reason)
-        return Answer(202, shown.row(run))
+        return Answer(202, presenters.row(run))
 
 
 @extend_schema_view(post=extend_schema(operation_id="cancel_run", **WISH))
@@ -104,21 +104,21 @@ class Cancel(Asking):
     """Stop the run; a client may stop its own tenant's runs too."""
 
     permission_classes = [requires(Scope.SUBMIT)]
-    ask = staticmethod(signalling.cancel)
+    ask = staticmethod(run_signals.cancel)
 
 
 @extend_schema_view(post=extend_schema(operation_id="pause_run", **WISH))
 class Pause(Asking):
     """Hold the run before its next effect."""
 
-    ask = staticmethod(signalling.pause)
+    ask = staticmethod(run_signals.pause)
 
 
 @extend_schema_view(post=extend_schema(operation_id="resume_run", **WISH))
 class Resume(Asking):
     """Let a paused run go on."""
 
-    ask = staticmethod(signalling.resume)
+    ask = staticmethod(run_signals.resume)
 
 
 class Events(Reading):
@@ -135,7 +135,9 @@ class Events(Reading):
             run = run_of(uuid_or_none(run_id))
             found = events_after(run.id, after, EVENTS_A_PAGE)
         following = f"{request.path}?after={found[-1].seq}" if len(found) == EVENTS_A_PAGE else None
-        return Response({"results": [shown.event(row) for row in found], "next": following, "previous": None})
+        return Response(
+            {"results": [presenters.event(row) for row in found], "next": following, "previous": None}
+        )
 
 
 class Result(Reading):
@@ -148,13 +150,13 @@ class Result(Reading):
             run = run_of(uuid_or_none(run_id))
             document: dict[str, Any] | None = result_of(run)
         if document is None:
-            return Response(shown.row(run), status=202)
+            return Response(presenters.row(run), status=202)
         said = {
             "status": run.status,
             "terminal_code": run.terminal_code,
             "reason": run.reason,
             "scripted": run.scripted,
-            **shown.resting(document),
+            **presenters.resting(document),
         }
         return Response({**said, **{name: value for name, value in document.items() if name not in said}})
 
@@ -167,7 +169,7 @@ class ThePlan(Reading):
         """The steps with how they stand and what they come after, and the criteria."""
         with tenant(caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            return Response(shown.plan(plan_of(run, state_now(run.id))))
+            return Response(presenters.plan(plan_of(run, state_now(run.id))))
 
 
 class Trace(Reading):

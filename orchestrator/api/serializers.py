@@ -5,12 +5,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from orchestrator.api.file_shapes import FileBody
+from orchestrator.api.file_serializers import FileBody
 from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.core.files.workspace import MOST_FILES
-from tenancy.shapes import Amount, Exact, Flag, Moment, PageQuery, Text, Whole
-from tenancy.shapes import ReasonBody as ReasonBody
-from tenancy.shapes import stamp as stamp
+from tenancy.rest.serializer_fields import Amount, Exact, Flag, Moment, PageQuery, Text, Whole
+from tenancy.rest.serializer_fields import ReasonBody as ReasonBody
+from tenancy.rest.serializer_fields import stamp as stamp
 
 STATUSES = [status.value for status in Status]
 CODES = [code.value for code in TerminalCode]

@@ -8,20 +8,20 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.asking_limits import ask_for_sign_in_rules
-from orchestrator.actions.second_person import Who
-from orchestrator.api.catalogue import ByScope
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.limit_changes import ask_for_sign_in_rules
+from orchestrator.api.catalog import ByScope
+from orchestrator.api.change_requests import ToolProposalField, proposal_field
 from orchestrator.api.serializers import stamp
-from orchestrator.api.tool_proposals import ToolProposalField, proposal_field
 from orchestrator.models import ToolProposal
 from tenancy.actions.sign_in_rules import read_rules, rules_document
-from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
-from tenancy.core.sign_in_rules import LONGEST_MINUTES, Area
-from tenancy.doors import caller, expected_version, tagged, unless_known
-from tenancy.permissions import requires
-from tenancy.shapes import Exact, Text, Whole, asked
-from tenancy.sign_in_rules import RulesNow, sign_in_rules_now
+from tenancy.core.sign_in.rules import LONGEST_MINUTES, Area
+from tenancy.db.tenant_context import tenant
+from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
+from tenancy.rest.api_helpers import caller, expected_version, tagged, unless_known
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, Text, Whole, asked
 
 ROLES = tuple(role.value for role in Role)
 AREAS = tuple(area.value for area in Area)

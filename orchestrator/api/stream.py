@@ -1,7 +1,7 @@
 """GET /runs/{id}/stream: a run's events as they come (R-API-5, R-SESS-11).
 
 This view knows the caller, finds the run and refuses; the stream itself is the ASGI server's
-(traces/consumers/streams.py). Under a server that cannot stream, the answer is what there is so far: an event
+(traces/consumers/sse.py). Under a server that cannot stream, the answer is what there is so far: an event
 source comes back with its last id, by the rules of the protocol.
 """
 
@@ -18,14 +18,14 @@ from orchestrator.api.runs import Reading
 from orchestrator.api.serializers import EventsQuery
 from orchestrator.consumers import RunFeed
 from orchestrator.queries.runs import run_of
-from tenancy.authentication import Caller, KeyAuthentication
-from tenancy.context import tenant
 from tenancy.core.errors import TenancyError
-from tenancy.doors import caller, uuid_or_none
-from tenancy.presence import Presence, of_caller, of_session
-from tenancy.renderers import EventStreamRenderer
-from tenancy.shapes import asked
-from traces.consumers.streams import ADMISSION, Admission, event
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, uuid_or_none
+from tenancy.rest.authentication import Caller, KeyAuthentication
+from tenancy.rest.renderers import EventStreamRenderer
+from tenancy.rest.serializer_fields import asked
+from tenancy.web.connection_auth import Presence, of_caller, of_session
+from traces.consumers.sse import ADMISSION, Admission, event
 from traces.live.feeds import Batch, sequence
 
 FEED = RunFeed()

@@ -8,17 +8,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.api.file_shapes import files_of
+from orchestrator.api.file_serializers import files_of
+from orchestrator.api.presenters import links
 from orchestrator.api.serializers import TaskAccepted, TaskBody
-from orchestrator.api.shown import links
 from orchestrator.core.common.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal
-from tenancy.api_view import APIView
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, post_once
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
-from tenancy.shapes import asked
+from tenancy.rest.api_helpers import caller, post_once
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import asked
 
 
 class Tasks(APIView):

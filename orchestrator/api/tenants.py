@@ -24,14 +24,14 @@ from tenancy.actions.tenants import (
 )
 from tenancy.api.shapes import LinkField
 from tenancy.core.errors import NotFound
-from tenancy.doors import expected_tag, page, tagged, unless_known
-from tenancy.idempotency import Answer
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 from tenancy.models import Tenant
-from tenancy.platform_admins import Administrators, count_administrators, first_administrator_of
-from tenancy.platform_doors import ByPlatform, platform_caller, post_once_about
+from tenancy.people.platform_admins import Administrators, count_administrators, first_administrator_of
 from tenancy.queries import tenant_by_slug
-from tenancy.shapes import (
+from tenancy.rest.api_helpers import expected_tag, page, tagged, unless_known
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.platform_api import ByPlatform, platform_caller, post_once_about
+from tenancy.rest.serializer_fields import (
     Exact,
     Formed,
     PageQuery,

@@ -16,9 +16,9 @@ from orchestrator.actions.webhooks import (
     try_webhook,
     turn_on,
 )
-from orchestrator.api.catalogue import ByScope
+from orchestrator.api.catalog import ByScope
 from orchestrator.api.serializers import ReasonBody
-from orchestrator.api.webhook_shapes import (
+from orchestrator.api.webhook_serializers import (
     DeliveryField,
     DeliveryRow,
     WebhookBody,
@@ -36,12 +36,12 @@ from orchestrator.queries.webhooks import (
     webhook_of,
     webhooks_now,
 )
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.doors import caller, page, post_once, uuid_or_none
-from tenancy.idempotency import Answer
-from tenancy.permissions import requires
-from tenancy.shapes import PageQuery, asked, page_of
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import PageQuery, asked, page_of
 
 
 class ByAdmin(ByScope):

@@ -3,7 +3,15 @@
 from django.db import migrations
 
 from orchestrator.core.domain.status_transitions import moves
-from tenancy.sql import append_only, crossing, definer, grant, grant_sequence, row_security, same_tenant_key
+from tenancy.db.integrity_guards import (
+    append_only,
+    crossing,
+    definer,
+    grant,
+    grant_sequence,
+    row_security,
+    same_tenant_key,
+)
 
 PUBLISHED = (
     "boundaryversion",

@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-from tenancy.sql import grant
+from tenancy.db.integrity_guards import grant
 
 OURS = "tenant_id IS NULL OR tenant_id = nullif(current_setting('interlock.tenant', true), '')::uuid"
 APART = f"""

@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-from tenancy.sql import definer
+from tenancy.db.integrity_guards import definer
 
 READY = "status IN ('queued', 'in_progress') AND wake_at IS NULL"
 # A skip scan over the tenants that have anything ready, the oldest of each, and then the fewest at work. Runs

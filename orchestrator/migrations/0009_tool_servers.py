@@ -3,9 +3,9 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import tenancy.ids
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
-from tenancy.migrating import MadeTogether
+import tenancy.db.ids
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("toolserver", "tooldefinition", "servertool", "privateplaces")
 STAYS = """
@@ -31,7 +31,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="ToolServer",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("slug", models.CharField(max_length=32)),
                 ("kind", models.CharField(max_length=8)),
                 ("address", models.CharField(max_length=2000)),
@@ -74,7 +74,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="ToolDefinition",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("tool", models.CharField(max_length=128)),
                 ("digest", models.CharField(max_length=64)),
                 ("body", models.BinaryField()),
@@ -111,7 +111,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="ServerTool",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("tool", models.CharField(max_length=128)),
                 ("name", models.CharField(blank=True, max_length=64)),
                 ("state", models.CharField(max_length=12)),
@@ -165,7 +165,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="PrivatePlaces",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("version", models.PositiveIntegerField()),
                 ("places", models.JSONField()),
                 ("reason", models.CharField(max_length=500)),

@@ -2,10 +2,10 @@
 
 import django.contrib.postgres.search
 import django.db.models.deletion
-import tenancy.ids
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
+import tenancy.db.ids
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
+from tenancy.db.migration_operations import MadeTogether
 
 
 TABLES = ("outside", "maildraft", "corpusdocument", "corpuspassage")
@@ -21,7 +21,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="CorpusDocument",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("corpus", models.CharField(max_length=64)),
                 ("name", models.CharField(max_length=120)),
                 ("version", models.PositiveIntegerField()),
@@ -56,7 +56,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="CorpusPassage",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("number", models.PositiveIntegerField()),
                 ("start", models.PositiveIntegerField()),
                 ("end", models.PositiveIntegerField()),
@@ -95,7 +95,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="MailDraft",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("run_id", models.UUIDField()),
                 ("key", models.CharField(max_length=64)),
                 ("body", models.JSONField()),
@@ -122,7 +122,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Outside",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("kind", models.CharField(max_length=12)),
                 ("version", models.PositiveIntegerField()),
                 ("body", models.JSONField()),

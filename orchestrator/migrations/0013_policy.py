@@ -4,9 +4,9 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models import F, Q
 
-import tenancy.ids
-from tenancy.sql import append_only, grant, row_security
-from tenancy.migrating import MadeTogether
+import tenancy.db.ids
+from tenancy.db.integrity_guards import append_only, grant, row_security
+from tenancy.db.migration_operations import MadeTogether
 
 STAYS = """
 CREATE FUNCTION orchestrator_proposal_stays() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
@@ -33,7 +33,7 @@ def _tenant() -> tuple[str, models.Field]:
 
 
 def _id() -> tuple[str, models.Field]:
-    return ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False))
+    return ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False))
 
 
 class Migration(MadeTogether):

@@ -1,10 +1,10 @@
 """The files of runs: each content once, every state they were in (R-TOOL-19)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
-from tenancy.migrating import MadeTogether
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("filecontent", "workspacerevision")
 # What a digest names is what stands there, whoever wrote it.
@@ -28,7 +28,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="FileContent",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("run_id", models.UUIDField()),
                 ("digest", models.CharField(max_length=64)),
                 ("body", models.BinaryField()),
@@ -53,7 +53,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="WorkspaceRevision",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("run_id", models.UUIDField()),
                 ("number", models.PositiveIntegerField()),
                 ("key", models.CharField(max_length=64)),

@@ -3,8 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import tenancy.ids
-from tenancy.sql import grant, row_security
+import tenancy.db.ids
+from tenancy.db.integrity_guards import grant, row_security
 
 
 class Migration(migrations.Migration):
@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ConflictClaim",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("key", models.CharField(max_length=200)),
                 ("run_id", models.UUIDField()),
                 ("effect", models.CharField(max_length=32)),

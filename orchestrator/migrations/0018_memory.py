@@ -3,10 +3,10 @@
 import django.contrib.postgres.indexes
 import django.contrib.postgres.search
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
-from tenancy.migrating import MadeTogether
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("memoryproposal", "memoryverdict")
 
@@ -21,7 +21,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="MemoryProposal",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("run_id", models.UUIDField()),
                 ("key", models.CharField(max_length=64)),
                 ("kind", models.CharField(max_length=10)),
@@ -55,7 +55,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="MemoryVerdict",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("number", models.PositiveIntegerField()),
                 ("verdict", models.CharField(max_length=12)),
                 ("reason", models.CharField(max_length=500)),

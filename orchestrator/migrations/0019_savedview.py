@@ -2,9 +2,9 @@
 
 import django.db.models.deletion
 import django.db.models.functions.text
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import grant, row_security, same_tenant_key
 
 TABLE = "orchestrator_savedview"
 
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="SavedView",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("principal", models.UUIDField()),
                 ("name", models.CharField(max_length=60)),
                 ("query", models.CharField(max_length=2000)),

@@ -1,10 +1,10 @@
 """What runs put before people for a look, and what people say of it (R-TOOL-19)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
-from tenancy.migrating import MadeTogether
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("reviewitem", "reviewword")
 
@@ -19,7 +19,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="ReviewItem",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("run_id", models.UUIDField()),
                 ("key", models.CharField(max_length=64)),
                 ("queue", models.CharField(max_length=64)),
@@ -46,7 +46,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="ReviewWord",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("number", models.PositiveIntegerField()),
                 ("kind", models.CharField(max_length=8)),
                 ("finding", models.CharField(blank=True, max_length=10)),

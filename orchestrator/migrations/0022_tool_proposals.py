@@ -1,9 +1,9 @@
 """Changes that make a tool less guarded wait for a second person (R-TOOL-4)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import grant, row_security
+from tenancy.db.integrity_guards import grant, row_security
 
 STAYS = """
 CREATE TRIGGER proposal_stays BEFORE UPDATE ON orchestrator_toolproposal FOR EACH ROW
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ToolProposal",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("kind", models.CharField(max_length=8)),
                 ("tool", models.CharField(max_length=64)),
                 ("tag", models.CharField(blank=True, default="", max_length=40)),

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 from django.db.models import Q
 
-from tenancy.sql import same_tenant_key
+from tenancy.db.integrity_guards import same_tenant_key
 
 KEPT = ("retry_of_id", "retry_record", "retried_by", "retry_key")
 OTHER = " OR ".join(f"NEW.{column} IS DISTINCT FROM OLD.{column}" for column in KEPT)

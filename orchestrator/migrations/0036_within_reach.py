@@ -1,6 +1,6 @@
 """A key that reaches some runs alone sees no others, nor what hangs on them (R-SEC-11).
 
-The transaction says whose runs and of which workflows (`tenancy.context.within`); where it says nothing, all
+The transaction says whose runs and of which workflows (`tenancy.db.tenant_context.within`); where it says nothing, all
 of the tenant's are meant. Events, contents and amounts are found by their run, which is not there.
 """
 

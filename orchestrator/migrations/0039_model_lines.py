@@ -6,13 +6,13 @@ import django.db.models.expressions
 from django.db import migrations, models
 from django.db.models import Q
 
-import tenancy.ids
-from tenancy.sql import crossing, definer, grant, row_security
+import tenancy.db.ids
+from tenancy.db.integrity_guards import crossing, definer, grant, row_security
 
 TENANT = ("tenant", models.ForeignKey(
     db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenancy.tenant",
 ))  # fmt: skip
-ID = ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False))
+ID = ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False))
 # A call under way counts while its run's lease lives; a run that was called up has a moment to take its turn.
 LIVE = """
  (w.stage = 'called' AND w.until > clock_timestamp()

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.sql import definer
+from tenancy.db.integrity_guards import definer
 
 ABANDONED = r"""
 WITH leased AS MATERIALIZED (

@@ -2,7 +2,7 @@
 (R-SEC-11, R-APPR-5)."""
 
 from django.db import migrations
-from tenancy.queue_sql import keep_named, queue_key
+from tenancy.db.queue_guards import keep_named, queue_key
 
 # Every version, older ones too: runs under way are pinned to them.
 BODY = "convert_from(v.body, 'UTF8')::jsonb"

@@ -4,7 +4,7 @@ change is looked up (R-TOOL-9, R-SESS-9)."""
 from django.db import migrations, models
 from django.db.models import Q
 
-from tenancy.sql import definer
+from tenancy.db.integrity_guards import definer
 
 LATE = ("reconciled", "look_up")
 # Nobody says of their own run what happened; the rule that the application asks is wider.

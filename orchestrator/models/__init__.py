@@ -1,7 +1,13 @@
 """The tables of the orchestrator. Runs are written by their lease holder alone; everybody else leaves a
 signal."""
 
-from orchestrator.models.catalogue import (
+from orchestrator.models.circuit_breaker import CircuitRow
+from orchestrator.models.destinations import CorpusDocument, CorpusPassage, MailDraft, Outside
+from orchestrator.models.emergency_stop import EmergencyStop
+from orchestrator.models.memory import MemoryProposal, MemoryVerdict
+from orchestrator.models.model_queue import ModelServed, ModelTurn
+from orchestrator.models.policy import PolicyProposal, PolicyVersion
+from orchestrator.models.published_versions import (
     BoundaryVersion,
     PinSet,
     PromptVersion,
@@ -9,20 +15,14 @@ from orchestrator.models.catalogue import (
     ToolVersion,
     WorkflowVersion,
 )
-from orchestrator.models.circuit import CircuitRow
-from orchestrator.models.claim import ConflictClaim
-from orchestrator.models.expectation import Expectation
-from orchestrator.models.loosening import ToolProposal
-from orchestrator.models.memory import MemoryProposal, MemoryVerdict
-from orchestrator.models.model_line import ModelServed, ModelTurn
-from orchestrator.models.outside import CorpusDocument, CorpusPassage, MailDraft, Outside
-from orchestrator.models.policy import PolicyProposal, PolicyVersion
+from orchestrator.models.resource_lock import ConflictClaim
 from orchestrator.models.review import ReviewItem, ReviewWord
 from orchestrator.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
-from orchestrator.models.server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
-from orchestrator.models.stop import EmergencyStop
+from orchestrator.models.saved_view import SavedView
 from orchestrator.models.task import Task
-from orchestrator.models.view import SavedView
+from orchestrator.models.tool_proposal import ToolProposal
+from orchestrator.models.tool_server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
+from orchestrator.models.usage_estimate import Expectation
 from orchestrator.models.workspace import FileContent, WorkspaceRevision
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from budgets.core.profiles import ROWS
+from budgets.core.limit_profiles import ROWS
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.models import BoundaryVersion, WorkflowVersion
 from tenancy.core.errors import NotFound

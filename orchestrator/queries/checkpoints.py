@@ -34,12 +34,12 @@ from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.engine.late_reconciliation import Doubt, settled_calls
 from orchestrator.models import Intent, Run
-from orchestrator.queries.doubts import doubts_of
-from orchestrator.queries.lines import newest_of, retried_as
-from orchestrator.queries.mailbox import has_untaken
+from orchestrator.queries.in_doubt_changes import doubts_of
+from orchestrator.queries.pending_signals import has_untaken
+from orchestrator.queries.retry_lineage import newest_of, retried_as
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import graph_of
-from traces.core.patch import apply
+from traces.core.state_patch import apply
 from traces.models import Record
 from traces.queries import recall_at
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 
 from orchestrator.models import CorpusDocument, CorpusPassage
-from tenancy.context import current_tenant
+from tenancy.db.tenant_context import current_tenant
 
 # The newest versions that are not taken out, and the words of the question in each of their languages: with
 # all of them, else with any of them unless some are forbidden.

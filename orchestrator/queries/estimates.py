@@ -6,16 +6,16 @@ from decimal import Decimal
 from typing import Final
 
 from budgets.core.dimension import ABOUT, Dimension
-from budgets.core.forecast import UNKNOWN, Interval
+from budgets.core.statistics.forecast import UNKNOWN, Interval
 from budgets.queries import usage
 from orchestrator.core.accounting.remaining_estimate import outlook
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.llm.cost_downgrade import thrifty
 from orchestrator.models import ManifestRow, Run
-from orchestrator.queries.breakers import cost_set_by
-from orchestrator.queries.listing import Meter
-from orchestrator.queries.standing import Dial
+from orchestrator.queries.run_list import Meter
+from orchestrator.queries.run_summary import Dial
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
+from orchestrator.queries.tripped_breakers import cost_set_by
 from traces.core.canonical import plain
 
 UNITS: Final[Mapping[Dimension, str]] = {Dimension.COST_USD: "usd", Dimension.WALL_CLOCK_SECONDS: "s"}

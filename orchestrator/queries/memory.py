@@ -15,7 +15,7 @@ from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.memory_gate import Evidence, Proposed, Standing
 from orchestrator.core.policy.provenance.value_matching import words_of
 from orchestrator.models import MemoryProposal, MemoryVerdict, Run
-from orchestrator.queries.lines import line_of
+from orchestrator.queries.retry_lineage import line_of
 from tenancy.core.errors import NotFound
 from traces.models import Event, Snapshot
 from traces.queries import payloads

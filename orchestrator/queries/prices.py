@@ -12,11 +12,11 @@ from django.conf import settings
 from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import ModelPrice
 from budgets.models import Price
-from budgets.prices import price_for
+from budgets.price_lookup import price_for
 from orchestrator.core.accounting.effect_pricing import price_of_tool, price_of_version
 from orchestrator.models import PinSet
-from orchestrator.queries.charged import Wrong
-from orchestrator.queries.models import profiles_now
+from orchestrator.queries.mispriced_calls import Wrong
+from orchestrator.queries.model_profiles import profiles_now
 from orchestrator.queries.state_loader import pins_of
 from orchestrator.queries.tools import ToolNow, tools_now
 

@@ -10,8 +10,8 @@ from orchestrator.core.domain.run_state import State
 from orchestrator.models import Run
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import state_of
-from tenancy.clock import database_now
-from traces.core.progress import BudgetRemaining, Progress
+from tenancy.db.clock import database_now
+from traces.core.events.progress import BudgetRemaining, Progress
 from traces.models import Event
 from traces.queries import recall
 

@@ -11,9 +11,9 @@ from orchestrator.core.domain.run_state import State
 from orchestrator.core.engine.replay import Report, replayed
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
-from tenancy.context import current_tenant, tenant
-from traces.core.chain import START, Head
+from tenancy.db.tenant_context import current_tenant, tenant
 from traces.core.errors import Erased
+from traces.core.integrity.chain import START, Head
 from traces.models import Payload
 from traces.queries import records, salt, snapshots
 

@@ -14,9 +14,9 @@ from approvals.queries.people import Stands, decider_of
 from orchestrator.core.approval.review_item import SEVERITIES, Finding, Kind, Last, State, state_of
 from orchestrator.core.domain.memory_gate import Evidence
 from orchestrator.models import ReviewItem, ReviewWord
-from orchestrator.queries.lines import doers_of
+from orchestrator.queries.retry_lineage import doers_of
 from tenancy.core.errors import NotFound
-from tenancy.core.moments import read_moment
+from tenancy.core.timestamps import read_moment
 
 LONGEST: Final = 200
 

@@ -10,15 +10,15 @@ import orjson
 from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 
+from budgets.core.amounts import ZERO
 from budgets.core.dimension import Dimension
-from budgets.core.vector import ZERO
 from budgets.queries import usage
 from orchestrator.core.common.errors import RunNotFound
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.domain.run_state import State
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.state_loader import state_of
-from traces.core.sentence import SentenceFacts, sentence
+from traces.core.run_sentence import SentenceFacts, sentence
 from traces.models import Event, Record
 from traces.queries import payloads, recall
 

@@ -14,8 +14,8 @@ from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_state import State
 from orchestrator.models import PinSet, WorkflowVersion
-from tenancy.context import tenant
-from traces.core.patch import apply
+from tenancy.db.tenant_context import tenant
+from traces.core.state_patch import apply
 
 
 def state_of(snapshot: bytes, patches: tuple[dict[str, Any], ...]) -> tuple[State, int]:

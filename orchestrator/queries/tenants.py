@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from orchestrator.core.common.run_status import TERMINAL_STATUSES
 from orchestrator.models import Run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 
 
 def runs_to_pause() -> "QuerySet[Run]":

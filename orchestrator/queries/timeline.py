@@ -15,9 +15,9 @@ from django.db.models.expressions import RawSQL
 
 from orchestrator.core.readmodel.timeline import KINDS, Mood, Row, Told, Voice, bar_of, fold, said_of
 from orchestrator.core.readmodel.timeline.event_labels import JUDGED, Said, mood_of
-from orchestrator.queries.listing import names_of
-from tenancy.context import raw_cursor
-from tenancy.doors import uuid_or_none
+from orchestrator.queries.run_list import names_of
+from tenancy.db.tenant_context import raw_cursor
+from tenancy.rest.api_helpers import uuid_or_none
 from traces.models import Event
 
 A_PAGE: Final = 200

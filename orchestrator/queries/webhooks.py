@@ -8,11 +8,11 @@ from uuid import UUID
 from django.db.models import Count, QuerySet
 
 from orchestrator.core.notifications.delivery_policy import KEPT_DAYS
-from orchestrator.gateways.webhooks import Sending
-from orchestrator.queries.servers import leave_for
+from orchestrator.gateways.webhook_sender import Sending
+from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import NotFound
 from tenancy.models import Webhook, WebhookAttempt, WebhookDelivery, WebhookKeeping
-from tenancy.secrets import unsealed
+from tenancy.secret_store import unsealed
 
 SHOWN = 50
 

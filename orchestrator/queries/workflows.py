@@ -11,7 +11,7 @@ from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.boundaries import newest_boundary
-from orchestrator.queries.listing import CAP, LIVE, Count, plan_anew
+from orchestrator.queries.run_list import CAP, LIVE, Count, plan_anew
 from tenancy.core.errors import NotFound
 
 # A count up to the cap for each, from an index, and not one walk over all runs.

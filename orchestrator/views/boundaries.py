@@ -34,16 +34,16 @@ from orchestrator.queries.boundaries import (
     workflows_under,
 )
 from orchestrator.queries.tools import tools_now
-from orchestrator.sources import LONGEST, written
-from orchestrator.views.loosening import waits, who
+from orchestrator.views.change_requests import waits, who
 from orchestrator.views.tools import WORDS
-from tenancy.context import tenant
+from orchestrator.workflow_yaml import LONGEST, written
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
-from tenancy.core.sign_in_rules import Area
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, posted, require
-from tenancy.shapes import known
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.rest.serializer_fields import known
+from tenancy.web.page_auth import PageRequest, page, posted, require
 
 MEANWHILE = "Another version was published in the meantime. Your form is below; look at it again."
 EXAMPLE = """slug: my-tools

@@ -7,15 +7,15 @@ from django.shortcuts import redirect
 from budgets.actions import newest_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.views.budgets import MEANWHILE, CeilingsForm, budgets_page
-from orchestrator.actions.asking_limits import ask_for_ceilings
+from orchestrator.actions.limit_changes import ask_for_ceilings
 from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.models import ToolProposal
-from orchestrator.views.loosening import waits, who
-from tenancy.context import raw_cursor, tenant
+from orchestrator.views.change_requests import waits, who
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Scope
-from tenancy.core.sign_in_rules import Area
-from tenancy.pages import PageRequest, page, posted, require
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.web.page_auth import PageRequest, page, posted, require
 
 
 @posted("budgets")

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
 from orchestrator.core.files.chunking import LANGUAGES, LARGEST
-from orchestrator.gateways.tools.pages import read_page
+from orchestrator.gateways.tools.html_text import read_page
 from orchestrator.queries.corpora import (
     corpora_now,
     documents_of,
@@ -19,12 +19,12 @@ from orchestrator.queries.corpora import (
     search_corpus,
     versions_of_document,
 )
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Scope
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
-from tenancy.shapes import known
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.rest.serializer_fields import known
+from tenancy.web.page_auth import PageRequest, page, require
 
 LARGEST_FILE = 2 * 1024 * 1024
 HITS = 10

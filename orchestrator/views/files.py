@@ -13,10 +13,10 @@ from orchestrator.core.files.workspace import differing
 from orchestrator.models import Run
 from orchestrator.queries.runs import run_of
 from orchestrator.queries.workspace import Held, archive, content, contents, newest, revision, revisions
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
-from tenancy.pages import PageRequest, page
+from tenancy.db.tenant_context import tenant
+from tenancy.web.page_auth import PageRequest, page
 
 MOST_FILES = 40
 MOST_LINES = 400

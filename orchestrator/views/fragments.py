@@ -10,23 +10,23 @@ from uuid import UUID
 from django.template.loader import render_to_string
 
 from approvals.models import Request
-from approvals.queries.waiting import rows_of as rows_of_requests
+from approvals.queries.inbox import rows_of as rows_of_requests
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.run_state import State
 from orchestrator.models import Run
-from orchestrator.queries.breakers import breakers_of
-from orchestrator.queries.changes import beside, changed_runs
+from orchestrator.queries.change_feed import beside, changed_runs
 from orchestrator.queries.estimates import foreseen
-from orchestrator.queries.lines import retried_as
-from orchestrator.queries.listing import LIVE, VIEWS, rows_of, view_counts, waiting_of
-from orchestrator.queries.reasons import told_by_source
+from orchestrator.queries.failure_details import told_by_source
+from orchestrator.queries.retry_lineage import retried_as
+from orchestrator.queries.run_list import LIVE, VIEWS, rows_of, view_counts, waiting_of
+from orchestrator.queries.run_summary import dials, standing_of
 from orchestrator.queries.runs import result_of, run_of, state_now
-from orchestrator.queries.standing import dials, standing_of
-from orchestrator.views.following import NEWS, RUN_VIEWS
+from orchestrator.queries.tripped_breakers import breakers_of
+from orchestrator.views.incremental_updates import NEWS, RUN_VIEWS
 from orchestrator.views.results import outcome_of
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.marks import SLACK, Mark, mark_of
+from tenancy.db.change_cursor import SLACK, Mark, mark_of
+from tenancy.db.tenant_context import tenant
 from traces.live.feeds import Cursor, Fragments, place
 
 REQUESTS = 4

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 from yaml.constructor import ConstructorError
 
-from orchestrator.actions.asking_tools import ask_to_declare
+from orchestrator.actions.change_requests import ask_to_declare
 from orchestrator.core.common.errors import DefinitionRefused, EgressRefused, NameTaken, ProposalOpen
 from orchestrator.core.domain.tool_category import NONE
 from orchestrator.core.domain.tool_spec import ToolSpec
@@ -19,17 +19,17 @@ from orchestrator.core.tools.http_tool import operation_of
 from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tools_now
-from orchestrator.views.loosening import waits, who
-from orchestrator.views.servers import BACK, KINDS_OF_TOOLS, NO_EFFECT, NO_EFFECT_HELP, why
+from orchestrator.views.change_requests import waits, who
+from orchestrator.views.compensation_form import WayBack, initial_of
+from orchestrator.views.tool_servers import BACK, KINDS_OF_TOOLS, NO_EFFECT, NO_EFFECT_HELP, why
 from orchestrator.views.tools import POLICIES, WORDS
-from orchestrator.views.way_back import WayBack, initial_of
 from orchestrator.yaml_reading import read_yaml
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecretUnusable
 from tenancy.core.json_reading import read_json
 from tenancy.core.roles import Scope
-from tenancy.pages import PageRequest, page, require
-from tenancy.secrets import secrets_of
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import secrets_of
+from tenancy.web.page_auth import PageRequest, page, require
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 RECOVERY = (

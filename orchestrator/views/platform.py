@@ -23,8 +23,7 @@ from tenancy.actions.first_administrator import (
 from tenancy.actions.tenants import CHANGEABLE, resume_tenant, tenant_tag
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.models import Tenant
-from tenancy.pages import posted, problem
-from tenancy.platform_admins import (
+from tenancy.people.platform_admins import (
     PAGE,
     Administrators,
     count_administrators,
@@ -32,10 +31,11 @@ from tenancy.platform_admins import (
     platform_entries,
 )
 from tenancy.platform_models import PlatformEntry
-from tenancy.platform_pages import PlatformRequest, platform_page
 from tenancy.queries import tenant_by_slug
-from tenancy.shapes import known
-from tenancy.zones import ZONES
+from tenancy.rest.serializer_fields import known
+from tenancy.time_zones import ZONES
+from tenancy.web.page_auth import posted, problem
+from tenancy.web.platform_pages import PlatformRequest, platform_page
 
 AUTONOMY: Final = (
     (1, "1: direct response"),

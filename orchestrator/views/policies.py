@@ -10,8 +10,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from approvals.queries.undoing import window_now
-from orchestrator.actions.policies import (
+from approvals.queries.undo import window_now
+from orchestrator.actions.policy_versions import (
     Changed,
     Who,
     agree_to_policy,
@@ -24,7 +24,7 @@ from orchestrator.core.policy.detectors import PLACES, Place, Severity, detector
 from orchestrator.core.policy.provenance.value_kinds import KINDS
 from orchestrator.core.policy.rules import ORIGINS, SHIPPED, STANDINGS, Policy, Rule, loosenings, unguarded
 from orchestrator.queries.policies import PolicyNow, policy_now, policy_versions, proposed
-from orchestrator.views.policy_words import (
+from orchestrator.views.policy_labels import (
     DECISIONS,
     KIND_WORDS,
     ORIGIN_WORDS,
@@ -32,12 +32,12 @@ from orchestrator.views.policy_words import (
     case_in_words,
     rule_in_words,
 )
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
-from tenancy.directory import names_of
-from tenancy.doors import uuid_or_none
-from tenancy.pages import PageRequest, page, require
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.rest.api_helpers import uuid_or_none
+from tenancy.web.page_auth import PageRequest, page, require
 
 EITHER: Final = ("", "either")
 LISTS: Final = ("tools", "arguments", "kinds", "origins", "scope")

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods
 
 from budgets.actions import state_price
 from budgets.core.errors import PriceUnknown
-from orchestrator.actions.repricing import NAMED, Correction, preview, reprice
+from orchestrator.actions.price_corrections import NAMED, Correction, preview, reprice
 from orchestrator.api.prices import PROVIDER, stated
-from orchestrator.queries.charged import Wrong
+from orchestrator.queries.mispriced_calls import Wrong
 from orchestrator.queries.prices import (
     Priced,
     model_prices,
@@ -23,13 +23,13 @@ from orchestrator.queries.prices import (
     tool_prices,
     unknown_policy,
 )
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
-from tenancy.core.sign_in_rules import Area
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.web.page_auth import PageRequest, page, require
 
 MILLION: Final = Decimal(1_000_000)
 POLICY: Final = {

@@ -13,12 +13,12 @@ from orchestrator.actions.queues import close_queue, reopen_queue
 from orchestrator.core.common.errors import QueueInUse
 from orchestrator.queries.queues import queues_now
 from tenancy.actions.queues import add_queue, describe_queue
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.queues import LONGEST_DESCRIPTION
 from tenancy.core.roles import Scope
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Queue
-from tenancy.pages import PageRequest, page, posted, problem, require
+from tenancy.web.page_auth import PageRequest, page, posted, problem, require
 
 NO_REASON: Final = "Say why: the reason stands in the audit log."
 

@@ -10,10 +10,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.core.errors import NotYours
-from orchestrator.actions.reviews import answer_review, release_review, take_review
+from orchestrator.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.core.approval.review_item import LONGEST_NOTE
 from orchestrator.core.common.errors import ReviewRefused
-from orchestrator.queries.contents import ShownFact, facts_of
 from orchestrator.queries.review_holders import may_release
 from orchestrator.queries.reviews import (
     Reviewed,
@@ -23,12 +22,13 @@ from orchestrator.queries.reviews import (
     open_items,
     refused_to,
 )
+from orchestrator.queries.run_contents import ShownFact, facts_of
 from orchestrator.queries.runs import state_now
-from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.web.page_auth import PageRequest, page, require
 
 PAGE: Final = 50
 WORDS: Final = {

@@ -9,30 +9,30 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.queries.people import names_of
-from approvals.views.cards import Shown, shown_card
+from approvals.views.request_detail import Shown, shown_card
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.run_state import State
 from orchestrator.models import Run
-from orchestrator.queries.changes import beside
-from orchestrator.queries.contents import contents_of
-from orchestrator.queries.doubts import doubts_of
-from orchestrator.queries.lines import retried_as
-from orchestrator.queries.listing import Waiting
+from orchestrator.queries.change_feed import beside
+from orchestrator.queries.in_doubt_changes import doubts_of
 from orchestrator.queries.policies import scope_held
 from orchestrator.queries.replays import replay
+from orchestrator.queries.retry_lineage import retried_as
+from orchestrator.queries.run_contents import contents_of
+from orchestrator.queries.run_list import Waiting
+from orchestrator.queries.run_summary import effects_done, pins
 from orchestrator.queries.runs import run_of, state_now
-from orchestrator.queries.standing import effects_done, pins
 from orchestrator.queries.timeline import row_at, with_names
-from orchestrator.views.following import RUN_VIEWS
 from orchestrator.views.fragments import head_of
+from orchestrator.views.incremental_updates import RUN_VIEWS
 from orchestrator.views.results import outcome_of
 from orchestrator.views.runs import LONGEST_REASON, WISHES
-from orchestrator.views.scopes import Reach, by_reason, reach_of
 from orchestrator.views.tabs import FORMER, TABS, body_of, rail_of
-from tenancy.context import tenant
+from orchestrator.views.task_scope import Reach, by_reason, reach_of
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
-from tenancy.pages import PageRequest, page, posted, require
+from tenancy.db.tenant_context import tenant
+from tenancy.web.page_auth import PageRequest, page, posted, require
 from traces.exports.jsonl import export
 
 # Tabs over which the agent's words stand while it writes them.

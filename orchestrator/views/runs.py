@@ -9,20 +9,20 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from orchestrator.actions import signalling
+from orchestrator.actions import run_signals
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run, WorkflowVersion
-from orchestrator.queries.listing import CAP, VIEWS, Filters, filters_of, listed, view_counts
+from orchestrator.queries.run_list import CAP, VIEWS, Filters, filters_of, listed, view_counts
 from orchestrator.queries.saved_views import views_of
 from orchestrator.views.fragments import KEPT
-from orchestrator.views.run_words import LABELS, WORDS
+from orchestrator.views.run_labels import LABELS, WORDS
 from orchestrator.views.saved_views import kept_by
-from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
-from tenancy.doors import uuid_or_none
-from tenancy.marks import mark_now
-from tenancy.pages import PageRequest, page, posted, require
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import uuid_or_none
+from tenancy.web.page_auth import PageRequest, page, posted, require
 
 MOST: Final = 100
 LONGEST_REASON: Final = 500
@@ -42,20 +42,28 @@ class Wish(NamedTuple):
 _LIVE = tuple(status for status in Status if status not in TERMINAL_STATUSES)
 WISHES: Final = {
     "pause": Wish(
-        signalling.pause, Scope.OPERATE, "Pause",
+        run_signals.pause,
+        Scope.OPERATE,
+        "Pause",
         "Calls in progress finish and are recorded. Nothing new starts until someone resumes the run. "
         "Deadlines keep running.",
         tuple(status for status in _LIVE if status is not Status.PAUSED),
     ),
     "resume": Wish(
-        signalling.resume, Scope.OPERATE, "Resume", "The run continues where it was paused.", (Status.PAUSED,)
+        run_signals.resume,
+        Scope.OPERATE,
+        "Resume",
+        "The run continues where it was paused.",
+        (Status.PAUSED,),
     ),
     "cancel": Wish(
-        signalling.cancel, Scope.SUBMIT, "Cancel",
+        run_signals.cancel,
+        Scope.SUBMIT,
+        "Cancel",
         "Calls in progress finish and are recorded, then the run ends. What it has done stays done.",
         _LIVE,
     ),
-}  # fmt: skip
+}
 
 
 class Pill(NamedTuple):

@@ -19,13 +19,13 @@ from orchestrator.actions.saved_views import (
 )
 from orchestrator.core.common.errors import NameTaken
 from orchestrator.models import SavedView
-from orchestrator.queries.listing import Filters, filters_of
+from orchestrator.queries.run_list import Filters, filters_of
 from orchestrator.queries.saved_views import views_of
-from orchestrator.views.run_words import sentence_of
-from tenancy.context import tenant
+from orchestrator.views.run_labels import sentence_of
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
-from tenancy.pages import PageRequest, page, posted
+from tenancy.db.tenant_context import tenant
+from tenancy.web.page_auth import PageRequest, page, posted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,19 +7,19 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.asking_limits import ask_for_sign_in_rules
+from orchestrator.actions.limit_changes import ask_for_sign_in_rules
 from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.models import ToolProposal
-from orchestrator.views.loosening import waits, who
-from orchestrator.views.servers import why
+from orchestrator.views.change_requests import waits, who
+from orchestrator.views.tool_servers import why
 from tenancy.actions.sign_in_rules import read_rules, rules_document
-from tenancy.context import tenant
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Role, Scope
-from tenancy.core.sign_in_rules import LONGEST_MINUTES, Area, SignInRules
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
-from tenancy.sign_in_rules import proof_of, sign_in_rules_now, sign_in_rules_versions
+from tenancy.core.sign_in.rules import LONGEST_MINUTES, Area, SignInRules
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.people.sign_in_rules import proof_of, sign_in_rules_now, sign_in_rules_versions
+from tenancy.web.page_auth import PageRequest, page, require
 
 AREAS = {
     Area.MONEY: "money: ceilings, budgets, prices, and a yes that moves money or gives a run more",

@@ -5,26 +5,26 @@ from typing import Any, Final
 
 import orjson
 
-from orchestrator.api import shown
+from orchestrator.api import presenters
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.readmodel.graph_layout import picture
 from orchestrator.models import Run
-from orchestrator.queries.acts import acts_of
-from orchestrator.queries.business import business_of
-from orchestrator.queries.contents import Ledger, conversation, known, ledger_of
+from orchestrator.queries.business_cost import business_of
 from orchestrator.queries.estimates import limits_of
-from orchestrator.queries.listing import names_of
+from orchestrator.queries.operator_actions import acts_of
 from orchestrator.queries.plans import plan_of
+from orchestrator.queries.run_contents import Ledger, conversation, known, ledger_of
+from orchestrator.queries.run_list import names_of
+from orchestrator.queries.run_summary import dials, manifest
 from orchestrator.queries.runs import result_of
-from orchestrator.queries.standing import dials, manifest
 from orchestrator.queries.state_loader import graph_of
 from orchestrator.queries.timeline import A_PAGE, SHOWS, found, full, timeline
 from orchestrator.views.files import files_of
-from orchestrator.views.planned import planned
-from tenancy.pages import PageRequest
+from orchestrator.views.run_plan import planned
+from tenancy.web.page_auth import PageRequest
 from traces.models import Event
-from traces.verify import verify_run
+from traces.verification import verify_run
 
 Context = dict[str, Any]
 TABS: Final[Mapping[str, tuple[str, str]]] = {
@@ -140,12 +140,12 @@ def _raw(run: Run, _state: State, request: PageRequest) -> Context:
 def lines_of(run: Run, after: int, last: int) -> list[tuple[int, str]]:
     """The events after one up to another as the API shows them, each with its number."""
     events = Event.objects.filter(run_id=run.id, seq__gt=after, seq__lte=last).order_by("seq")
-    return [(event.seq, orjson.dumps(shown.event(event)).decode()) for event in events]
+    return [(event.seq, orjson.dumps(presenters.event(event)).decode()) for event in events]
 
 
 def whole_of(run: Run) -> Context:
     """The run as the API shows it."""
-    return {"raw": orjson.dumps(shown.whole(run), option=orjson.OPT_INDENT_2).decode()}
+    return {"raw": orjson.dumps(presenters.whole(run), option=orjson.OPT_INDENT_2).decode()}
 
 
 def _files(run: Run, _state: State, _request: PageRequest) -> Context:

@@ -9,19 +9,19 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from orchestrator.actions.asking_tools import ask_to_change
-from orchestrator.actions.drifting import clear_drift
+from orchestrator.actions.change_requests import ask_to_change
+from orchestrator.actions.schema_drift import clear_drift
 from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
 from orchestrator.core.tools.guard_relaxation import weaker
 from orchestrator.core.tools.tool_update import ADJUSTABLE, ToolChange, asked_change, changed, difference
-from orchestrator.gateways.tools.available import Readiness, lacking, missing_isolation, readiness
+from orchestrator.gateways.tools.availability import Readiness, lacking, missing_isolation, readiness
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolProposal
 from orchestrator.queries.circuits import circuits_of_tools
-from orchestrator.queries.loosening import tool_proposals
 from orchestrator.queries.policies import policy_now
-from orchestrator.queries.servers import WARNED_BEFORE, quarantined_names, servers_now
+from orchestrator.queries.relaxation_proposals import tool_proposals
+from orchestrator.queries.tool_servers import WARNED_BEFORE, quarantined_names, servers_now
 from orchestrator.queries.tools import (
     ToolNow,
     Version,
@@ -33,16 +33,16 @@ from orchestrator.queries.tools import (
     used_by,
     versions_of,
 )
-from orchestrator.views.loosening import waits, who
-from orchestrator.views.policy_words import rule_in_words
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.views.change_requests import waits, who
+from orchestrator.views.policy_labels import rule_in_words
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Scope
-from tenancy.core.sign_in_rules import Area
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, require
-from tenancy.shapes import known
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.rest.serializer_fields import known
+from tenancy.web.page_auth import PageRequest, page, require
 
 POLICIES = (
     ("by_risk", "By risk class: network and above, and whatever cannot be taken back"),

@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.actions.webhook_log import keep_log
+from orchestrator.actions.webhook_retention import keep_log
 from orchestrator.actions.webhooks import (
     NewSecret,
     add_webhook,
@@ -35,16 +35,16 @@ from orchestrator.queries.webhooks import (
     webhook_of,
     webhooks_now,
 )
-from orchestrator.views.servers import why
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.views.tool_servers import why
 from tenancy.core.errors import InvalidInput, Stale
-from tenancy.core.news import KINDS, headline
+from tenancy.core.event_kinds import KINDS, headline
 from tenancy.core.roles import Scope
-from tenancy.core.sign_in_rules import Area
-from tenancy.directory import names_of
-from tenancy.doors import uuid_or_none
-from tenancy.pages import PageRequest, page
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.rest.api_helpers import uuid_or_none
+from tenancy.web.page_auth import PageRequest, page
 
 
 class WebhookForm(forms.Form):

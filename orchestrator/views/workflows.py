@@ -22,13 +22,13 @@ from orchestrator.queries.workflows import (
 from orchestrator.queries.workflows import (
     workflows as listed,
 )
-from orchestrator.sources import LONGEST, written
-from tenancy.context import tenant
+from orchestrator.workflow_yaml import LONGEST, written
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
-from tenancy.directory import names_of
-from tenancy.pages import PageRequest, page, posted
-from tenancy.shapes import known
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.rest.serializer_fields import known
+from tenancy.web.page_auth import PageRequest, page, posted
 
 
 class SourceForm(forms.Form):

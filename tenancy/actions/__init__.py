@@ -12,8 +12,6 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 
 from tenancy.actions.relations import record_key_maker, record_tie
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import NotFound, RoleLacking
 from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
@@ -21,10 +19,12 @@ from tenancy.core.queues import STANDING_QUEUES
 from tenancy.core.reach import KeyLimits, checked_limits
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import EVERY_QUEUE, Role, scopes_of
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Queue, Tenant
+from tenancy.people.queues import check_member_queues
 from tenancy.queries import standing_of_person
-from tenancy.queues import check_member_queues
 
 TOUCHED_EVERY = timedelta(minutes=1)
 KEY_LIFE = timedelta(days=90)

@@ -16,14 +16,14 @@ from tenancy.actions.people import (
 )
 from tenancy.actions.relations import record_tie_by_people
 from tenancy.actions.tenants import note_of_tenant
-from tenancy.context import tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import NotFound, TenancyError
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import EVERY_QUEUE, Role
-from tenancy.first_password import first_password_path
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership, Tenant
-from tenancy.platform_admins import PlatformActor, check_platform_admin
+from tenancy.people.first_password import first_password_path
+from tenancy.people.platform_admins import PlatformActor, check_platform_admin
 
 
 class AdministratorThere(TenancyError):

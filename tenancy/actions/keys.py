@@ -9,12 +9,12 @@ from django.db.models import F
 from django.db.models.functions import Least
 
 from tenancy.actions import KEY_LIFE, NewKey, add_key, audit, check_role, create_key
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import Forbidden, InvalidInput, KeyGone, KeyTooWide, NotFound, RoleLacking
 from tenancy.core.reach import KeyLimits, RunReach, checked_limits, has_ranges_within
 from tenancy.core.roles import Role, Scope, scopes_of
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, Principal
 from tenancy.queries import standing_of
 

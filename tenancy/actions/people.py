@@ -12,25 +12,25 @@ from django.db import IntegrityError, transaction
 from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
 from tenancy.actions.platform_admins import note_platform
 from tenancy.actions.relations import record_links_seen_elsewhere, record_tie
-from tenancy.clock import database_now
-from tenancy.context import hold, tenant
 from tenancy.core.addresses import folded
 from tenancy.core.errors import InvalidInput, NotFound, Stale, TenancyError
-from tenancy.core.news import PERSON_INVITED
+from tenancy.core.event_kinds import PERSON_INVITED
 from tenancy.core.relations import Actors, TieKind
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
-from tenancy.directory import FRESH_KEY_DOMAIN, acting_admins, another_admin
-from tenancy.first_password import first_password_path
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import hold, tenant
 from tenancy.models import Membership, Notice, NoticeMail, Person
-from tenancy.platform_admins import PlatformActor, is_platform_admin
-from tenancy.queries import standing_of, tenants_of_person
-from tenancy.queues import check_member_queues
-from tenancy.relations import (
+from tenancy.people.dual_control import DECIDED_ALONE, check_independent
+from tenancy.people.first_password import first_password_path
+from tenancy.people.member_queries import FRESH_KEY_DOMAIN, acting_admins, another_admin
+from tenancy.people.platform_admins import PlatformActor, is_platform_admin
+from tenancy.people.queues import check_member_queues
+from tenancy.people.relations import (
     must_await_confirmation,
     people_behind,
 )
-from tenancy.second_person import DECIDED_ALONE, check_independent
+from tenancy.queries import standing_of, tenants_of_person
 
 
 class LastAdmin(TenancyError):

@@ -17,9 +17,9 @@ from django.db.models import Q
 from tenancy.actions import KEY_LIFE, TOUCHED_EVERY
 from tenancy.core.errors import NotFound
 from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 from tenancy.models import Person
-from tenancy.platform_admins import PlatformActor
+from tenancy.people.platform_admins import PlatformActor
 from tenancy.platform_models import PlatformAdmin, PlatformEntry, PlatformKey
 
 

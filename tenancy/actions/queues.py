@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import hold, tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.queues import LONGEST_DESCRIPTION, QUEUE_NAME
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, tenant
 from tenancy.models import Queue
 
 

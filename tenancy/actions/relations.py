@@ -4,11 +4,11 @@ caller's transaction, in the tenant's context, so that the deed and its record a
 from collections.abc import Iterable
 from uuid import UUID
 
-from tenancy.clock import database_now
 from tenancy.core.relations import TieKind
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
 from tenancy.models import KeyMaker, PersonTie
-from tenancy.relations import people_behind, people_with_link
+from tenancy.people.relations import people_behind, people_with_link
 
 
 def record_tie(tenant_id: UUID, kind: TieKind, person_id: UUID, *, by: UUID) -> None:

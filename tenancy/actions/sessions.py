@@ -8,11 +8,11 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 
 from tenancy.actions import audit
-from tenancy.client_address import Visitor
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import BrowserSession, KnownDevice, Person, TenantSession
+from tenancy.web.client_address import Visitor
 
 NOTED_EVERY = timedelta(minutes=1)
 

@@ -13,15 +13,15 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
 from tenancy.actions import audit
-from tenancy.client_address import Visitor
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.reach import read_address
-from tenancy.core.sign_in_limits import LIFTED, LONGEST, Failures, Refusal, judge_attempt, source_of
-from tenancy.device_cookie import digest_of
+from tenancy.core.sign_in.limits import LIFTED, LONGEST, Failures, Refusal, judge_attempt, source_of
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import FailedSignIn, KnownDevice, Person
-from tenancy.session_store import SessionStore
+from tenancy.web.client_address import Visitor
+from tenancy.web.device_cookie import digest_of
+from tenancy.web.session_store import SessionStore
 
 LONGEST_NAME: Final = 254
 MOST_READ: Final = 400

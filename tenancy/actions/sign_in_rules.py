@@ -7,14 +7,14 @@ from allauth.mfa.models import Authenticator
 from django.db import connection
 
 from tenancy.actions import audit
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import LONGEST_MINUTES, Area, SignInRules, list_loosenings
+from tenancy.core.sign_in.rules import LONGEST_MINUTES, Area, SignInRules, list_loosenings
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Person, SignInRulesVersion
-from tenancy.second_person import ask_second, check_reason
-from tenancy.sign_in_rules import RulesNow, sign_in_rules_now
+from tenancy.people.dual_control import ask_second, check_reason
+from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
 
 SIGN_IN_RULES: Final = "the sign-in rules"
 """What a change of the rules is called that waits; no tool is called so."""

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from tenancy.actions import audit
 from tenancy.actions.platform_admins import note_platform
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
-from tenancy.platform_admins import PlatformActor, check_platform_admin
-from tenancy.zones import known
+from tenancy.people.platform_admins import PlatformActor, check_platform_admin
+from tenancy.time_zones import known
 
 SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 LOWEST_AUTONOMY, HIGHEST_AUTONOMY = 1, 7

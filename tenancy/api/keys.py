@@ -13,15 +13,15 @@ from rest_framework.response import Response
 from tenancy.actions import NewKey, revoke_key
 from tenancy.actions.keys import make_key, rotate_key
 from tenancy.api.shapes import KeyBody, KeyField, KeyMade, RotateBody, key_field, key_limits_of
-from tenancy.api_view import APIView
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role, Scope
-from tenancy.doors import caller, page, post_once, uuid_or_none
-from tenancy.idempotency import Answer
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey
-from tenancy.permissions import requires
-from tenancy.shapes import PageQuery, ReasonBody, asked, page_of
+from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import PageQuery, ReasonBody, asked, page_of
 
 
 class ByInspection(APIView):

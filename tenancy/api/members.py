@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from tenancy.actions.confirming import confirm_person
+from tenancy.actions.confirmation import confirm_person
 from tenancy.actions.people import (
     change_limits,
     deactivate_person,
@@ -31,17 +31,17 @@ from tenancy.api.shapes import (
     member_field,
     role_field,
 )
-from tenancy.api_view import APIView
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role, Scope
-from tenancy.directory import people
-from tenancy.doors import caller, expected_tag, post_once, tagged, unless_known, uuid_or_none
-from tenancy.idempotency import Answer
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership, Person
-from tenancy.permissions import requires
-from tenancy.relations import find_kinship
-from tenancy.shapes import ReasonBody, asked, page_of
+from tenancy.people.member_queries import people
+from tenancy.people.relations import find_kinship
+from tenancy.rest.api_helpers import caller, expected_tag, post_once, tagged, unless_known, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import ReasonBody, asked, page_of
 
 ROLE = OpenApiParameter(
     "role", {"type": "string", "enum": [role for role, _ in ROLES]}, OpenApiParameter.PATH

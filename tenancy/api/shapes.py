@@ -13,10 +13,10 @@ from tenancy.core.errors import InvalidInput
 from tenancy.core.reach import MOST, KeyLimits, RunReach
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import RISKS, Role
-from tenancy.directory import FRESH_KEY_DOMAIN, Named
 from tenancy.models import ApiKey, Membership
-from tenancy.relations import Kinship
-from tenancy.shapes import Amount, Exact, Text, Whole, stamp
+from tenancy.people.member_queries import FRESH_KEY_DOMAIN, Named
+from tenancy.people.relations import Kinship
+from tenancy.rest.serializer_fields import Amount, Exact, Text, Whole, stamp
 
 ROLES = [(role.value, role.value) for role in Role]
 REACHES = [(one.value, one.value) for one in RunReach]

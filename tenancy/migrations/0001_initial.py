@@ -2,11 +2,11 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
 
-from tenancy.sql import append_only_function
+from tenancy.db.integrity_guards import append_only_function
 
 
 class Migration(migrations.Migration):
@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("password", models.CharField(max_length=128, verbose_name="password")),
                 ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("email", models.EmailField(max_length=254, unique=True)),
                 ("name", models.CharField(max_length=200)),
                 ("is_active", models.BooleanField(default=True)),
@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Tenant",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("slug", models.SlugField(unique=True)),
                 ("name", models.CharField(max_length=200)),
                 ("time_zone", models.CharField(default="UTC", max_length=64)),
@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Principal",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("kind", models.CharField(choices=[("person", "person"), ("key", "key")], max_length=8)),
                 ("label", models.CharField(max_length=200)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Membership",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 (
                     "role",
                     models.CharField(
@@ -135,7 +135,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="IdempotencyKey",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("principal", models.UUIDField()),
                 ("key", models.CharField(max_length=255)),
                 ("path", models.CharField(max_length=255)),
@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AuditEntry",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("principal", models.UUIDField(null=True)),
                 ("verb", models.CharField(max_length=64)),
                 ("object", models.CharField(max_length=200)),
@@ -198,7 +198,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ApiKey",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("label", models.CharField(max_length=200)),
                 ("role", models.CharField(max_length=16)),
                 (

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
 
 OWNED = (
     "tenancy_membership", "tenancy_principal", "tenancy_apikey", "tenancy_idempotencykey", "tenancy_auditentry",

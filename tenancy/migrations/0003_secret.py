@@ -3,8 +3,8 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-import tenancy.ids
-from tenancy.sql import grant, row_security
+import tenancy.db.ids
+from tenancy.db.integrity_guards import grant, row_security
 
 SHOWN = "tenant_id, id, name, origin, created_by, created_at, revoked_at"
 
@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Secret",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("name", models.CharField(max_length=64)),
                 ("origin", models.CharField(max_length=300)),
                 ("sealed", models.BinaryField()),

@@ -2,10 +2,10 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import tenancy.ids
-from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
+import tenancy.db.ids
+from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
+from tenancy.db.migration_operations import MadeTogether
 
 
 TABLES = {
@@ -42,7 +42,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Webhook",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("name", models.CharField(max_length=80)),
                 ("url", models.CharField(max_length=2000)),
                 ("origin", models.CharField(max_length=300)),
@@ -88,7 +88,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="WebhookDelivery",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 (
                     "state",
                     models.CharField(
@@ -129,7 +129,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="WebhookAttempt",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("number", models.PositiveIntegerField()),
                 ("at", models.DateTimeField()),
                 ("milliseconds", models.PositiveIntegerField()),
@@ -169,7 +169,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="WebhookMessage",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("kind", models.CharField(max_length=32)),
                 ("subject", models.CharField(max_length=100)),
                 ("body", models.BinaryField()),

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from tenancy.sql import AUDITOR
+from tenancy.db.integrity_guards import AUDITOR
 
 
 class Migration(migrations.Migration):

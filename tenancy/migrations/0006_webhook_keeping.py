@@ -1,9 +1,9 @@
 """How long what was sent to endpoints is kept, and the one way in which it goes (R-API-6, X7)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import append_only, definer, grant, row_security
+from tenancy.db.integrity_guards import append_only, definer, grant, row_security
 
 KEEPING = "tenancy_webhookkeeping"
 FORGETTABLE = ("tenancy_webhookmessage", "tenancy_webhookattempt")
@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WebhookKeeping",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("version", models.PositiveIntegerField()),
                 ("days", models.PositiveSmallIntegerField()),
                 ("reason", models.CharField(max_length=500)),

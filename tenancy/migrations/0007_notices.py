@@ -1,10 +1,10 @@
 """What people of the house are told of, and the letters about it (R-TOOL-15, R-BUDGET-14)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
-from tenancy.sql import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.migration_operations import MadeTogether
+from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
 
 RIGHTS = {"notice": "SELECT, INSERT", "noticemail": "SELECT, INSERT, UPDATE"}
 DUE = """
@@ -20,7 +20,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="Notice",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("kind", models.CharField(max_length=32)),
                 ("subject", models.CharField(max_length=100)),
                 ("data", models.JSONField()),
@@ -47,7 +47,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="NoticeMail",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("person_id", models.UUIDField()),
                 ("tries", models.PositiveSmallIntegerField(default=0)),
                 ("next_at", models.DateTimeField()),

@@ -1,11 +1,11 @@
 """Why two people are related, and who knows a key's secret (R-APPR-5)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
-from tenancy.sql import append_only, grant, row_security, same_tenant_key
+from tenancy.db.migration_operations import MadeTogether
+from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
 
 TABLES = ("tenancy_persontie", "tenancy_keymaker")
 KINDS = ["role_given", "link_seen", "confirmed"]
@@ -19,7 +19,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="PersonTie",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("kind", models.CharField(choices=[(kind, kind) for kind in KINDS], max_length=16)),
                 ("at", models.DateTimeField()),
                 (
@@ -66,7 +66,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="KeyMaker",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("at", models.DateTimeField()),
                 (
                     "person",

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from tenancy.sql import APP
+from tenancy.db.integrity_guards import APP
 
 # A lock of 64 bits stands in two columns there.
 HELD = f"""

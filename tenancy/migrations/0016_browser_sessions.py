@@ -4,11 +4,11 @@ The tables that were there before held the cookies' values: they are dropped, an
 """
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
-from tenancy.sql import grant, row_security
+from tenancy.db.migration_operations import MadeTogether
+from tenancy.db.integrity_guards import grant, row_security
 
 # A session begins when its person signs in, and never changes hands.
 BEGINS = """
@@ -59,7 +59,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="BrowserSession",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("digest", models.BinaryField(max_length=32, unique=True)),
                 ("data", models.TextField()),
                 ("started_at", models.DateTimeField()),
@@ -80,7 +80,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="TenantSession",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("began_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField()),
                 ("address", models.GenericIPAddressField(null=True)),

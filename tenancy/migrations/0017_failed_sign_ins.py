@@ -1,10 +1,10 @@
 """Tries to sign in that failed, and the browsers that are known as a person's (R-SEC-11)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
+from tenancy.db.migration_operations import MadeTogether
 
 GRANTS = """
 GRANT SELECT, INSERT, DELETE, UPDATE (lifted_at) ON tenancy_failedsignin TO interlock_app;
@@ -20,7 +20,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="FailedSignIn",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("at", models.DateTimeField()),
                 (
                     "step",
@@ -49,7 +49,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="KnownDevice",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("digest", models.BinaryField(max_length=32)),
                 ("created_at", models.DateTimeField()),
                 ("last_used_at", models.DateTimeField()),

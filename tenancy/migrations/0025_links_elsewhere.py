@@ -1,7 +1,7 @@
 """Whoever saw a person's first-password link in one tenant is related to them in every tenant (R-APPR-5)."""
 
 from django.db import migrations
-from tenancy.sql import crossing, definer
+from tenancy.db.integrity_guards import crossing, definer
 
 # Ties of the tenant itself are read as such; those of others are what it cannot see.
 HOLDERS = """

@@ -1,9 +1,9 @@
 """A tenant's queues are rows; a membership names some of them, or `*` (R-SEC-11, R-APPR-5)."""
 
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.sql import grant, row_security
+from tenancy.db.integrity_guards import grant, row_security
 
 TABLE = "tenancy_queue"
 
@@ -103,7 +103,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Queue",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("name", models.CharField(max_length=64)),
                 ("description", models.CharField(blank=True, default="", max_length=300)),
                 ("created_by", models.UUIDField(null=True)),

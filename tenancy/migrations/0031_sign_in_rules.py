@@ -3,10 +3,10 @@
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
-import tenancy.ids
+import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
-from tenancy.sql import append_only, grant, row_security
+from tenancy.db.migration_operations import MadeTogether
+from tenancy.db.integrity_guards import append_only, grant, row_security
 
 
 class Migration(MadeTogether):
@@ -16,7 +16,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="SignInRulesVersion",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("version", models.PositiveIntegerField()),
                 (
                     "second_factor",

@@ -2,11 +2,11 @@
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
-import tenancy.ids
+import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
-from tenancy.sql import append_only, definer, grant
+from tenancy.db.migration_operations import MadeTogether
+from tenancy.db.integrity_guards import append_only, definer, grant
 
 # Who administers the platform, and by which keys, the owner of the database alone says.
 RIGHTS = {
@@ -71,7 +71,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="PlatformKey",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("person", _person()),
                 ("label", models.CharField(max_length=200)),
                 ("secret_hash", models.BinaryField(max_length=32)),
@@ -84,7 +84,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="PlatformEntry",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 ("person", _person(null=True, db_index=False)),
                 ("key", models.UUIDField(null=True)),
                 ("verb", models.CharField(max_length=64)),
@@ -110,7 +110,7 @@ class Migration(MadeTogether):
         migrations.CreateModel(
             name="PlatformAnswer",
             fields=[
-                ("id", models.UUIDField(default=tenancy.ids.fresh_id, primary_key=True, serialize=False)),
+                ("id", models.UUIDField(default=tenancy.db.ids.fresh_id, primary_key=True, serialize=False)),
                 (
                     "api_key",
                     models.ForeignKey(

@@ -6,11 +6,11 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.directory import Sought, audit_page, people
-from tenancy.doors import uuid_or_none
-from tenancy.pages import PageRequest, page
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import Sought, audit_page, people
+from tenancy.rest.api_helpers import uuid_or_none
+from tenancy.web.page_auth import PageRequest, page
 
 LONGEST = 200
 

@@ -12,16 +12,16 @@ from django.views.decorators.http import require_http_methods
 
 from tenancy.actions import revoke_key
 from tenancy.actions.keys import make_key, may_rotate, rotate_key
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import SCOPES, Role, Scope
-from tenancy.core.sign_in_rules import Area
-from tenancy.directory import FRESH_KEY_DOMAIN
-from tenancy.directory import keys as found_keys
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey
-from tenancy.pages import PageRequest, page, posted, require
+from tenancy.people.member_queries import FRESH_KEY_DOMAIN
+from tenancy.people.member_queries import keys as found_keys
+from tenancy.web.page_auth import PageRequest, page, posted, require
 
 LIVES = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 

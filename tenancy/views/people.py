@@ -11,7 +11,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from tenancy.actions.confirming import NothingToConfirm, NotSignedIn, RelatedToPerson, confirm_person
+from tenancy.actions.confirmation import NothingToConfirm, NotSignedIn, RelatedToPerson, confirm_person
 from tenancy.actions.people import (
     LastAdmin,
     Limits,
@@ -23,15 +23,15 @@ from tenancy.actions.people import (
     remove_role,
 )
 from tenancy.actions.people import invite as invite_person
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Role, Scope
-from tenancy.core.sign_in_rules import Area
-from tenancy.directory import admins
-from tenancy.directory import people as found_people
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership, Person
-from tenancy.pages import PageRequest, page, posted, problem
-from tenancy.relations import find_kinship
+from tenancy.people.member_queries import admins
+from tenancy.people.member_queries import people as found_people
+from tenancy.people.relations import find_kinship
+from tenancy.web.page_auth import PageRequest, page, posted, problem
 
 ROLES = {
     Role.OPERATOR: "operator: submits, pauses, resumes and cancels",

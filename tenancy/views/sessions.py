@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from tenancy.actions.sessions import end_other_sessions, end_session, forget_device
 from tenancy.core.errors import NotFound
 from tenancy.models import BrowserSession, Person
-from tenancy.pages import problem
-from tenancy.tenant_sessions import own_devices, own_failures, own_sessions
+from tenancy.web.page_auth import problem
+from tenancy.web.tenant_sessions import own_devices, own_failures, own_sessions
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

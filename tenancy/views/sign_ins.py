@@ -9,11 +9,11 @@ from django.views.decorators.http import require_safe
 
 from tenancy.actions.sessions import end_tenant_session
 from tenancy.actions.sign_in import lift_limits
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Scope
-from tenancy.pages import PageRequest, page, posted
-from tenancy.tenant_sessions import limited_people, tenant_failures, tenant_sessions
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.web.page_auth import PageRequest, page, posted
+from tenancy.web.tenant_sessions import limited_people, tenant_failures, tenant_sessions
 
 
 @require_safe

@@ -50,7 +50,7 @@ def test_a_breach_is_seen(tmp_path: Path, source: str) -> None:
     "source",
     [
         "from decimal import Decimal",
-        "from traces.core.events import Event",
+        "from traces.core.events.trace_events import Event",
         "sorted({1, 2})",
         "for x in sorted(set(y)): pass",
         "any(x > 1 for x in {1, 2})",

@@ -66,12 +66,18 @@ def test_evolve_is_checked_by_mypy(tmp_path: Path, change: str, code: str | None
 # Folders that hold more than twelve modules, with their number. It may only fall; a new folder never enters.
 MOST_MODULES = 12
 STILL_LARGE = {
-    "approvals/views": 13, "budgets/core": 17, "config": 42, "demo": 13, "orchestrator/actions": 63,
-    "orchestrator/api": 35, "orchestrator/gateways": 13, "orchestrator/gateways/llm": 15,
-    "orchestrator/gateways/tools": 25, "orchestrator/gateways/tools/builtin": 19, "orchestrator/models": 16,
-    "orchestrator/queries": 48, "orchestrator/runtime": 19, "orchestrator/views": 37, "tenancy": 53,
-    "tenancy/core": 19, "traces/core": 21,
-}  # fmt: skip
+    "approvals/views": 13,
+    "demo": 13,
+    "orchestrator/actions": 63,
+    "orchestrator/api": 35,
+    "orchestrator/gateways": 13,
+    "orchestrator/gateways/llm": 15,
+    "orchestrator/gateways/tools": 25,
+    "orchestrator/gateways/tools/builtin": 19,
+    "orchestrator/models": 16,
+    "orchestrator/queries": 48,
+    "orchestrator/views": 37,
+}
 
 
 def test_no_folder_holds_more_than_twelve_modules_but_those_that_still_shrink() -> None:

@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tests.browser.harness import CHROMIUM, WIDE, Messages, Site, Visitors, Windows, start
 from tests.conftest import House
 from tests.factories.tenancy import Somebody

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from orchestrator.actions.outside import set_databases
+from orchestrator.actions.destinations import set_databases
+from orchestrator.actions.emergency_stop import stop_everything
 from orchestrator.actions.queues import close_queue
-from orchestrator.actions.stopping import stop_everything
 from orchestrator.models import EmergencyStop
 from tenancy.actions.queues import add_queue
 from tenancy.actions.relations import record_tie
 from tenancy.actions.sign_in import begin_attempt
-from tenancy.client_address import Visitor
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.reach import read_address
 from tenancy.core.relations import TieKind
-from tenancy.secrets import keep_secret
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import keep_secret
+from tenancy.web.client_address import Visitor
 from tests.doors.pages.test_every_page import a_session
 from tests.factories.world import World
 

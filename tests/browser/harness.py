@@ -16,8 +16,8 @@ from django.conf import settings
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 
-from config import plan
-from config.children import Command
+from config.devstack import process_specs
+from config.devstack.child_process import Command
 from tenancy.models import Person
 
 CHROMIUM = os.environ.get("INTERLOCK_CHROMIUM") or shutil.which("chromium")
@@ -85,7 +85,7 @@ class Site:
 
     environment: dict[str, str]
     folder: Path
-    port: int = field(default_factory=plan.free_port)
+    port: int = field(default_factory=process_specs.free_port)
     web: Child | None = None
     worker: Child | None = None
 
@@ -97,7 +97,7 @@ class Site:
     def start(self) -> None:
         """Start the web server and wait until it answers."""
         environment = self.environment | {"INTERLOCK_PORT": str(self.port)}
-        part = plan.web("127.0.0.1", self.port, environment)
+        part = process_specs.web("127.0.0.1", self.port, environment)
         self.web = Child(part.command(), self.folder / "web.log")
         self.web.wait_until(part.ready)
 
@@ -111,7 +111,7 @@ class Site:
         """Start a worker, with `more` in its environment. It drives every run of the database that is ready,
         those of other tests too: `Clock.park_the_rest` before, and stop it after the test.
         """
-        part = plan.worker(self.folder, self.environment | more, threads=4, drain=1)
+        part = process_specs.worker(self.folder, self.environment | more, threads=4, drain=1)
         part.before()
         self.worker = Child(part.command(), self.folder / "worker.log")
         self.worker.wait_until(part.ready)

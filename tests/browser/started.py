@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.apart import bare, copied
+from bench.isolated_env import bare, copied
 from bench.servers import ROOT, parent
-from config.children import Account, socket_folder
+from config.devstack.child_process import Account, socket_folder
 
 BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATIENCE = 120.0

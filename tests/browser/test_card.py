@@ -5,12 +5,12 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from approvals.actions import Word, decide
-from approvals.actions.handling import Wish, handle
-from approvals.core.handling import Handle
+from approvals.actions.assignment import Wish, handle
+from approvals.core.assignment import Handle
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.packet import Proposal
 from approvals.models import Request
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, photograph
 from tests.browser.test_inbox import ARMED_MS, at_the_gate, at_the_mail, opened, outcome

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from config import plan
+from config.devstack import process_specs
 from tests.browser.started import PATIENCE, Terminal, fresh_reader, shell_blocks
 from tests.proves import proves
 
@@ -51,7 +51,7 @@ def wait_until_over(terminal: Terminal) -> dict[str, Any]:
 
 @proves("R-SEC-10", part="a tenant of one's own: the page from the start to its first governed change")
 def test_the_page_of_a_first_tenant_is_true_to_its_last_command(chromium: Browser) -> None:
-    port, tools, model = plan.free_port(), plan.free_port(), plan.free_port()
+    port, tools, model = process_specs.free_port(), process_specs.free_port(), process_specs.free_port()
     with fresh_reader(port) as reader:
         ports = {8000: port, 8100: tools, 11434: model}
         blocks = iter(shell_blocks(PAGE, ports))

@@ -14,8 +14,8 @@ from channels.routing import ProtocolTypeRouter
 from django.db import connection
 from playwright.sync_api import Browser, Page, expect
 
-from config.embedded import EmbeddedValkey
-from config.routing import router
+from config.devstack.embedded import EmbeddedValkey
+from config.live.routing import router
 from tenancy.models import BrowserSession
 from tests.browser.harness import PILL_WATCH, Messages, assert_told_in_time, session_of
 from tests.conftest import House
@@ -23,10 +23,10 @@ from tests.doors.live.serving import QUICK, Serving
 from tests.factories.announcing import announced
 from tests.proves import proves
 from tests.servers import ROOT
-from traces.consumers.sockets import Socket
+from traces.consumers.websocket import Socket
+from traces.live.hints import announce
 from traces.live.hub import Hub
-from traces.live.publishing import announce
-from traces.live.scripted import ScriptedFeed
+from traces.live.scripted_feed import ScriptedFeed
 
 HEAD = """<!DOCTYPE html><html lang="en" data-version="{version}"><title>Following</title>
 <style>[aria-live] {{ position: absolute; left: -999px }} #live-new {{ position: fixed; bottom: 0 }}</style>

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from approvals.models import Decision, Request
-from tenancy.context import tenant
-from tenancy.core.cast import PASSWORD
+from tenancy.core.demo_users import PASSWORD
+from tenancy.db.tenant_context import tenant
 from tests.browser.conftest import PageAs
 from tests.browser.harness import (
     NARROW,

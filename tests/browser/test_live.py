@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from playwright.sync_api import Page, expect
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tests.browser.harness import Messages, Site
 from tests.conftest import House
 from tests.factories.announcing import announced

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from config import plan
+from config.devstack import process_specs
 from tests.browser.started import Terminal, fresh_reader, shell_blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -26,7 +26,7 @@ def wait_until_asked_or_over(terminal: Terminal) -> dict[str, Any]:
 
 
 def test_finding_18_the_readme_is_true_from_its_start_to_its_refund() -> None:
-    port = plan.free_port()
+    port = process_specs.free_port()
     with fresh_reader(port) as reader:
         start, *_ = shell_blocks("README.md", {}, "Start it")
         submit, decide, read = shell_blocks("README.md", {8000: port}, "A refund by curl")

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Page, expect
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tests.browser.conftest import PageAs
 from tests.browser.harness import WIDE, axe
 from tests.browser.test_runs import photograph

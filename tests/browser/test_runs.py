@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from orchestrator.actions.saved_views import save_view
-from orchestrator.queries.listing import Filters
+from orchestrator.queries.run_list import Filters
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways, themes
 from tests.doors.pages.people import HOSTILE, refund

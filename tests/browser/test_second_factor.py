@@ -10,9 +10,9 @@ from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_
 from playwright.sync_api import Page, expect
 
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import Area
+from tenancy.core.sign_in.rules import Area
 from tenancy.models import FailedSignIn
-from tenancy.session_store import SessionStore
+from tenancy.web.session_store import SessionStore
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways, photograph, themes
 from tests.browser.test_inbox import at_the_gate, opened, outcome

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from playwright.sync_api import expect
 
-from approvals.actions.undoing import take_effect
+from approvals.actions.undo import take_effect
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways, themes
 from tests.browser.test_inbox import ARMED_MS, opened, outcome

@@ -12,7 +12,7 @@ from django.db import connection
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways, themes
 from tests.browser.test_runs import EACH_MOTION, SHIFTS, Motion
 from tests.conftest import House

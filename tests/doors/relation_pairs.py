@@ -8,9 +8,9 @@ import psycopg
 from tenancy.actions import NewKey, add_member, create_key
 from tenancy.actions.keys import rotate_key
 from tenancy.actions.relations import record_tie
-from tenancy.context import tenant
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.factories.approvals import Desk
 from tests.factories.tenancy import Somebody, make_somebody
 

@@ -10,21 +10,21 @@ import psycopg
 import pytest
 
 from approvals import ports
-from approvals.actions.undoing import undo
+from approvals.actions.undo import undo
 from approvals.core.errors import NotYours
 from approvals.ports import Judged
-from orchestrator.actions import reconciling
-from orchestrator.actions.asking_tools import DONE
-from orchestrator.actions.policies import Who, change_policy
+from orchestrator.actions import late_reconciliation
+from orchestrator.actions.change_requests import DONE
+from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.domain.effects import SentChange
 from orchestrator.core.engine.late_reconciliation import Doubt
 from orchestrator.core.policy.rules import Policy
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tool_now
 from tenancy.actions import add_member, create_key
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.doors import some_memory, some_review
 from tests.doors.api.program import Program
@@ -211,7 +211,9 @@ EFFECT = SentChange(
 
 def with_doubt() -> AbstractContextManager[object]:
     """A change in doubt of whichever run is asked about."""
-    return mock.patch.object(reconciling, "doubts_of", return_value=(Doubt(change=EFFECT, why="in_doubt"),))
+    return mock.patch.object(
+        late_reconciliation, "doubts_of", return_value=(Doubt(change=EFFECT, why="in_doubt"),)
+    )
 
 
 def by_effect(desk: Desk, pair: Pair, run: UUID) -> str:

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from tenancy.actions import add_member, create_key
-from tenancy.context import tenant
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership
 from tests.doors import deciding
 from tests.doors.api.doors import addresses

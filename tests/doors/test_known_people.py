@@ -10,9 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from approvals.queries.handling import who_may
+from approvals.queries.assignment import who_may
 from tenancy.actions import add_member, add_person, create_key, principal_of
-from tenancy.actions.confirming import RelatedToPerson, confirm_person
+from tenancy.actions.confirmation import RelatedToPerson, confirm_person
 from tenancy.actions.first_administrator import AdministratorThere, invite_first_administrator
 from tenancy.actions.people import (
     LastAdmin,
@@ -21,14 +21,14 @@ from tenancy.actions.people import (
     remove_role,
     show_link,
 )
-from tenancy.context import tenant
 from tenancy.core.errors import RoleLacking
 from tenancy.core.roles import EVERY_QUEUE, Role
-from tenancy.directory import another_admin
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership, Person, Principal
-from tenancy.platform_admins import PlatformActor, count_administrators
+from tenancy.people.member_queries import another_admin
+from tenancy.people.platform_admins import PlatformActor, count_administrators
+from tenancy.people.relations import are_related
 from tenancy.queries import standing_of, standing_of_person
-from tenancy.relations import are_related
 from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import browser, words

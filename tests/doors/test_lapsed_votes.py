@@ -5,12 +5,12 @@ from decimal import Decimal
 
 import pytest
 
-from approvals.queries.card import card_of
 from approvals.queries.people import decider_of
+from approvals.queries.request_detail import card_of
 from tenancy.actions import add_member, create_key, remove_member, revoke_key
 from tenancy.actions.people import Limits, change_limits
-from tenancy.context import tenant
 from tenancy.core.roles import EVERY_QUEUE, Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership, Person
 from tenancy.queries import standing_of
 from tests.conftest import House

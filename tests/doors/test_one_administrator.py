@@ -12,11 +12,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from approvals.models import Request
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Person, PersonTie
-from tenancy.notices import send_notices_of
-from tenancy.relations import are_related
+from tenancy.notifications.notices import send_notices_of
+from tenancy.people.relations import are_related
 from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import browser, words

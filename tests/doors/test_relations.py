@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from approvals.actions.undoing import take_effect
+from approvals.actions.undo import take_effect
 from approvals.models import Request
-from approvals.queries.handling import who_may
+from approvals.queries.assignment import who_may
 from tenancy.actions import add_member, create_key
-from tenancy.context import tenant
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import words

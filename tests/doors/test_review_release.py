@@ -2,8 +2,8 @@
 
 import pytest
 
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Person
 from tests.doors.api.doors import some_review
 from tests.doors.api.program import program, refusal

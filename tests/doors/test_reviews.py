@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from orchestrator.models import ReviewItem, ReviewWord
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Person
 from tests.doors.api.doors import some_review
 from tests.doors.api.program import program, refusal

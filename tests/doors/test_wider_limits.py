@@ -8,10 +8,10 @@ import pytest
 
 from tenancy.actions import add_member, create_key
 from tenancy.actions.people import Limits, WiderThanYours, change_limits, invite
-from tenancy.context import tenant
 from tenancy.core.roles import EVERY_QUEUE, Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership
-from tenancy.second_person import DECIDED_ALONE
+from tenancy.people.dual_control import DECIDED_ALONE
 from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import browser

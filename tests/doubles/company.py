@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from config.children import Command
+from config.devstack.child_process import Command
 
 _ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from typing import Any
 from channels.layers import channel_layers
 from channels_redis.pubsub import RedisPubSubChannelLayer  # type: ignore[import-untyped]
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 
 
 @contextmanager

@@ -30,9 +30,9 @@ from approvals.core.packet import (
 from approvals.models import Decision, Request
 from approvals.ports import Judged
 from approvals.signals import Settlement, request_settled
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import Queue
 from tests.conftest import House
 from tests.factories.tenancy import Somebody

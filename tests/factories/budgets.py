@@ -12,12 +12,12 @@ from uuid import UUID
 
 import psycopg
 
+from budgets.account_snapshot import Book
 from budgets.actions import Posting, Reserve, Settle, close_run_account, open_run_account, post, set_ceilings
-from budgets.book import Book
 from budgets.core.ceilings import Ceilings
-from budgets.ledger import Cursor
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from budgets.ledger_sql import Cursor
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 Figures = Mapping[str, str | int]

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from orchestrator.models import Intent
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doubles.desk_server import CHANGES, READS, DeskServer
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said

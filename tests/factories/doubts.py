@@ -3,11 +3,11 @@
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.actions.reconciling import reconcile
+from orchestrator.actions.late_reconciliation import reconcile
 from orchestrator.core.engine.late_reconciliation import Doubt
 from orchestrator.models import Run
-from orchestrator.queries.doubts import doubts_of
-from tenancy.context import tenant
+from orchestrator.queries.in_doubt_changes import doubts_of
+from tenancy.db.tenant_context import tenant
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 

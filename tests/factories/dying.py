@@ -1,6 +1,6 @@
 """Workers that die at a yield point of the ring: nothing is cleaned up, and the lease stays as it was."""
 
-from orchestrator.runtime.loop import FaultPoint
+from orchestrator.worker.run_loop import FaultPoint
 
 
 class Killed(BaseException):

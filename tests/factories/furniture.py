@@ -8,11 +8,11 @@ from django.db import connection
 
 from orchestrator.actions.seed import furnish
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import Queue
-from tenancy.queues import open_queues
+from tenancy.people.queues import open_queues
 from tests.factories.tenancy import make_tenant
 
 CATALOGUE: tuple[type[Any], ...] = (

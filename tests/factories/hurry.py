@@ -8,8 +8,8 @@ from typing import Any
 from unittest import mock
 
 from orchestrator.core.domain.effects import CallTool
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.outcome import Performed
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.effect_result import Performed
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 
 LITTLE_MS, AN_HOUR_MS = 400, 3_600_000

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from tenancy.trip import PlansGone
+from tenancy.db.pipeline import PlansGone
 
 T = TypeVar("T")
 

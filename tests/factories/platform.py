@@ -11,7 +11,7 @@ from django.db import connections
 from config.databases import database
 from tenancy.actions import add_person
 from tenancy.actions.platform_admins import add_platform_admin, create_platform_key
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 from tenancy.models import Person
 from tests.doors.api.program import Program
 from tests.servers import TestServers

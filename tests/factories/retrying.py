@@ -6,10 +6,10 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from orchestrator.actions.retrying import Retry, retry_run
+from orchestrator.actions.retry import Retry, retry_run
 from orchestrator.models import Run
 from orchestrator.queries.checkpoints import Checkpoint, Past
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 

@@ -16,7 +16,7 @@ from django.test import Client
 
 from tenancy.actions.sign_in_rules import set_sign_in_rules
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import Area, SignInRules
+from tenancy.core.sign_in.rules import Area, SignInRules
 from tenancy.models import Person
 
 SECRET = "JBSWY3DPEHPK3PXP"

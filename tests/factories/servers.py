@@ -4,16 +4,16 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from orchestrator import library
-from orchestrator.actions.places import set_places
-from orchestrator.actions.publish import publish_boundary, publish_workflow
-from orchestrator.actions.servers import NewServer, add_server, admit_tool, look_at_server
+from orchestrator import bundled_content
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.tool_servers import NewServer, add_server, admit_tool, look_at_server
+from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.registration import asked_admission
-from orchestrator.queries.servers import OfferedTool, offered_by, server_of
+from orchestrator.queries.tool_servers import OfferedTool, offered_by, server_of
 from orchestrator.queries.tools import ToolNow
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doubles.mcp_server import ToolServer
 from tests.factories.world import World
 
@@ -43,10 +43,10 @@ def admit(house: UUID, tool: str, slug: str = "shop", **admission: Any) -> ToolN
 
 def let_in(world: World, *families: str, **budget: int) -> None:
     """The tool loop may call these families, up to destructive, behind their gates."""
-    boundary = library.boundaries()["tool-loop-default"]
+    boundary = bundled_content.boundaries()["tool-loop-default"]
     grants = tuple(ToolGrant(name=f"{family}.*", risk_ceiling=Risk.DESTRUCTIVE) for family in families)
     limits = {**boundary.budget, "external_calls": Decimal(40), **{k: Decimal(v) for k, v in budget.items()}}
-    spec = library.workflows()["tool-loop"]
+    spec = bundled_content.workflows()["tool-loop"]
     with tenant(world.id):
         publish_boundary(world.id, boundary.evolve(tools=(*boundary.tools, *grants), budget=limits), by=None)
         names = tuple(f"{family}.*" for family in families)

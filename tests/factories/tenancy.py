@@ -11,10 +11,10 @@ from uuid import UUID
 from django.db import connections
 
 from tenancy.actions import NewKey, add_member, add_person, create_key, create_tenant, principal_of
-from tenancy.context import tenant
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import EVERY_QUEUE, Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership, Person, Principal, Tenant
 
 T = TypeVar("T")

@@ -10,22 +10,22 @@ from uuid import UUID
 
 import orjson
 
-from tenancy.batch import Batch
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.statement_batch import Batch
+from tenancy.db.tenant_context import raw_cursor, tenant
 from traces import ports
 from traces.actions import append, open_salt, save_snapshot, store_payloads
-from traces.core import events
 from traces.core.canonical import canonical, digest, payload_digest
-from traces.core.chain import Head, Linked, Move, Said, link
-from traces.core.patch import Plain, apply
-from traces.core.phases import Phase
+from traces.core.events import trace_events
+from traces.core.events.phases import Phase
+from traces.core.integrity.chain import Head, Linked, Move, Said, link
+from traces.core.state_patch import Plain, apply
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 PERSON = "0198a000-0000-7000-8000-000000000001"
 
 
-def said(body: events.Body, phase: Phase = Phase.TOOL_INVOCATION, actor: str = "interlock") -> Said:
+def said(body: trace_events.Body, phase: Phase = Phase.TOOL_INVOCATION, actor: str = "interlock") -> Said:
     """One event."""
     return Said(phase=int(phase), actor=actor, body=body)
 
@@ -89,13 +89,13 @@ def write_run(tenant_id: UUID) -> Pen:
     goal, arguments, observation = (
         pen.content(text) for text in ('"refund A-1"', '{"order":"A-1"}', '{"paid":12}')
     )
-    submitted = events.TaskSubmitted(
+    submitted = trace_events.TaskSubmitted(
         task=str(fresh_id()), workflow="support-refund", workflow_version=1, graph="a" * 64,
         manifest="b" * 64, boundary="c" * 64, goal=goal[0], mode="async", principal=PERSON,
     )  # fmt: skip
     pen.commit(move(said(submitted, Phase.GOAL_INTAKE, PERSON)), bodies=dict([goal]), snapshot=True)
     pen.commit(
-        move(said(events.RunStarted(), Phase.STATE_INIT), patch={"version": {"set": 1}}),
+        move(said(trace_events.RunStarted(), Phase.STATE_INIT), patch={"version": {"set": 1}}),
         move(said(attempted(arguments[0])), patch={"version": {"set": 2}}),
         bodies=dict([arguments]),
     )
@@ -105,14 +105,14 @@ def write_run(tenant_id: UUID) -> Pen:
         bodies=dict([observation]),
         snapshot=True,
     )
-    finished = events.RunFinished(terminal_code="SUCCESS", terminal_class="success", status="completed")
+    finished = trace_events.RunFinished(terminal_code="SUCCESS", terminal_class="success", status="completed")
     pen.commit(move(said(finished, Phase.TRACE_LOGGING), patch={"version": {"set": 4}}, target="end"))
     return pen
 
 
-def attempted(arguments: str) -> events.CallAttempted:
+def attempted(arguments: str) -> trace_events.CallAttempted:
     """The intent of the one call."""
-    return events.CallAttempted(
+    return trace_events.CallAttempted(
         call="c1", effect="e" * 32, tool="orders.lookup", tool_version="1", arguments=arguments,
         argument_digest="d" * 64, idempotency_key="k1", attempt=1, mutating=False,
     )  # fmt: skip
@@ -121,20 +121,29 @@ def attempted(arguments: str) -> events.CallAttempted:
 def observed(observation: str) -> tuple[Said, ...]:
     """What came of it: seen, paid for, verified, kept."""
     return (
-        said(events.CallObserved(call="c1", effect="e" * 32, status="ok", observation=observation, size=11)),
-        said(events.BudgetSettled(effect="e" * 32, amounts={"tool_calls": Decimal(1)})),
         said(
-            events.CallVerified(call="c1", validator="order_exists", verdict="verified"),
+            trace_events.CallObserved(
+                call="c1", effect="e" * 32, status="ok", observation=observation, size=11
+            )
+        ),
+        said(trace_events.BudgetSettled(effect="e" * 32, amounts={"tool_calls": Decimal(1)})),
+        said(
+            trace_events.CallVerified(call="c1", validator="order_exists", verdict="verified"),
             Phase.OBSERVATION_GROUNDING,
         ),
         said(
-            events.FactCommitted(
-                fact="order", version=1, digest=observation, call="c1", observation=observation,
-                validator="order_exists", trust="trusted",
+            trace_events.FactCommitted(
+                fact="order",
+                version=1,
+                digest=observation,
+                call="c1",
+                observation=observation,
+                validator="order_exists",
+                trust="trusted",
             ),
             Phase.STATE_UPDATE,
         ),
-    )  # fmt: skip
+    )
 
 
 class OneRun:

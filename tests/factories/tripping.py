@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pytest_django import Settings
 
-from orchestrator.actions.circuits import TenantCircuits
+from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, Seen

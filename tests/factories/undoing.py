@@ -5,9 +5,9 @@ from uuid import UUID
 
 import psycopg
 
-from approvals.actions.undo_window import set_undo_window
+from approvals.actions.undo_settings import set_undo_window
 from approvals.models import Deferral, Request
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.factories.tenancy import Somebody
 
 PATIENCE_SECONDS = 60.0

@@ -3,12 +3,12 @@
 from datetime import timedelta
 from uuid import UUID
 
-from orchestrator.actions.places import set_places
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.webhooks import NewSecret, add_webhook
 from orchestrator.queries.webhooks import Logged, deliveries_of, logged, webhook_of
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.core.news import KINDS
+from tenancy.core.event_kinds import KINDS
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Webhook, WebhookDelivery
 from tests.doubles.webhook_receiver import Receiver
 from tests.factories.budgets import ceilings, open_purse

@@ -15,19 +15,19 @@ from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.models import Run
 from orchestrator.queries.replays import replay
 from orchestrator.queries.runs import result_of
-from orchestrator.runtime.loop import Worker
-from orchestrator.runtime.process import make_worker
-from tenancy.context import tenant
+from orchestrator.worker.process import make_worker
+from orchestrator.worker.run_loop import Worker
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.furniture import furnish_like_the_verb
 from tests.factories.tenancy import Cast, Somebody
-from traces.core.chain import Head
+from traces.core.integrity.chain import Head
 from traces.models import Event
-from traces.verify import Fault, verify_run
+from traces.verification import Fault, verify_run
 
 LOOP = EffectLoop()
 

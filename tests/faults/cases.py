@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 from tests.doubles.company import Company
 from tests.factories.dying import Killed, dies_at
 from tests.factories.foreign import Obedient, to_the_end

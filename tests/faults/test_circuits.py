@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from orchestrator.actions.circuits import TenantCircuits
+from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.core.tools.circuit_breaker import Blocked, Ticket
 from tests.conftest import House
 from tests.proves import proves
@@ -23,7 +23,7 @@ PROCESSES = 3
 ASKS = """
 import sys, uuid, django
 django.setup()
-from orchestrator.actions.circuits import TenantCircuits
+from orchestrator.actions.circuit_breakers import TenantCircuits
 board = TenantCircuits(uuid.UUID(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

@@ -12,16 +12,17 @@ import pytest
 from django.db import OperationalError, connection, connections
 
 from orchestrator.actions import submit
-from orchestrator.actions.admission import hold_rates
+from orchestrator.actions.rate_limits import hold_rates
 from orchestrator.actions.submit import Submission, Submitted, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
-from tenancy import idempotency, process_lock
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.idempotency import Answer, KeyInUse, once
+from tenancy.db import process_lock
+from tenancy.db.process_lock import ProcessLock, is_lock_held
+from tenancy.db.tenant_context import tenant
 from tenancy.models import IdempotencyKey
-from tenancy.process_lock import ProcessLock, is_lock_held
+from tenancy.rest import idempotency
+from tenancy.rest.idempotency import Answer, KeyInUse, once
 from tests.doors.api.program import program, refusal
 from tests.factories.world import World
 from tests.proves import proves

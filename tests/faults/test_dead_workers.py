@@ -17,14 +17,14 @@ from pytest_django import Settings
 
 from orchestrator import jobs
 from orchestrator.models import Run
-from orchestrator.queries.crossing import abandoned_runs
-from orchestrator.runtime.held import Heartbeat
-from orchestrator.runtime.leases import claim, expire
-from orchestrator.runtime.process import Process
-from orchestrator.runtime.sweep import GONE_SECONDS, Hands, Sweep
-from orchestrator.runtime.turns import Turns
-from tenancy.context import tenant
-from tenancy.process_lock import ProcessLock
+from orchestrator.queries.cross_tenant import abandoned_runs
+from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.heartbeat import Heartbeat
+from orchestrator.worker.leases import claim, expire
+from orchestrator.worker.process import Process
+from orchestrator.worker.sweeper import GONE_SECONDS, Hands, Sweep
+from tenancy.db.process_lock import ProcessLock
+from tenancy.db.tenant_context import tenant
 from tests.factories.world import World, fresh_worker
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
@@ -172,7 +172,7 @@ import sys, django
 django.setup()
 import orchestrator.jobs
 from uuid import UUID
-from orchestrator.runtime.process import this_process
+from orchestrator.worker.process import this_process
 this_process().warm_up()
 before = set(sys.modules)
 this_process().worker.advance(UUID(sys.argv[1]))

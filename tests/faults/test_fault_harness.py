@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bench.apart import bare
+from bench.isolated_env import bare
 from tests.proves import proves
 from tests.servers import ROOT
 

@@ -93,7 +93,7 @@ def test_killed_again_while_it_repeats(case: Case, tool: str, point: str) -> Non
 def test_a_repetition_that_is_turned_away_says_nothing_of_the_first_request(
     case: Case, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.runtime.perform.LOOK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.effects.effect_executor.LOOK_AGAIN_SECONDS", 0.05)
     case.company.faults("payments", "slow", seconds=UNTIL_TOLD, times=1, on="writes")
     with in_a_hurry(tool):
         case.dies("sent")

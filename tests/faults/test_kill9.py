@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from orchestrator.models import Run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, Seen
@@ -42,9 +42,9 @@ WORKER = """
 import sys, time, django
 django.setup()
 from uuid import UUID
-import orchestrator.gateways.llm.remote
-from orchestrator.runtime.held import Heartbeat
-from orchestrator.runtime.process import make_worker
+import orchestrator.gateways.llm.http_provider
+from orchestrator.worker.heartbeat import Heartbeat
+from orchestrator.worker.process import make_worker
 Heartbeat().start()
 worker = make_worker()
 sys.stdin.readline()

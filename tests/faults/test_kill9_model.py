@@ -11,9 +11,9 @@ from pytest_django import Settings
 
 from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
+from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.queries import EntryView, ledger, usage
-from budgets.verify import verify_ledger, verify_windows
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import OpenAIServer, said

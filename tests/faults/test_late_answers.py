@@ -15,13 +15,13 @@ from pytest_django import Settings
 
 from approvals.models import Request
 from budgets.models import Entry
-from orchestrator.actions.signalling import cancel
+from orchestrator.actions.run_signals import cancel
 from orchestrator.core.domain.run_state import State
 from orchestrator.models import Intent
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.loop import Worker
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from orchestrator.worker.run_loop import Worker
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.demo.test_faults import eventually
 from tests.doubles.company import Company

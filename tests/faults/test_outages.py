@@ -20,15 +20,15 @@ from redis import Redis
 import tests.servers
 from approvals.core.errors import ApprovalError
 from config.databases import database
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
-from orchestrator.gateways import queue
-from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways import job_queue
+from orchestrator.gateways.counters import TALLY
 from orchestrator.models import Run, Task
-from orchestrator.runtime.held import Heartbeat
-from orchestrator.runtime.sweep import Sweep
-from tenancy.context import tenant
+from orchestrator.worker.heartbeat import Heartbeat
+from orchestrator.worker.sweeper import Sweep
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.program import program, refusal
 from tests.doubles.company import Company
@@ -129,8 +129,10 @@ def test_ten_refunds_end_right_when_the_broker_forgets_everything(
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(queue, "current_app", postman(valkey.url.replace("unix://", "redis+socket://", 1)))
-    monkeypatch.setattr(queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(
+        job_queue, "current_app", postman(valkey.url.replace("unix://", "redis+socket://", 1))
+    )
+    monkeypatch.setattr(job_queue, "_quiet_until", 0.0)
     Clock(superuser).park_the_rest()
     lost: list[int] = []
 
@@ -289,10 +291,10 @@ def postman(broker: str) -> Celery:
 
 @proves("R-SESS-1", part="a dead broker never fails a POST")
 def test_a_task_is_accepted_while_the_broker_is_dead(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "current_app", postman("redis://127.0.0.1:9/0"))
-    monkeypatch.setattr(queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(job_queue, "current_app", postman("redis://127.0.0.1:9/0"))
+    monkeypatch.setattr(job_queue, "_quiet_until", 0.0)
     # However long the three take, it is not yet time to try again.
-    monkeypatch.setattr(queue, "steady", lambda: 1.0)
+    monkeypatch.setattr(job_queue, "steady", lambda: 1.0)
     submitter, before = program(world.id, Role.CLIENT), Counter(TALLY.read())
     accepted = [submitter.post("/tasks", BODY) for _ in range(3)]
     assert [answer.status_code for answer in accepted] == [202] * 3

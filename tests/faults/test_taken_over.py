@@ -10,15 +10,15 @@ import psycopg
 import pytest
 
 from budgets.models import Entry
-from orchestrator.actions.signalling import cancel, has_untaken_signals, pause, resume
-from orchestrator.actions.stopping import stop_everything
+from orchestrator.actions.emergency_stop import stop_everything
+from orchestrator.actions.run_signals import cancel, has_untaken_signals, pause, resume
 from orchestrator.models import ConflictClaim
 from orchestrator.queries.runs import state_now
 from tenancy.actions import remove_member
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.factories.foreign import onwards
 from tests.faults.cases import BLIND, KEYED, READ, Case
 from tests.proves import proves
@@ -45,7 +45,7 @@ def stopped(case: Case, _monkeypatch: pytest.MonkeyPatch) -> None:
 def unreachable(_case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody answers where the company was."""
     monkeypatch.setenv("INTERLOCK_DEMO_URL", NOBODY)
-    monkeypatch.setattr("orchestrator.runtime.perform.sleep", lambda seconds: None)
+    monkeypatch.setattr("orchestrator.worker.effects.effect_executor.sleep", lambda seconds: None)
 
 
 @proves("R-TOOL-9", part="a repetition that was not sent says nothing of the first send")
@@ -80,7 +80,7 @@ def test_a_repetition_is_made_once_the_company_is_there_again(
     def comes_back(_seconds: float) -> None:
         monkeypatch.setenv("INTERLOCK_DEMO_URL", here)
 
-    monkeypatch.setattr("orchestrator.runtime.perform.sleep", comes_back)
+    monkeypatch.setattr("orchestrator.worker.effects.effect_executor.sleep", comes_back)
     found = onwards(case.world, case.run)
     assert (found.terminal_code, case.effects(), case.resolutions()) == ("SUCCESS", 1, ["repeated"]), tool
     case.world.sound(case.run)

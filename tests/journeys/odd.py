@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core.common.errors import OrchestratorError
 from orchestrator.queries.runs import state_now
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doubles.openai_server import OpenAIServer, said
 from tests.factories.denied import DOWN
 from tests.factories.foreign import onwards, to_the_end

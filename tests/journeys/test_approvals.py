@@ -9,9 +9,9 @@ import pytest
 
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.models import Decision, GrantUse, Request
-from approvals.verify import check_run
-from orchestrator.actions.signalling import cancel
-from tenancy.context import tenant
+from approvals.verification import check_run
+from orchestrator.actions.run_signals import cancel
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.proves import proves

@@ -21,14 +21,14 @@ from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.core.errors import CeilingReached, CeilingTooNear
 from budgets.core.pricing import ModelPrice
+from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.models import Alert, Line
 from budgets.queries import usage
-from budgets.verify import verify_ledger, verify_windows
 from orchestrator.models import Run
 from orchestrator.queries.runs import result_of
-from orchestrator.runtime.loop import Worker
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from orchestrator.worker.run_loop import Worker
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, fresh_worker, make_world
@@ -52,7 +52,7 @@ def world(house: House, monkeypatch: pytest.MonkeyPatch) -> World:
         provider="scripted", model="scripted", input=Decimal("0.00001"), output=Decimal("0.00005"),
         source="scripted", version="dear",
     )  # fmt: skip
-    monkeypatch.setattr("orchestrator.gateways.llm.profiles.SCRIPTED_PRICE", dear)
+    monkeypatch.setattr("orchestrator.gateways.llm.catalog.SCRIPTED_PRICE", dear)
     return make_world(house)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.servers import look_at_server, note_drift, note_listing
+from orchestrator.actions.tool_servers import look_at_server, note_drift, note_listing
 from orchestrator.core.common.errors import ServerUnreachable
 from orchestrator.core.tools.remote_definition import (
     MOST_KNOWN,
@@ -19,9 +19,9 @@ from orchestrator.core.tools.remote_definition import (
     listed,
 )
 from orchestrator.models import Run, ServerTool, ToolDefinition, ToolProposal, ToolVersion
-from orchestrator.queries.servers import server_of
+from orchestrator.queries.tool_servers import server_of
 from orchestrator.queries.tools import tool_now
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.mcp_server import OFFERED, ToolServer

@@ -12,14 +12,14 @@ from django.conf import settings
 
 from approvals.models import Request
 from budgets.models import Account
-from orchestrator import library
-from orchestrator.actions.expiring import expire_gates_of
-from orchestrator.actions.publish import publish_boundary
+from orchestrator import bundled_content
+from orchestrator.actions.approval_timers import expire_gates_of
+from orchestrator.actions.versions import publish_boundary
 from orchestrator.models import Run
-from orchestrator.queries.crossing import due_runs
-from orchestrator.runtime.leases import claim, release
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.queries.cross_tenant import due_runs
+from orchestrator.worker.leases import claim, release
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.world import World, make_world
 from tests.journeys.interleaving.clock import Clock
@@ -101,7 +101,7 @@ def test_a_gate_expires_by_the_databases_clock(
 ) -> None:
     short, clock = timedelta(minutes=30), Clock(superuser)
     clock.park_the_rest()
-    asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+    asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
     with tenant(world.id):
         publish_boundary(world.id, asking, by=None)
     run = world.submit("tool-loop", SUM, boundary="asking", budget={"model_turns": 1})

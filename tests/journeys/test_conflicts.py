@@ -6,8 +6,8 @@ from time import sleep
 from django.db import connection
 
 from orchestrator.models import ConflictClaim
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 from tests.factories.hurry import in_no_hurry
 from tests.factories.world import World, fresh_worker

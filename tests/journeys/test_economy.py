@@ -4,9 +4,9 @@ from decimal import Decimal
 
 from pytest_django import Settings
 
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary, publish_workflow
-from tenancy.context import tenant
+from orchestrator import bundled_content
+from orchestrator.actions.versions import publish_boundary, publish_workflow
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.pages.people import at, text
 from tests.factories.world import make_world
@@ -23,11 +23,11 @@ def test_most_of_the_cost_spent_the_cheaper_model_takes_over(house: House, setti
     settings.INTERLOCK_SLICE_SECONDS = 600
     world = make_world(house)
     with tenant(world.id):
-        wide = library.boundary("tool-loop-default").evolve(
+        wide = bundled_content.boundary("tool-loop-default").evolve(
             slug="wide", budget=dict.fromkeys(COUNTED, Decimal(10_000_000)), identical_calls=500
         )
         publish_boundary(world.id, wide, by=None)
-        loop = library.workflow("tool-loop").evolve(
+        loop = bundled_content.workflow("tool-loop").evolve(
             slug="counting", boundary="wide", scenario="count", tools=("calculator.*",), budget={}
         )
         publish_workflow(world.id, loop, by=None)

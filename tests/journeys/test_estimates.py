@@ -8,15 +8,15 @@ from uuid import UUID
 import orjson
 import pytest
 
-from budgets.core.forecast import KEPT, LEAST
+from budgets.core.statistics.forecast import KEPT, LEAST
 from budgets.models import Line
-from orchestrator.actions import pinning
-from orchestrator.actions.learning import expected_for, learn_from, subject_of_run
+from orchestrator.actions import version_pinning
+from orchestrator.actions.usage_learning import expected_for, learn_from, subject_of_run
 from orchestrator.core.common.model_profile import ModelProfile
-from orchestrator.gateways.llm.profiles import profiles_for
+from orchestrator.gateways.llm.catalog import profiles_for
 from orchestrator.models import Expectation, ManifestRow, Run
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.program import program
 from tests.doors.pages.people import at, text
@@ -80,7 +80,7 @@ def dearer(scenario: str | None, at: datetime) -> tuple[ModelProfile, ...]:
 @proves("R-BUDGET-4", part="the same models at the same price")
 def test_runs_at_a_dear_price_stop_none_at_a_cheap_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(pinning, "profiles_now", dearer)
+        patched.setattr(version_pinning, "profiles_now", dearer)
         lived(world, LEAST)
         dear = world.submit("tool-loop", SUM)
     with tenant(world.id):

@@ -7,7 +7,7 @@ import pytest
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
 from orchestrator.models import Intent
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, make_world

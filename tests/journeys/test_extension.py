@@ -10,13 +10,13 @@ from approvals.models import Request
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.core.posting import Cause
+from budgets.ledger_verification import verify_ledger
 from budgets.queries import ledger, usage
-from budgets.verify import verify_ledger
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary
-from orchestrator.actions.signalling import cancel
-from tenancy.context import tenant
+from orchestrator import bundled_content
+from orchestrator.actions.run_signals import cancel
+from orchestrator.actions.versions import publish_boundary
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership
 from tests.conftest import House
 from tests.doors.api.program import program
@@ -36,7 +36,7 @@ def world(house: House) -> World:
     """A furnished house with a boundary that lets a run ask for more."""
     world = make_world(house)
     with tenant(world.id):
-        asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
         publish_boundary(world.id, asking, by=None)
     return world
 

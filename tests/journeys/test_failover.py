@@ -7,13 +7,13 @@ import pytest
 from pytest_django import Settings
 
 from budgets.models import Entry
-from orchestrator.actions.circuits import TenantCircuits
+from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.core.common.goal import Mode
-from orchestrator.gateways.llm import profiles
-from orchestrator.gateways.llm.gateway import subject_of
+from orchestrator.gateways.llm import catalog
+from orchestrator.gateways.llm.client import subject_of
 from orchestrator.models import ManifestRow, ModelTurn, Run
 from orchestrator.queries.state_loader import pins_of
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles import anthropic_server as anthropic
 from tests.doubles.company import Company
@@ -123,9 +123,9 @@ def test_a_run_that_does_not_wait_for_its_model_has_no_place_behind_the_circuit(
     monkeypatch: pytest.MonkeyPatch,
     case: str,
 ) -> None:
-    usual = profiles.available_profiles
+    usual = catalog.available_profiles
     monkeypatch.setattr(
-        profiles,
+        catalog,
         "available_profiles",
         lambda *given: tuple(one.evolve(at_once=None) for one in usual(*given)),
     )

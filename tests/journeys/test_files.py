@@ -6,13 +6,13 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary, publish_workflow
+from orchestrator import bundled_content
+from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.queries.workspace import newest, revisions
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.openai_server import Call
 from tests.factories.foreign import Obedient, called, foreign, onwards
@@ -29,8 +29,8 @@ def world(house: House) -> World:
 
 def granting(world: World, *, sandbox: bool, side_effects: int = 3) -> None:
     """The tool loop may work on files and run scripts."""
-    boundary = library.boundaries()["tool-loop-default"]
-    spec = library.workflows()["tool-loop"]
+    boundary = bundled_content.boundaries()["tool-loop-default"]
+    spec = bundled_content.workflows()["tool-loop"]
     names = ("files.*", "sandbox.*")
     grants = tuple(ToolGrant(name=name, risk_ceiling=Risk.DESTRUCTIVE, sandbox=sandbox) for name in names)
     budget = {**boundary.budget, "side_effects": Decimal(side_effects)}

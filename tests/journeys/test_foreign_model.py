@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.models import Run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles import anthropic_server as anthropic
 from tests.doubles.company import Company

@@ -10,9 +10,9 @@ import pytest
 from pytest_django import Settings
 
 from budgets.core.posting import Cause
+from budgets.ledger_verification import verify_ledger
 from budgets.queries import ledger, usage
-from budgets.verify import verify_ledger
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.openai_server import ABSENT, OpenAIServer, said
 from tests.doubles.openai_server import usage as reported

@@ -13,11 +13,11 @@ from pytest_django import Settings
 
 from approvals.core.errors import DecisionInvalid
 from approvals.models import Request
-from orchestrator import library
-from orchestrator.actions.expiring import expire_gates_of
-from orchestrator.actions.publish import publish_boundary
+from orchestrator import bundled_content
+from orchestrator.actions.approval_timers import expire_gates_of
+from orchestrator.actions.versions import publish_boundary
 from orchestrator.core.calls.authorization import Chain
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
@@ -186,7 +186,7 @@ def test_a_restart_without_a_person_takes_both_walls_down(
     world: World, company: Company, fallen: str
 ) -> None:
     """The gate by risk class, and the allowance of no change without a grant: either holds alone."""
-    shipped = library.boundary("incident-triage")
+    shipped = bundled_content.boundary("incident-triage")
     loose = shipped.evolve(slug="loose", budget={**shipped.budget, "side_effects": Decimal(1)})
     with tenant(world.id):
         publish_boundary(world.id, loose, by=None)

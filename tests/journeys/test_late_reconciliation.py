@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from approvals.core.errors import NotYours
-from orchestrator.actions.reconciling import ask_look_up, reconcile
+from orchestrator.actions.late_reconciliation import ask_look_up, reconcile
 from orchestrator.core.common.errors import (
     EffectInDoubt,
     EffectNotInDoubt,
@@ -17,11 +17,11 @@ from orchestrator.core.common.errors import (
     RunUnderWay,
     StillRecording,
 )
-from orchestrator.gateways.permits import DatabasePermit
+from orchestrator.gateways.database_authorization import DatabasePermit
 from orchestrator.models import EmergencyStop, Run, RunSignal
-from orchestrator.queries.crossing import due_runs
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.queries.cross_tenant import due_runs
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN

@@ -9,17 +9,17 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions import stopping
-from orchestrator.actions.signalling import cancel, pause
+from orchestrator.actions import emergency_stop
+from orchestrator.actions.run_signals import cancel, pause
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.graph import MODEL_PATIENCE_SECONDS
 from orchestrator.core.domain.run_state import Away
-from orchestrator.gateways.llm import profiles
+from orchestrator.gateways.llm import catalog
 from orchestrator.models import ModelTurn, Run
-from orchestrator.queries.crossing import called_up_runs, due_runs
+from orchestrator.queries.cross_tenant import called_up_runs, due_runs
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.sweep import Sweep
-from tenancy.context import tenant
+from orchestrator.worker.sweeper import Sweep
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, Seen
@@ -56,7 +56,7 @@ def world(
     Clock(superuser).park_the_rest()
     superuser.execute("DELETE FROM orchestrator_circuitrow WHERE kind = 'model'")
     superuser.execute("DELETE FROM orchestrator_modelturn")
-    monkeypatch.setattr("orchestrator.runtime.sweep.wake", lambda _: False)
+    monkeypatch.setattr("orchestrator.worker.sweeper.wake", lambda _: False)
     with company_at(company.url):
         yield make_world(house)
 
@@ -149,10 +149,10 @@ def test_the_next_probe_does_not_wait_for_the_timer_of_the_run_whose_probe_faile
     monkeypatch: pytest.MonkeyPatch,
     bounded: bool,
 ) -> None:
-    usual = profiles.available_profiles
+    usual = catalog.available_profiles
     if not bounded:
         monkeypatch.setattr(
-            profiles,
+            catalog,
             "available_profiles",
             lambda *given: tuple(one.evolve(at_once=None) for one in usual(*given)),
         )
@@ -193,7 +193,7 @@ def test_a_run_that_waits_for_its_model_is_cancelled_paused_and_stopped_at_once(
     sweep.tick()
     assert (world.run(cancelled).terminal_code, world.run(paused).status) == ("USER_CANCEL", "paused")
     assert away_of(world, left) is not None
-    stopping.stop_everything("tenant", tenant_id=world.id, by=who, reason="Enough.")
+    emergency_stop.stop_everything("tenant", tenant_id=world.id, by=who, reason="Enough.")
     sweep.tick()
     for run in (stopped, left):
         assert (world.run(run).terminal_code, world.run(run).status) == ("USER_CANCEL", "cancelled")
@@ -220,9 +220,9 @@ class Slow(Obedient):
 @pytest.fixture
 def slow(settings: Settings, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slow]:
     """A server of one's own that nobody gave a bound: it takes one call at a time, and has all the time."""
-    usual = profiles.available_profiles
+    usual = catalog.available_profiles
     monkeypatch.setattr(
-        profiles,
+        catalog,
         "available_profiles",
         lambda *given: tuple(one.evolve(timeout_ms=600_000) for one in usual(*given)),
     )
@@ -258,7 +258,7 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
     world: World, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[UUID] = []
-    monkeypatch.setattr("orchestrator.actions.lines.wake", woken.append)
+    monkeypatch.setattr("orchestrator.actions.model_queue.wake", woken.append)
     noisy = [world.submit("tool-loop", GOAL) for _ in range(4)]
     tenant_there = make_tenant()
     there = make_world(House(tenant=tenant_there, people=make_people(tenant_there)))
@@ -288,7 +288,7 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
 def test_the_call_of_a_worker_that_died_makes_room_with_its_lease(
     world: World, slow: Slow, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.actions.lines.wake", lambda _: False)
+    monkeypatch.setattr("orchestrator.actions.model_queue.wake", lambda _: False)
     dead, waiting = (world.submit("tool-loop", GOAL) for _ in range(2))
     thread = under_way(world, dead, slow)
     until_it_waits(world, waiting, "line")

@@ -16,7 +16,7 @@ import pytest
 
 from bench.faults.processes import Database, RunningApplication, running
 from bench.servers import parent
-from tenancy.core.cast import PASSWORD
+from tenancy.core.demo_users import PASSWORD
 from tests.doubles.model_process import ModelProcess
 from tests.proves import proves
 from tests.servers import ROOT

@@ -13,11 +13,11 @@ import pytest
 from psycopg import sql
 from pytest_django import Settings
 
-from orchestrator.actions.outside import set_mail
-from orchestrator.actions.places import set_places
-from orchestrator.actions.servers import look_at_server
-from tenancy.ids import fresh_id
-from tenancy.secrets import keep_secret
+from orchestrator.actions.destinations import set_mail
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.tool_servers import look_at_server
+from tenancy.db.ids import fresh_id
+from tenancy.secret_store import keep_secret
 from tests.conftest import House
 from tests.doubles.crm import Crm
 from tests.doubles.mail_server import Post, mail_server

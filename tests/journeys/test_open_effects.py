@@ -11,13 +11,13 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.places import set_places
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.errors import EffectInDoubt
 from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.core.tools.schema_drift import CUT
-from orchestrator.queries.intents import was_sent_in_line
+from orchestrator.queries.inflight_effects import was_sent_in_line
 from orchestrator.queries.runs import state_now
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.crm import Crm
 from tests.doubles.mcp_server import ToolServer
@@ -251,7 +251,7 @@ def test_a_retry_sends_a_change_that_is_open_under_its_honoured_key(
 def test_a_retry_looks_up_an_open_change_before_it_sends_it_again(
     world: World, crm: Crm, model: OpenAIServer, arrives: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.runtime.perform.LOOK_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("orchestrator.worker.effects.effect_executor.LOOK_AGAIN_SECONDS", 0.05)
     adds(world, crm, recovery="lookup", lookup=LOOKUP)
     crm.status, crm.times, crm.makes = 500, 1, False
     run = asked(world, model, DOWN)

@@ -9,13 +9,13 @@ from pytest_django import Settings
 from approvals.core.errors import NotYours
 from approvals.models import Request
 from orchestrator.actions.corpora import NewDocument, put_document
-from orchestrator.actions.outside import set_mail, set_web
-from orchestrator.actions.places import set_places
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.destinations import set_mail, set_web
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from tenancy.actions import add_member, remove_member
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.gateways.test_egress import Site
 from tests.doors.gateways.test_sql import ROLES

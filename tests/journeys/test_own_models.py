@@ -11,13 +11,13 @@ from pytest_django import Settings
 from budgets.core.dimension import Dimension
 from budgets.models import Price
 from budgets.queries import usage
-from orchestrator.actions.own_models import set_models
-from orchestrator.actions.places import set_places
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.tenant_models import set_models
 from orchestrator.core.common.goal import Mode
 from orchestrator.models import ManifestRow, PinSet
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.secrets import keep_secret, revoke_secret
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import keep_secret, revoke_secret
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, Seen

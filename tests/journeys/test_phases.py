@@ -4,13 +4,13 @@ from uuid import UUID
 
 from pytest_django import Settings
 
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.foreign import Obedient, called, foreign, to_the_end
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
 from traces.models import Event, Record
 
 NEVER_NEEDED = [Phase.PLAN_SELECTION, Phase.REFLECTION_TRIGGER, Phase.MEMORY_WRITE]

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.policies import Who, change_policy
+from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.queries.policies import scope_held
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.company import company as company

@@ -10,11 +10,11 @@ from budgets.actions import correct, declare_price
 from budgets.core.errors import PriceUnknown
 from budgets.core.posting import Cause, Reserve
 from budgets.core.pricing import ModelPrice
+from budgets.ledger_verification import verify_ledger
 from budgets.queries import ledger
-from budgets.verify import verify_ledger
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, said, usage
 from tests.factories.budgets import NOON, amounts, ceilings, inside, open_purse

@@ -13,13 +13,13 @@ from approvals.core.errors import AlreadyDecided, Expired, NotYours
 from approvals.models import Request
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
-from orchestrator.actions.expiring import expire_gates_of
-from orchestrator.actions.signalling import cancel, pause, resume
-from orchestrator.actions.stopping import Scope, lift, stop_everything
+from orchestrator.actions.approval_timers import expire_gates_of
+from orchestrator.actions.emergency_stop import Scope, lift, stop_everything
+from orchestrator.actions.run_signals import cancel, pause, resume
 from orchestrator.core.common.errors import Stopped
 from orchestrator.models import Run
 from orchestrator.queries.runs import sentence_of
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock

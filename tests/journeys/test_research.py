@@ -8,7 +8,7 @@ import orjson
 import pytest
 from pytest_django import Settings
 
-from orchestrator import library
+from orchestrator import bundled_content
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
@@ -17,7 +17,7 @@ from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
 WARRANTY = "What warranty does a grinder have?"
-BRIEFS = [starter for starter in library.starters() if starter.workflow == "research-brief"]
+BRIEFS = [starter for starter in bundled_content.starters() if starter.workflow == "research-brief"]
 
 
 def asked(world: World, question: str = WARRANTY) -> UUID:
@@ -34,7 +34,9 @@ def brief_of(world: World, run: UUID) -> dict[str, Any]:
 @proves("R-LOOP-30", part="a brief")
 @proves("R-LOOP-33", part="every finding cites a passage")
 @pytest.mark.parametrize("starter", BRIEFS, ids=lambda starter: starter.slug)
-def test_a_ready_brief_cites_what_was_read(world: World, company: Company, starter: library.Starter) -> None:
+def test_a_ready_brief_cites_what_was_read(
+    world: World, company: Company, starter: bundled_content.Starter
+) -> None:
     run = world.submit(starter.workflow, starter.goal.objective, inputs=starter.goal.inputs)
     found = world.drive(run)
     assert (found.status, found.terminal_code) == ("completed", "SUCCESS"), found.reason

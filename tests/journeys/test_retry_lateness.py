@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from orchestrator.core.common.errors import LearntLate, StillRecording
-from tenancy.context import tenant
-from tenancy.core.news import RETRY_OUTDATED
+from tenancy.core.event_kinds import RETRY_OUTDATED
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Notice
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said

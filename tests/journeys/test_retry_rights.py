@@ -13,9 +13,9 @@ from approvals.models import Decision, Request
 from approvals.queries.authority import mine
 from approvals.queries.people import decider_of
 from tenancy.actions import add_member
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.queries import standing_of
 from tests.doubles.company import Company
 from tests.factories.dying import Killed, dies_at

@@ -8,7 +8,7 @@ import pytest
 
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
-from orchestrator.actions.signalling import cancel
+from orchestrator.actions.run_signals import cancel
 from orchestrator.core.common.errors import (
     ChangedSince,
     NoCheckpoint,
@@ -17,8 +17,8 @@ from orchestrator.core.common.errors import (
     RunSucceeded,
 )
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.proving import prove_ledger
-from tenancy.context import tenant
+from orchestrator.worker.effects.ledger_audit import prove_ledger
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN
@@ -28,7 +28,7 @@ from tests.factories.tenancy import apart
 from tests.factories.world import World
 from tests.proves import proves
 from traces.actions import erase
-from traces.core.exported import verify_lines
+from traces.core.integrity.export_format import verify_lines
 from traces.exports.jsonl import export
 from traces.queries import incomplete
 

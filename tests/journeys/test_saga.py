@@ -7,9 +7,9 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from tenancy.context import tenant
-from tenancy.core.news import UNDO_FAILED
-from tenancy.ids import fresh_id
+from tenancy.core.event_kinds import UNDO_FAILED
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Notice
 from tests.doubles.company import Company
 from tests.factories.dying import Killed, dies_at

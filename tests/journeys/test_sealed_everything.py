@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from approvals.models import Request
-from orchestrator.actions.policies import Who, agree_to_policy, change_policy
+from orchestrator.actions.policy_versions import Who, agree_to_policy, change_policy
 from orchestrator.core.guardrails.safety_rules import GRAVE
 from orchestrator.core.policy.rules import Policy
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.core.traces.test_sealed import KEY, NAMES, TEXTS, VALUES, Drawer
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import Call, calls
@@ -28,7 +28,7 @@ from tests.shell.orchestrator.test_http_tools import declare
 from tests.shell.orchestrator.test_http_tools import world as world
 from traces.core.canonical import canonical_outside
 from traces.core.redaction import marked_places
-from traces.core.sealed import references, with_opened, with_sealed
+from traces.core.sealed_references import references, with_opened, with_sealed
 from traces.queries import payloads, vault_of
 
 FRESH = count()

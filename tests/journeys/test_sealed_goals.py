@@ -9,8 +9,8 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.models import Run, Task
-from tenancy.context import tenant
-from tenancy.idempotency import KeyReused
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.idempotency import KeyReused
 from tests.doubles.crm import Crm
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import calls, said
@@ -22,7 +22,7 @@ from tests.proves import proves
 from tests.shell.orchestrator.test_http_tools import TEXT, declare
 from tests.shell.orchestrator.test_http_tools import crm as crm
 from tests.shell.orchestrator.test_http_tools import world as world
-from traces.core.sealed import REFERENCE
+from traces.core.sealed_references import REFERENCE
 
 PASSWORD = "hunter2-of-ada"
 GOALS: list[tuple[str, dict[str, Any]]] = [

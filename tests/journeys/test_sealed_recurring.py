@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.queries.runs import state_now
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 from tests.doubles.crm import Crm
 from tests.doubles.http_server import Reply, Seen
@@ -126,9 +126,9 @@ def test_a_sealed_value_goes_into_no_memory(
     superuser: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    usual = library.boundaries()
+    usual = bundled_content.boundaries()
     open_ = usual["tool-loop-default"].evolve(memory="propose")
-    monkeypatch.setattr(library, "boundaries", lambda: {**usual, "tool-loop-default": open_})
+    monkeypatch.setattr(bundled_content, "boundaries", lambda: {**usual, "tool-loop-default": open_})
     declare(world, takes(crm))
     let_in(world, "crm", "memory", memory_writes=2)
     run: list[UUID] = []

@@ -20,7 +20,7 @@ from tests.proves import proves
 from tests.shell.orchestrator.test_http_tools import TEXT, declare
 from tests.shell.orchestrator.test_http_tools import crm as crm
 from tests.shell.orchestrator.test_http_tools import world as world
-from traces.core.sealed import REFERENCE
+from traces.core.sealed_references import REFERENCE
 
 MARK = "48151623"
 SHAPES: dict[str, Any] = {

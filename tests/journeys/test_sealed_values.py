@@ -12,11 +12,11 @@ import pytest
 from psycopg import sql
 from pytest_django import Settings
 
-from approvals.actions.revealing import reveal
+from approvals.actions.reveal import reveal
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.models import Handling
-from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.api.program import narrow_program, program, refusal
 from tests.doors.pages.browsers import browser, words
@@ -32,7 +32,7 @@ from tests.shell.orchestrator.test_http_tools import crm as crm
 from tests.shell.orchestrator.test_http_tools import declare
 from tests.shell.orchestrator.test_http_tools import world as world
 from traces.actions import erase
-from traces.core.sealed import REFERENCE
+from traces.core.sealed_references import REFERENCE
 from traces.models import Payload
 
 PASSWORD = 'hunter2 secret/\\"é'

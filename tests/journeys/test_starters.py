@@ -7,18 +7,18 @@ import orjson
 import pytest
 from django.test import Client
 
-from approvals.core.together import LOW
+from approvals.core.bulk import LOW
 from approvals.models import Request
-from orchestrator import library
-from orchestrator.gateways.llm import scripted
-from orchestrator.library import Starter
+from orchestrator import bundled_content
+from orchestrator.bundled_content import Starter
+from orchestrator.gateways.llm import scripted_provider
 from tests.doors.pages.browsers import browser, words
 from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.proves import proves
 
 ALARM = "Check these values first"
-STARTERS = {one.slug: one for one in library.starters()}
+STARTERS = {one.slug: one for one in bundled_content.starters()}
 # The complaint's cause stands in another service than the goal names: that is to be looked at.
 UNUSUAL = ("triage-shop",)
 
@@ -129,11 +129,11 @@ def test_requests_of_ready_goals_are_shown_and_decided_together(
 def test_finding_19_a_draft_that_quotes_the_customer_keeps_the_alarm(
     world: World, company: Company, monkeypatch: pytest.MonkeyPatch, complaint: str, drafted: str
 ) -> None:
-    (line,) = (scenario := scripted.load("support_ticket")).lines
+    (line,) = (scenario := scripted_provider.load("support_ticket")).lines
     assert line.reply is not None
     says = line.reply.model_copy(update={"text": drafted})
     played = scenario.model_copy(update={"lines": (line.model_copy(update={"reply": says}),)})
-    monkeypatch.setattr(scripted, "load", lambda *_: played)
+    monkeypatch.setattr(scripted_provider, "load", lambda *_: played)
     run = world.submit(
         "support-ticket", "Open a ticket for a complaint.",
         inputs={"order_id": "A-1001", "complaint": complaint},

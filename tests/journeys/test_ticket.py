@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from orchestrator.actions.reviews import answer_review
+from orchestrator.actions.review_queue import answer_review
 from orchestrator.queries.reviews import open_items
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.proves import proves

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.servers import look_at_server, remove_server
+from orchestrator.actions.tool_servers import look_at_server, remove_server
 from orchestrator.models import Intent
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server

@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from django.db import IntegrityError
 
-from approvals.actions.undoing import undo
+from approvals.actions.undo import undo
 from approvals.models import Request
-from orchestrator.actions.expiring import take_words_of
-from orchestrator.queries.crossing import deferred_runs
-from orchestrator.runtime.sweep import Sweep
-from tenancy.ids import fresh_id
+from orchestrator.actions.approval_timers import take_words_of
+from orchestrator.queries.cross_tenant import deferred_runs
+from orchestrator.worker.sweeper import Sweep
+from tenancy.db.ids import fresh_id
 from tests.conftest import House
 from tests.doors.pages.browsers import browser, words
 from tests.doubles.company import Company
@@ -43,7 +43,7 @@ def hints(monkeypatch: pytest.MonkeyPatch) -> Hints:
         return False
 
     monkeypatch.setattr("orchestrator.receivers.take_later", hear)
-    monkeypatch.setattr("orchestrator.actions.expiring.take_later", hear)
+    monkeypatch.setattr("orchestrator.actions.approval_timers.take_later", hear)
     return heard
 
 
@@ -67,8 +67,8 @@ def test_the_sweep_lets_it_take_effect_when_no_message_came(
     assert (world.drive(run).status, run in deferred_runs(100)) == ("awaiting_gate", False)
     pass_time(superuser, request)
     assert run in deferred_runs(100)
-    monkeypatch.setattr("orchestrator.runtime.sweep.deferred_runs", lambda _: [run])
-    monkeypatch.setattr("orchestrator.runtime.sweep.due_runs", lambda _: [])
+    monkeypatch.setattr("orchestrator.worker.sweeper.deferred_runs", lambda _: [run])
+    monkeypatch.setattr("orchestrator.worker.sweeper.due_runs", lambda _: [])
     assert Sweep(world.worker).tick() == 1
     assert world.kinds(run).count("approval_decided") == 1
     assert world.open_requests(run)[0].tool == "mail.send"
@@ -88,9 +88,9 @@ def test_the_sweep_goes_on_where_one_run_fails(world: World, monkeypatch: pytest
     def no_runs(_: int) -> list[UUID]:
         raise IntegrityError
 
-    monkeypatch.setattr("orchestrator.runtime.sweep.take_words_of", look)
-    monkeypatch.setattr("orchestrator.runtime.sweep.deferred_runs", lambda _: [bad, good])
-    monkeypatch.setattr("orchestrator.runtime.sweep.due_runs", no_runs)
+    monkeypatch.setattr("orchestrator.worker.sweeper.take_words_of", look)
+    monkeypatch.setattr("orchestrator.worker.sweeper.deferred_runs", lambda _: [bad, good])
+    monkeypatch.setattr("orchestrator.worker.sweeper.due_runs", no_runs)
     sweep = Sweep(world.worker)
     sweep.tick()
     assert looked == [bad, good]

@@ -9,10 +9,10 @@ from pytest_django import Settings
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.engine.machine import CORE_VERSION
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.models import Intent, ManifestRow, RunSignal
 from orchestrator.queries.replays import replay
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, fresh_worker, make_world

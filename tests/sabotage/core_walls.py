@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from orchestrator.actions import policies, tools
+from orchestrator.actions import policy_versions, tool_updates
 from orchestrator.core.calls import effective_risk
 from orchestrator.core.common.run_status import TerminalClass
 from orchestrator.core.compensation import saga
@@ -17,8 +17,8 @@ from orchestrator.core.guardrails.taint_sources import Source
 from orchestrator.core.guardrails.taint_tracking import Tracer
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.tools import egress_policy
-from orchestrator.gateways.sandbox import command
-from tenancy import second_person
+from orchestrator.gateways.sandbox import bwrap_arguments
+from tenancy.people import dual_control
 
 Felling = Callable[[], AbstractContextManager[Any]]
 
@@ -91,26 +91,26 @@ class _AllWell(dict[Any, Any]):
 
 def no_comparison() -> AbstractContextManager[Any]:
     """No policy is weaker than another."""
-    return mock.patch.object(policies, "loosens", return_value=False)
+    return mock.patch.object(policy_versions, "loosens", return_value=False)
 
 
 def no_weaker_tool() -> AbstractContextManager[Any]:
     """No version of a tool guards less than another."""
-    return mock.patch.object(tools, "weaker", return_value=())
+    return mock.patch.object(tool_updates, "weaker", return_value=())
 
 
 def no_second_admin() -> AbstractContextManager[Any]:
     """Nobody is another administrator."""
-    return mock.patch.object(second_person, "another_admin", return_value=False)
+    return mock.patch.object(dual_control, "another_admin", return_value=False)
 
 
 @contextmanager
 def no_own_files(place: str) -> Iterator[None]:
     """The sandbox sees a folder of the machine."""
-    whole = command.system
+    whole = bwrap_arguments.system
 
     def more() -> Iterator[str]:
-        return (*whole(), *command.folders(Path(place)), "--ro-bind", place, place).__iter__()
+        return (*whole(), *bwrap_arguments.folders(Path(place)), "--ro-bind", place, place).__iter__()
 
-    with mock.patch.object(command, "system", more):
+    with mock.patch.object(bwrap_arguments, "system", more):
         yield

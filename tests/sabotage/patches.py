@@ -16,17 +16,18 @@ import psycopg
 from approvals import actions as approving
 from approvals.actions import Consumed, Word
 from budgets.actions import queue_post
-from orchestrator.actions import circuits, opening, writing
+from orchestrator.actions import circuit_breakers, read_phase, write_phase
 from orchestrator.actions import commit as committing
-from orchestrator.actions.hand import Hand
-from orchestrator.actions.opening import Learnt, LeaseLost
-from orchestrator.actions.writing import Committed
+from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.read_phase import Learnt, LeaseLost
+from orchestrator.actions.write_phase import Committed
 from orchestrator.gateways.tools import dispatcher
-from orchestrator.runtime import leases, perform
-from orchestrator.runtime.loop import Worker, nothing
-from orchestrator.runtime.perform import Outcomes
-from tenancy import context
-from tenancy.context import tenant_reading
+from orchestrator.worker import leases
+from orchestrator.worker.effects import effect_executor
+from orchestrator.worker.effects.effect_executor import Outcomes
+from orchestrator.worker.run_loop import Worker, nothing
+from tenancy.db import tenant_context
+from tenancy.db.tenant_context import tenant_reading
 
 Superuser = psycopg.Connection
 Wall = Callable[[Superuser], AbstractContextManager[None]]
@@ -49,14 +50,14 @@ def without(module: Any, name: str, *removed: str) -> Iterator[None]:
 @contextmanager
 def no_fence(_: Superuser) -> Iterator[None]:
     """A commit does not ask whose the run is."""
-    with without(opening, "OPEN", "fence = %(fence)s", "lease_owner = %(worker)s"):
+    with without(read_phase, "OPEN", "fence = %(fence)s", "lease_owner = %(worker)s"):
         yield
 
 
 @contextmanager
 def no_lease_owner(_: Superuser) -> Iterator[None]:
     """A commit does not ask whether the lease was given back."""
-    with without(opening, "OPEN", "lease_owner = %(worker)s"):
+    with without(read_phase, "OPEN", "lease_owner = %(worker)s"):
         yield
 
 
@@ -70,7 +71,7 @@ def no_lease(_: Superuser) -> Iterator[None]:
 @contextmanager
 def no_consume(_: Superuser) -> Iterator[None]:
     """A grant is taken for good without being used up."""
-    with mock.patch.object(writing, "consume", return_value=Consumed()):
+    with mock.patch.object(write_phase, "consume", return_value=Consumed()):
         yield
 
 
@@ -121,14 +122,14 @@ def no_reserve(_: Superuser) -> Iterator[None]:
     def unreserved(*given: Any, reserves: Any, **more: Any) -> Any:
         return queue_post(*given, reserves=(), **more)
 
-    with mock.patch.object(writing, "queue_post", unreserved):
+    with mock.patch.object(write_phase, "queue_post", unreserved):
         yield
 
 
 @contextmanager
 def no_dispatch_row(_: Superuser) -> Iterator[None]:
     """A sender does not ask whether somebody gave the call up."""
-    with mock.patch.object(perform, "dispatch", return_value=True):
+    with mock.patch.object(effect_executor, "dispatch", return_value=True):
         yield
 
 
@@ -163,9 +164,9 @@ def _decided(hand: Hand, outcomes: Outcomes) -> Any:
     """What the next commit would ask of the world, without committing it."""
     effects: Any = ()
     try:
-        with tenant_reading(hand.tenant, opening.OPEN, hand.keys) as rows:
-            opened = opening.read_opened(hand, rows)
-            room = opening.headroom(hand, opened, Learnt(), slice_over=False)
+        with tenant_reading(hand.tenant, read_phase.OPEN, hand.keys) as rows:
+            opened = read_phase.read_opened(hand, rows)
+            room = read_phase.headroom(hand, opened, Learnt(), slice_over=False)
             draft = committing._once(hand, outcomes.events, dict(outcomes.bodies), opened, room)
             effects = draft.written.committed.effects
             raise _Undo
@@ -178,7 +179,7 @@ def no_probe_lease(_: Superuser) -> Iterator[None]:
     """A probe does not ask whether another is out."""
     let_out = """(until <= clock_timestamp()
    OR state = 'half_open' AND prober = %(run)s AND prober_fence < %(fence)s)"""
-    with without(circuits, "PROBE", let_out):
+    with without(circuit_breakers, "PROBE", let_out):
         yield
 
 
@@ -186,8 +187,8 @@ def no_probe_lease(_: Superuser) -> Iterator[None]:
 def no_tenant_name(_: Superuser) -> Iterator[None]:
     """`tenant()` opens its transaction and names nobody in it."""
     with (
-        mock.patch.object(context, "_NAME", "SELECT %s::text"),
-        mock.patch.object(context, "_NAMED", b"SELECT $1::text"),
+        mock.patch.object(tenant_context, "_NAME", "SELECT %s::text"),
+        mock.patch.object(tenant_context, "_NAMED", b"SELECT $1::text"),
     ):
         yield
 
@@ -195,7 +196,7 @@ def no_tenant_name(_: Superuser) -> Iterator[None]:
 @contextmanager
 def no_guard(_: Superuser) -> Iterator[None]:
     """Nobody notices a query outside every tenant."""
-    with mock.patch.object(context, "_tables", return_value=re.compile("(no such table)")):
+    with mock.patch.object(tenant_context, "_tables", return_value=re.compile("(no such table)")):
         yield
 
 

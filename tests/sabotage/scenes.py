@@ -15,18 +15,18 @@ from approvals.actions import Void, consume
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from budgets.models import Entry
-from orchestrator.actions.circuits import TenantCircuits
+from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.actions.commit import commit
-from orchestrator.actions.opening import LeaseLost
-from orchestrator.actions.stopping import lift, stop_everything
+from orchestrator.actions.emergency_stop import lift, stop_everything
+from orchestrator.actions.read_phase import LeaseLost
 from orchestrator.core.domain.run_events import TimerFired
 from orchestrator.core.tools.circuit_breaker import Setting, Ticket
 from orchestrator.models import Run
-from orchestrator.runtime.leases import claim, release
-from orchestrator.runtime.recall import take_in_hand
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from orchestrator.worker.effects.run_loader import take_in_hand
+from orchestrator.worker.leases import claim, release
 from tenancy.core.errors import OutsideTenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.journeys.interleaving.puppet import Puppet
 from tests.journeys.interleaving.stage import Stage
 

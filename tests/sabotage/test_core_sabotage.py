@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from orchestrator.actions.policies import Who, change_policy
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.policy_versions import Who, change_policy
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.domain.run_events import GateDecided
 from orchestrator.core.policy.rules import SHIPPED
@@ -24,10 +24,10 @@ from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.sandbox.limits import Job, Limits
 from orchestrator.queries.policies import policy_now
 from orchestrator.queries.tools import tool_now
-from tenancy.context import tenant
 from tenancy.core.errors import SecondPersonNeeded
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.core.orchestrator.deeds import fail, run_with, undos
 from tests.core.orchestrator.injected import asked, having_read, ruled, working

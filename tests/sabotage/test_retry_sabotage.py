@@ -19,7 +19,7 @@ from approvals.queries.people import asked_of
 from orchestrator.core.common.errors import ChangedSince, LearntLate
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.queries import checkpoints as looking
-from orchestrator.queries import doubts
+from orchestrator.queries import in_doubt_changes
 from orchestrator.queries.checkpoints import Past
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -52,7 +52,7 @@ def no_deeds(_: Superuser) -> AbstractContextManager[Any]:
 
 def no_ear(_: Superuser) -> AbstractContextManager[Any]:
     """Nobody looks for what was learnt too late."""
-    return mock.patch.object(doubts, "late_effects", return_value=frozenset())
+    return mock.patch.object(in_doubt_changes, "late_effects", return_value=frozenset())
 
 
 def no_line(_: Superuser) -> AbstractContextManager[Any]:

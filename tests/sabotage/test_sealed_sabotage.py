@@ -11,10 +11,10 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.core.calls import authorization
-from orchestrator.gateways.llm import reply
+from orchestrator.gateways.llm import response
 from orchestrator.gateways.tools import dispatcher
 from orchestrator.gateways.tools.arguments import Opened
-from orchestrator.runtime.opening_sealed import SealedOfRun
+from orchestrator.worker.effects.sealed_arguments import SealedOfRun
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import calls
 from tests.factories.foreign import onwards
@@ -39,7 +39,7 @@ def no_sealing() -> Sabotage:
     """A reply is kept as before there were sealed values: with marks, which nothing holds back."""
     kept = mock.patch.object(authorization, "unsendable", return_value=None)
     sends = mock.patch.object(dispatcher, "check_sendable", return_value=None)
-    plain = mock.patch.object(reply, "_sealed", lambda bounded, vault, keeper: bounded)
+    plain = mock.patch.object(response, "_sealed", lambda bounded, vault, keeper: bounded)
     return Together(kept, sends, plain)
 
 

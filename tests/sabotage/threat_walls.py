@@ -16,7 +16,7 @@ from mcp_types import ElicitResult
 
 from budgets.core import pricing
 from config.templatetags import ui
-from orchestrator.actions import servers
+from orchestrator.actions import tool_servers
 from orchestrator.core.calls import authorization
 from orchestrator.core.common import argument_parsing, backoff
 from orchestrator.core.domain import memory_gate
@@ -28,12 +28,12 @@ from orchestrator.core.engine import late_events
 from orchestrator.core.llm import failover, model_call, prompt_builder
 from orchestrator.core.tools import guard_relaxation, http_tool, registration, remote_definition
 from orchestrator.core.workflow.node_protocol import View
-from orchestrator.gateways import effects_loop
-from orchestrator.gateways.llm import access, dialects, profiles, reply, transport
-from orchestrator.gateways.tools import mcp, stdio
-from orchestrator.gateways.tools.http import CallFailed
-from tenancy import relations
-from tenancy.sql import APP
+from orchestrator.gateways import async_executor
+from orchestrator.gateways.llm import catalog, credentials, response, response_sanitizing, transport
+from orchestrator.gateways.tools import mcp_client, mcp_stdio
+from orchestrator.gateways.tools.service_client import CallFailed
+from tenancy.db.integrity_guards import APP
+from tenancy.people import relations
 from tests.sabotage.patches import _Anything
 
 Felled = AbstractContextManager[Any]
@@ -51,7 +51,7 @@ def in_replies(name: str, value: Any) -> Callable[[], Felled]:
 
     @contextmanager
     def felled() -> Iterator[None]:
-        with mock.patch.object(dialects, name, value), mock.patch.object(reply, name, value):
+        with mock.patch.object(response_sanitizing, name, value), mock.patch.object(response, name, value):
             yield
 
     return felled
@@ -80,17 +80,17 @@ def no_deadline() -> Felled:
     async def within(work: Awaitable[Any], timeout_ms: int) -> None:
         await asyncio.wait({asyncio.ensure_future(work)}, timeout=timeout_ms / 1000)
 
-    return mock.patch.object(effects_loop, "_within", within)
+    return mock.patch.object(async_executor, "_within", within)
 
 
 def no_script() -> Felled:
     """Without a key a run is pinned to a model that nobody can ask."""
-    scripted = profiles.scripted_profiles
+    scripted = catalog.scripted_profiles
 
     def real(scenario: str) -> tuple[Any, ...]:
         return tuple(one.evolve(provider="openai") for one in scripted(scenario))
 
-    return mock.patch.object(profiles, "scripted_profiles", real)
+    return mock.patch.object(catalog, "scripted_profiles", real)
 
 
 def no_cap_on_calls() -> Felled:
@@ -122,7 +122,7 @@ def names_taken_generously() -> Iterator[None]:
 def no_pinned_tool() -> Felled:
     """Whatever is called is what was admitted, and there."""
     there = mock.Mock(definition=mock.Mock(digest=_Anything("pinned"), output_schema=None))
-    return mock.patch.object(mcp, "_listed_now", mock.AsyncMock(return_value=there))
+    return mock.patch.object(mcp_client, "_listed_now", mock.AsyncMock(return_value=there))
 
 
 def hints_believed() -> Felled:
@@ -135,12 +135,12 @@ def hints_believed() -> Felled:
 def no_doubt() -> Felled:
     """What was lost on the way was not sent."""
     unsent = CallFailed("unreachable", sent=False, transient=True)
-    return mock.patch.object(mcp, "_failed", return_value=unsent)
+    return mock.patch.object(mcp_client, "_failed", return_value=unsent)
 
 
 def former_protocol_only() -> Felled:
     """Every server is spoken to as one of the former protocol."""
-    return mock.patch.object(mcp, "Client", partial(Client, mode="legacy"))
+    return mock.patch.object(mcp_client, "Client", partial(Client, mode="legacy"))
 
 
 def _by_its_class(spec: ToolSpec) -> bool:
@@ -184,7 +184,7 @@ def claims_believed() -> Felled:
 def input_given() -> Felled:
     """A server that asks a person something is answered in their name."""
     word = mock.AsyncMock(return_value=ElicitResult(action="accept", content={"answer": "yes"}))
-    return mock.patch.object(mcp, "Client", partial(Client, elicitation_callback=word))
+    return mock.patch.object(mcp_client, "Client", partial(Client, elicitation_callback=word))
 
 
 def nobody_stands_down() -> Felled:
@@ -199,7 +199,9 @@ def nobody_stands_down() -> Felled:
 def one_key_for_all() -> Felled:
     """The operator's key goes wherever a profile points."""
     return mock.patch.object(
-        access, "key_for", lambda environment, _: environment.openai_api_key or environment.anthropic_api_key
+        credentials,
+        "key_for",
+        lambda environment, _: environment.openai_api_key or environment.anthropic_api_key,
     )
 
 
@@ -215,15 +217,15 @@ NO_SENSE = set_to(pricing, "whole", lambda figure: figure)
 NO_DISTINCT_IDS = in_replies("distinct_ids", list)
 NO_ESCAPING = set_to(ui, "_shown", SafeString)
 NO_RESEMBLANCE = says(memory_gate, "resembles", False)
-NO_HIDING = set_to(mcp, "without_secret", lambda text, _secret, **_: text)
-NO_BOUND_ON_RESULTS = set_to(mcp, "KEPT", 10**9)
+NO_HIDING = set_to(mcp_client, "without_secret", lambda text, _secret, **_: text)
+NO_BOUND_ON_RESULTS = set_to(mcp_client, "KEPT", 10**9)
 NO_LATE_WORD = says(late_events, "late", ())
 NO_MARKS = says(remote_definition, "does_not_show", False)
-NO_COLLISION = says(servers, "colliding", ())
-NO_ORIGIN = says(servers, "_check_secret", None)
-OUR_ENVIRONMENT = set_to(stdio, "CLEAN", dict(os.environ))
+NO_COLLISION = says(tool_servers, "colliding", ())
+NO_ORIGIN = says(tool_servers, "_check_secret", None)
+OUR_ENVIRONMENT = set_to(mcp_stdio, "CLEAN", dict(os.environ))
 READS_UNLESS_SAID = set_to(registration, "_risk", lambda admission: admission.risk or Risk.READ_ONLY)
 NO_OWN_FAULT = set_to(failover, "OURS", frozenset())
 NO_PRICE_OF_THE_HEIR = says(model_call, "_able", True)
-NO_HIDDEN_KEY = set_to(access.Access, "secret", property(lambda _: ""))
-NO_MOST_TOOLS = set_to(mcp, "MOST_TOOLS", 10**6)
+NO_HIDDEN_KEY = set_to(credentials.Access, "secret", property(lambda _: ""))
+NO_MOST_TOOLS = set_to(mcp_client, "MOST_TOOLS", 10**6)

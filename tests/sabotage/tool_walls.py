@@ -17,7 +17,7 @@ from orchestrator.core.guardrails.taint_tracking import Tracer
 from orchestrator.core.nodes.calls import capture_observation, check_tool, verify_observation
 from orchestrator.core.tools import schema_drift
 from orchestrator.core.tools.remote_definition import Listed
-from orchestrator.gateways.tools import mcp
+from orchestrator.gateways.tools import mcp_client
 from tests.sabotage.core_walls import Felling
 
 
@@ -95,11 +95,11 @@ def no_policy_on_the_way_back() -> AbstractContextManager[Any]:
 
 def no_pinned_definition(admitted: Listed) -> AbstractContextManager[Any]:
     """A server's tool is what an admin admitted, whatever the server says of it now."""
-    return mock.patch.object(mcp, "_listed_now", mock.AsyncMock(return_value=admitted))
+    return mock.patch.object(mcp_client, "_listed_now", mock.AsyncMock(return_value=admitted))
 
 
 def no_refusal() -> AbstractContextManager[Any]:
     """A server that asks for a model's word is given one."""
     said = CreateMessageResult(role="assistant", content=TextContent(text="All that I know."), model="m")
     granting = partial(Client, sampling_callback=mock.AsyncMock(return_value=said))
-    return mock.patch.object(mcp, "Client", granting)
+    return mock.patch.object(mcp_client, "Client", granting)

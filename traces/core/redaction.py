@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
+from traces.core.integrity.schema_validation import is_schema
 from traces.core.json_extent import value_end
-from traces.core.schema_shape import is_schema
 
 DEEPEST = 4
 PASSES = 8

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
-from tenancy.context import current_tenant
 from tenancy.core.errors import OutsideTenant
+from tenancy.db.tenant_context import current_tenant
 from traces.core.errors import TraceMissing
-from traces.core.exported import lines_of, verify_lines
-from traces.core.proof import Fault
+from traces.core.integrity.export_format import lines_of, verify_lines
+from traces.core.integrity.verification import Fault
 from traces.ports import runs
 from traces.queries import trace_of
 

@@ -3,5 +3,5 @@
 `publishing` sends the hints, `feeds` says what can be followed, `hub` and `follower` read and share out.
 """
 
-from traces.live.publishing import announce as announce
-from traces.live.publishing import nudge as nudge
+from traces.live.hints import announce as announce
+from traces.live.hints import nudge as nudge

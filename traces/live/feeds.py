@@ -1,6 +1,6 @@
 """What can be followed: the port between the reader of a process and the floors that know what there is.
 
-Every feed has its scripted twin in `traces.live.scripted`.
+Every feed has its scripted twin in `traces.live.scripted_feed`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,14 +10,14 @@ from uuid import UUID
 
 import orjson
 
-from tenancy.context import tenant, within
 from tenancy.core.reach import Reach
-from tenancy.marks import mark_text
-from traces.live.publishing import group_of_tenant
+from tenancy.db.change_cursor import mark_text
+from tenancy.db.tenant_context import tenant, within
+from traces.live.hints import group_of_tenant
 
 Cursor = int | str
 """Where a reader stands in a feed: a run's sequence number, for a page with what stands beside the events
-("12.9f3c"); or a list's mark (tenancy/marks.py). Opaque to clients."""
+("12.9f3c"); or a list's mark (tenancy/db/change_cursor.py). Opaque to clients."""
 
 
 class Item(NamedTuple):

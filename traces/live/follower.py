@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 import structlog
 from django.utils import timezone
 
-from traces.live.deltas import Delta, Written, written
 from traces.live.feeds import Cursor, Feed, Fragments, place
-from traces.live.readers import Readers
-from traces.live.viewers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
+from traces.live.reader_threads import Readers
+from traces.live.subscribers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
+from traces.live.text_deltas import Delta, Written, written
 
 log = structlog.get_logger(__name__)
 # Viewers of a run that stand this close together are served by one read.

@@ -10,12 +10,12 @@ from uuid import UUID
 import structlog
 from channels.layers import get_channel_layer
 
-from tenancy.presence import Presence, look_again
-from traces.live.deltas import Delta, delta_of
+from tenancy.web.connection_auth import Presence, look_again
 from traces.live.feeds import Cursor, Feed
 from traces.live.follower import Follower
-from traces.live.readers import Readers
-from traces.live.viewers import RESTART, Limits, Look, Viewer
+from traces.live.reader_threads import Readers
+from traces.live.subscribers import RESTART, Limits, Look, Viewer
+from traces.live.text_deltas import Delta, delta_of
 
 log = structlog.get_logger(__name__)
 Key = tuple[Feed, UUID, UUID]
@@ -139,7 +139,7 @@ class Hub:
 
     async def look_again(self, presence: Presence) -> Presence:
         """Whoever it was, as they stand now: one look for all that they follow here. Raises as
-        `tenancy.presence.look_again` does."""
+        `tenancy.web.connection_auth.look_again` does."""
         now = asyncio.get_running_loop().time()
         at, looking = self._standings.get(presence, (0.0, None))
         if looking is None or now - at > self.limits.standing:

@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 from django.db import migrations, models
-from tenancy.migrating import MadeTogether
+from tenancy.db.migration_operations import MadeTogether
 
 TENANT = models.ForeignKey(
     db_constraint=False,

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.sql import append_only, definer, grant, row_security
+from tenancy.db.integrity_guards import append_only, definer, grant, row_security
 
 APPENDED = ("traces_event", "traces_record", "traces_snapshot")
 ERASABLE = ("traces_payload", "traces_salt")

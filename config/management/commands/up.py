@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.house import run
+from config.devstack.stack import run
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ replay expects the same.
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from budgets.core.forecast import STOPPING, UNKNOWN, Interval
+from budgets.core.statistics.forecast import STOPPING, UNKNOWN, Interval
 from orchestrator.core.accounting.effect_cost import ZERO
 from orchestrator.core.accounting.minimum_remaining import least_rest
 from orchestrator.core.domain.effects import CallModel, Effect

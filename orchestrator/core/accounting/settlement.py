@@ -22,9 +22,9 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import Pending, State
 from orchestrator.core.workflow.node_protocol import Settlement, clock_ms, say
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, BudgetSettled
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, BudgetSettled
+from traces.core.integrity.chain import Said
 
 # Runs admitted under an earlier core counted nothing of a call that surely did not happen, nor its step where
 # it was made again.

@@ -19,7 +19,7 @@ from orchestrator.core.domain.run_state import State
 from orchestrator.core.engine.machine import advance
 from orchestrator.core.llm.model_call import Asking, least_output, wanted_output
 from orchestrator.core.workflow.node_protocol import Walk
-from traces.core.events import ReservationRefused
+from traces.core.events.trace_events import ReservationRefused
 
 SALT = b"first call"
 NOTHING: Mapping[str, bytes] = {}

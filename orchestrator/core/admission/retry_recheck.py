@@ -14,7 +14,7 @@ from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.nodes import kind_of
 from orchestrator.core.workflow.node_protocol import View
-from traces.core.chain import Said
+from traces.core.integrity.chain import Said
 
 # The kinds that judge the goal itself, and the answers of theirs that end a run. What is missing or unclear
 # the run before got past.

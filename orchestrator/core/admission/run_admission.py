@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from budgets.core.dimension import Dimension
-from budgets.core.profiles import limits_for as defaults_for
+from budgets.core.limit_profiles import limits_for as defaults_for
 from orchestrator.core.common.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal, Mode
 from orchestrator.core.compiler.compiler import transition_bound
@@ -14,9 +14,9 @@ from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.workflow.node_protocol import say
 from traces.core.canonical import canonical_model, payload_digest
-from traces.core.chain import Move, Said
-from traces.core.events import TaskSubmitted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import TaskSubmitted
+from traces.core.integrity.chain import Move, Said
 
 DIMENSIONS = tuple(dimension.value for dimension in Dimension)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from budgets.core.dimension import Dimension
-from budgets.core.forecast import KEPT, LEAST, observed
+from budgets.core.statistics.forecast import KEPT, LEAST, observed
 from orchestrator.core.accounting.effect_cost import ZERO
 from orchestrator.core.accounting.remaining_estimate import any_place
 from orchestrator.core.common.frozen_model import Value

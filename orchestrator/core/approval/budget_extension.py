@@ -14,7 +14,7 @@ from uuid import UUID
 
 from approvals.core.packet import BudgetLine
 from budgets.core.dimension import ABOUT, GAUGES, Dimension, Kind
-from budgets.core.forecast import UNKNOWN
+from budgets.core.statistics.forecast import UNKNOWN
 from orchestrator.core.accounting.effect_cost import ZERO, add
 from orchestrator.core.accounting.remaining_estimate import outlook
 from orchestrator.core.approval.packets import budget_packet
@@ -26,8 +26,8 @@ from orchestrator.core.domain.run_state import Gate, Halting, State
 from orchestrator.core.workflow.interrupts import WALL_CLOCK
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from traces.core.canonical import digest, plain
-from traces.core.chain import Said
-from traces.core.events import (
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import (
     ApprovalDecided,
     ApprovalExpired,
     ApprovalRequested,
@@ -36,7 +36,7 @@ from traces.core.events import (
     DecisionRefused,
     ReservationRefused,
 )
-from traces.core.phases import Phase
+from traces.core.integrity.chain import Said
 
 # No effect of a node has this ordinal: a request for budget is never taken for one of them.
 ORDINAL = 98

@@ -5,7 +5,7 @@ What the person says is words and nothing more: no grant comes of them, no value
 them, and what is proposed anew is checked and decided like any other call.
 """
 
-from approvals.core.offering import LONGEST_WORDS
+from approvals.core.allowed_decisions import LONGEST_WORDS
 from approvals.core.packet import Proposal
 from orchestrator.core.common.frozen_model import with_entry, without
 from orchestrator.core.domain.run_events import GateDecided
@@ -13,9 +13,9 @@ from orchestrator.core.domain.run_state import Call, Result, Returned, Review, S
 from orchestrator.core.workflow.edge_guards import MODEL, holds
 from orchestrator.core.workflow.node_protocol import View, say
 from traces.core.canonical import canonical
-from traces.core.chain import Said
-from traces.core.events import CallAnsweredNot
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import CallAnsweredNot
+from traces.core.integrity.chain import Said
 
 SINCE = 7
 OUTCOME = "revised"

@@ -12,9 +12,9 @@ from orchestrator.core.domain.run_events import GateDecided
 from orchestrator.core.domain.run_state import Call, Gate
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from traces.core.canonical import canonical, digest
-from traces.core.chain import Said
-from traces.core.events import ApprovalDecided, ApprovalRequested, CallInDoubt, Reconciled
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import ApprovalDecided, ApprovalRequested, CallInDoubt, Reconciled
+from traces.core.integrity.chain import Said
 
 QUEUE = "reconciliation"
 

@@ -28,9 +28,9 @@ from orchestrator.core.tools.isolation import lacking, refused_apart
 from orchestrator.core.tools.readiness import left_out
 from orchestrator.core.workflow.node_protocol import Refused, View, say
 from traces.core.canonical import digest
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, CallChecked, PlanRepaired
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, CallChecked, PlanRepaired
+from traces.core.integrity.chain import Said
 
 Verdict = Literal[
     "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"

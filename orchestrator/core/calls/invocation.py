@@ -14,8 +14,8 @@ from orchestrator.core.domain.run_state import Call, Pending, State
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import with_sent
 from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.events import CallAttempted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import CallAttempted
 
 
 def replaced(state: State, call: Call) -> tuple[Call, ...]:

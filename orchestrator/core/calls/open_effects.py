@@ -11,9 +11,9 @@ from orchestrator.core.common.frozen_model import with_entry, without
 from orchestrator.core.domain.call_outcomes import OPEN_SINCE
 from orchestrator.core.domain.run_state import Call, Deed, OpenEffect, State
 from orchestrator.core.workflow.node_protocol import View, say
-from traces.core.chain import Said
-from traces.core.events import EffectLeftOpen, EffectSettled
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import EffectLeftOpen, EffectSettled
+from traces.core.integrity.chain import Said
 
 UNSURE = ("open", "in_doubt")
 # Instead of an error: it was learnt after the end of an earlier run that the change was made.

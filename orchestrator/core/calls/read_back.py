@@ -10,8 +10,8 @@ from orchestrator.core.domain.tool_spec import ReadBack, ToolSpec
 from orchestrator.core.workflow.goal_inputs import MISSING, pointed, same
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from traces.core.canonical import canonical_outside, digest
-from traces.core.events import CallAttempted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import CallAttempted
 
 
 def _reader(view: View, call: Call) -> ReadBack:

@@ -12,8 +12,8 @@ from orchestrator.core.domain.effects import SetTimer
 from orchestrator.core.domain.run_state import Call, State
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.events import ConflictWaited
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import ConflictWaited
 
 SINCE = 3
 LONGEST = 200

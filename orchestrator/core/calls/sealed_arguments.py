@@ -13,7 +13,7 @@ import orjson
 from orchestrator.core.common.argument_parsing import Malformed
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.workflow.node_protocol import View
-from traces.core.sealed import Place, may_open, read_sealed, references
+from traces.core.sealed_references import Place, may_open, read_sealed, references
 
 # Runs of an earlier core have no sealed values.
 SINCE = 11

@@ -9,11 +9,11 @@ import orjson
 
 from orchestrator.core.common.frozen_model import Value
 from tenancy.core.json_reading import read_json
-from tenancy.core.schema_cost import Growth, short_verdict
-from tenancy.core.schemas import validator_of
+from tenancy.core.json_schema.cost import Growth, short_verdict
+from tenancy.core.json_schema.validation import validator_of
 from traces.core.canonical import canonical_outside
 from traces.core.redaction import marked_places
-from traces.core.sealed import holds_reference
+from traces.core.sealed_references import holds_reference
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 32

@@ -38,8 +38,8 @@ from orchestrator.core.results.termination import ended, forced
 from orchestrator.core.workflow.goal_inputs import MISSING, pointed, same
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import (
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import (
     ApprovalExpired,
     BreakerTripped,
     CallObserved,
@@ -52,7 +52,7 @@ from traces.core.events import (
     UnwindingBegan,
     UnwindingEnded,
 )
-from traces.core.phases import Phase
+from traces.core.integrity.chain import Said
 
 ORDINAL = 60
 OPEN = ("done", "in_doubt", "open")

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from budgets.core.amounts import Vector
 from budgets.core.errors import AmountInvalid, DimensionUnknown
-from budgets.core.profiles import PROFILES, ROWS
-from budgets.core.vector import Vector
+from budgets.core.limit_profiles import PROFILES, ROWS
 from orchestrator.core.domain.boundary import Boundary
 from tenancy.core.errors import InvalidInput
 

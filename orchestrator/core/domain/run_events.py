@@ -1,8 +1,8 @@
 """Everything the world can do to a run, as values (docs/ring.md, R-LOOP-1). Each carries the commit's one
 database time.
 
-These are what `advance` is fed and what replay feeds again; the trace's events (traces/core/events.py) say
-what the machine made of them.
+These are what `advance` is fed and what replay feeds again; the trace's events
+(traces/core/events/trace_events.py) say what the machine made of them.
 """
 
 from datetime import datetime

@@ -7,9 +7,9 @@ from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.domain.status_transitions import path
 from orchestrator.core.workflow.node_protocol import clock_ms, say
-from traces.core.chain import Said
-from traces.core.events import Body, RunResumed, RunSuspended
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import Body, RunResumed, RunSuspended
+from traces.core.integrity.chain import Said
 
 WAITING = (Status.AWAITING_GATE, Status.AWAITING_INPUT)
 

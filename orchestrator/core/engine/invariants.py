@@ -2,7 +2,7 @@
 
 from orchestrator.core.common.errors import Corrupt
 from orchestrator.core.domain.run_state import State
-from traces.core.patch import others
+from traces.core.state_patch import others
 
 MONEY_AND_COUNTS = (
     "steps",

@@ -15,9 +15,9 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.workflow.node_protocol import say
-from traces.core import events as trace
-from traces.core.chain import Said
-from traces.core.phases import Phase
+from traces.core.events import trace_events as trace
+from traces.core.events.phases import Phase
+from traces.core.integrity.chain import Said
 
 
 def late(event: Outcome) -> tuple[Said, ...]:

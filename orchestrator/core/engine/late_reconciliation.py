@@ -18,9 +18,9 @@ from orchestrator.core.domain.run_events import AnyEvent, EffectLookedUp, Effect
 from orchestrator.core.domain.run_state import Deed, OpenEffect, State, Verdict
 from orchestrator.core.engine import late_events
 from orchestrator.core.workflow.node_protocol import say
-from traces.core import events as trace
-from traces.core.chain import Said
-from traces.core.phases import Phase
+from traces.core.events import trace_events as trace
+from traces.core.events.phases import Phase
+from traces.core.integrity.chain import Said
 
 # Late outcomes that say that nothing was sent. Of any other, a change may have come.
 NOTHING_SENT: Final = ("abandoned", "circuit_open")

@@ -43,9 +43,9 @@ from orchestrator.core.workflow.interrupts import (
     refusal_said,
 )
 from orchestrator.core.workflow.node_protocol import NodeKind, Step, Walk, interrupted, say
-from traces.core.chain import Said
-from traces.core.events import InterruptTaken
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import InterruptTaken
+from traces.core.integrity.chain import Said
 
 CORE_VERSION = 11
 

@@ -18,8 +18,8 @@ from orchestrator.core.domain.run_state import State
 from orchestrator.core.engine.machine import CORE_VERSION, advance
 from orchestrator.core.workflow.node_protocol import Transition, Walk
 from traces.core.canonical import canonical
-from traces.core.chain import Head, Linked, Move, link
-from traces.core.patch import diff
+from traces.core.integrity.chain import Head, Linked, Move, link
+from traces.core.state_patch import diff
 
 
 class Report(Value):

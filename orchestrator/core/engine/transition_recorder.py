@@ -18,8 +18,8 @@ from orchestrator.core.domain.run_state import State
 from orchestrator.core.engine.derived_status import turned
 from orchestrator.core.engine.invariants import check
 from orchestrator.core.workflow.node_protocol import Settlement, Step, Transition, View, Walk
-from traces.core.chain import Said
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.integrity.chain import Said
 
 STAY = "."
 _NONE: Mapping[str, Any] = {}

@@ -14,9 +14,9 @@ from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.policy.detectors import SEVERITIES, Place, Seen, Severity, detectors
 from orchestrator.core.workflow.node_protocol import Step, View, interrupted, say
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, SafetyFound
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, SafetyFound
+from traces.core.integrity.chain import Said
 
 SINCE = 3
 BROKEN = "detector_broken"

@@ -17,9 +17,9 @@ from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_state import State
 from orchestrator.core.llm.prompt_builder import Prompt, shown_facts
 from orchestrator.core.workflow.node_protocol import Step, interrupted, say
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, ReservationRefused
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, ReservationRefused
+from traces.core.integrity.chain import Said
 
 BREAKER = "context_pressure"
 SHARE = Decimal("0.8")

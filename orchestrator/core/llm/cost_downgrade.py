@@ -13,9 +13,9 @@ from orchestrator.core.domain.run_state import State
 from orchestrator.core.llm.failover import base_profile
 from orchestrator.core.workflow.node_protocol import say
 from traces.core.canonical import plain
-from traces.core.chain import Said
-from traces.core.events import CostThreshold
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import CostThreshold
+from traces.core.integrity.chain import Said
 
 THRESHOLD = Decimal("0.8")
 COST = Dimension.COST_USD.value

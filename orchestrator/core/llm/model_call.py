@@ -22,10 +22,16 @@ from orchestrator.core.llm.cost_downgrade import crossed, profile_in_force, thri
 from orchestrator.core.llm.failover import base_profile, handed_to, heirs, helps
 from orchestrator.core.llm.prompt_builder import Prompt, compile_prompt
 from orchestrator.core.workflow.node_protocol import Step, View, interrupted, say
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, CallRecovered, ModelCalled, ModelFailedOver, RetryScheduled
-from traces.core.events import ModelFailed as ModelFailedBody
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import (
+    BreakerTripped,
+    CallRecovered,
+    ModelCalled,
+    ModelFailedOver,
+    RetryScheduled,
+)
+from traces.core.events.trace_events import ModelFailed as ModelFailedBody
+from traces.core.integrity.chain import Said
 
 READ_CHARS = 256_000
 # Runs admitted under an earlier core left a prompt's overheads out of what is left, and replay as they were.

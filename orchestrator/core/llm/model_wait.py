@@ -20,9 +20,9 @@ from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import ModelFailed, Recovered
 from orchestrator.core.domain.run_state import Away, State
 from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, ModelAwaited
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, ModelAwaited
+from traces.core.integrity.chain import Said
 
 # Runs admitted under an earlier core counted the refusals of our own circuit, and gave up at once.
 SINCE = 11

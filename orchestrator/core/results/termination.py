@@ -5,9 +5,9 @@ from orchestrator.core.domain.effects import Finish
 from orchestrator.core.domain.run_state import Halting, State
 from orchestrator.core.results.run_output import report_body
 from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.chain import Said
-from traces.core.events import PhaseSkipped, RunFinished
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import PhaseSkipped, RunFinished
+from traces.core.integrity.chain import Said
 
 
 def ended(view: View, code: TerminalCode) -> Step:

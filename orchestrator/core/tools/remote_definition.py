@@ -15,8 +15,8 @@ from orchestrator.core.common.errors import DefinitionRefused
 from orchestrator.core.common.frozen_model import Value
 from orchestrator.core.common.visible_text import does_not_show, shown
 from orchestrator.core.domain.tool_spec import ToolSpec
-from tenancy.core.schema_cost import cost_fault
-from tenancy.core.schemas import validator_of
+from tenancy.core.json_schema.cost import cost_fault
+from tenancy.core.json_schema.validation import validator_of
 from traces.core.canonical import canonical_outside, digest
 from traces.core.errors import NotCanonical
 

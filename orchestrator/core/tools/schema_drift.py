@@ -10,9 +10,9 @@ from orchestrator.core.domain.run_state import Call, State
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.workflow.node_protocol import View, say
 from tenancy.core.json_reading import MemberRepeated, read_json
-from traces.core.chain import Said
-from traces.core.events import ParserDrifted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import ParserDrifted
+from traces.core.integrity.chain import Said
 
 SINCE = 3
 DRIFT = "parser drift: "

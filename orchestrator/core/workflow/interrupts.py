@@ -6,9 +6,9 @@ from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_state import Halting
 from orchestrator.core.workflow.node_protocol import Refused, View, say
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, ReservationRefused
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, ReservationRefused
+from traces.core.integrity.chain import Said
 
 WALL_CLOCK = "wall_clock"
 CODE_OF: dict[Interrupt, TerminalCode] = {

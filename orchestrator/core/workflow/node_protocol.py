@@ -14,9 +14,9 @@ from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_events import AnyEvent, Headroom
 from orchestrator.core.domain.run_state import Halting, State
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
-from traces.core.chain import Said
-from traces.core.events import Body
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import Body
+from traces.core.integrity.chain import Said
 
 
 # Named tuples where several are made at each transition: a frozen dataclass costs three times as much.

@@ -7,7 +7,7 @@ from orchestrator.core.common.errors import Misfit
 from orchestrator.core.common.frozen_model import Value
 from orchestrator.core.domain.run_events import AnyEvent
 from orchestrator.core.workflow.node_protocol import Step, View
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
 
 
 class Plain:

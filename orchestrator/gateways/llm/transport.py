@@ -11,9 +11,9 @@ import httpx2
 import orjson
 
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.llm.dialects import Assembly, BrokenReply, Capture, document_of
-from orchestrator.gateways.tools.discretion import without_secret
-from orchestrator.gateways.tools.egress import GuardedTransport, Resolver, system_resolver
+from orchestrator.gateways.llm.response_sanitizing import Assembly, BrokenReply, Capture, document_of
+from orchestrator.gateways.tools.guarded_transport import GuardedTransport, Resolver, system_resolver
+from orchestrator.gateways.tools.secret_redaction import without_secret
 
 # A reply of 2 MB is cut to size and used; one beyond this is not even read.
 MAX_BODY = 4 * 1024 * 1024

@@ -23,13 +23,13 @@ from typing import Any
 
 import orjson
 
-from orchestrator.gateways.clock import steady
-from orchestrator.gateways.processes import ended, started, surely
-from orchestrator.gateways.sandbox import command, syscalls, watching
-from orchestrator.gateways.sandbox.following import Followed, Heard
+from orchestrator.gateways.monotonic_clock import steady
+from orchestrator.gateways.sandbox import bwrap_arguments, resource_monitor, seccomp_filter
 from orchestrator.gateways.sandbox.limits import Ended, Job, Why
+from orchestrator.gateways.sandbox.process_io import Followed, Heard
+from orchestrator.gateways.subprocess_groups import ended, started, surely
 
-INSIDE = Path(__file__).with_name("inside.py").read_text(encoding="utf-8")
+INSIDE = Path(__file__).with_name("init_process.py").read_text(encoding="utf-8")
 WHERE = "/usr/local/bin:/usr/bin:/bin"
 LARGEST_REPORT = 8 * 1024 * 1024
 # The monitor, the first process, and the one that lays out the files; of a user of its own only the last is.
@@ -46,7 +46,7 @@ def unavailable() -> str:
     bwrap = _bwrap()
     if bwrap is None:
         return "bubblewrap is not installed on this machine"
-    if syscalls.program(platform.machine()) is None:
+    if seccomp_filter.program(platform.machine()) is None:
         return f"the system calls of {platform.machine()} are not known here"
     try:
         return _tried(bwrap)
@@ -73,7 +73,7 @@ async def run(job: Job) -> Ended:
     finally:
         os.close(reporting)
         os.close(seccomp)
-    watching.first_to_go(process.pid)
+    resource_monitor.first_to_go(process.pid)
     try:
         return await _followed(process, job, report, began)
     finally:
@@ -126,12 +126,12 @@ def _read(report: bytes) -> dict[str, Any]:
 
 
 def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
-    limits, uid = job.limits, command.fresh_uid()
-    python = command.interpreter()
+    limits, uid = job.limits, bwrap_arguments.fresh_uid()
+    python = bwrap_arguments.interpreter()
     asked = {
         "uid": uid,
         "argv": [python if word == "python" and at == 0 else word for at, word in enumerate(job.argv)],
-        "environment": {**command.ENVIRONMENT, **job.environment},
+        "environment": {**bwrap_arguments.ENVIRONMENT, **job.environment},
         "limits": {
             "RLIMIT_CPU": limits.cpu_seconds, "RLIMIT_AS": limits.address_bytes or limits.memory_bytes,
             "RLIMIT_FSIZE": limits.file_bytes, "RLIMIT_NOFILE": limits.open_files,
@@ -142,7 +142,7 @@ def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
         "seconds": math.ceil(limits.seconds + OVERTIME_SECONDS),
     }  # fmt: skip
     program = [python, "-I", "-S", "-c", INSIDE, orjson.dumps(asked).decode()]
-    return command.arguments(bwrap, job, uid, seccomp, program)
+    return bwrap_arguments.arguments(bwrap, job, uid, seccomp, program)
 
 
 def _packed(files: Mapping[str, bytes]) -> bytes:
@@ -159,7 +159,7 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
 def _filter() -> int:
     """A descriptor that the filter can be read from."""
     found = os.memfd_create("filter")
-    os.write(found, syscalls.program(platform.machine()) or b"")
+    os.write(found, seccomp_filter.program(platform.machine()) or b"")
     os.lseek(found, 0, os.SEEK_SET)
     return found
 

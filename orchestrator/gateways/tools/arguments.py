@@ -8,9 +8,9 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator.core.common.argument_parsing import Arguments, misfitting, parse, unsendable
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.gateways.outcome import Keeper
-from orchestrator.gateways.tools.http import CallFailed
+from orchestrator.gateways.effect_result import Keeper
 from orchestrator.gateways.tools.registry import Tool
+from orchestrator.gateways.tools.service_client import CallFailed
 
 
 class Opened(NamedTuple):

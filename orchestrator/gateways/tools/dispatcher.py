@@ -16,12 +16,13 @@ from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.circuit_breaker import Blocked, tool_silence_tells
 from orchestrator.core.tools.schema_drift import NO_JSON, fault_of
-from orchestrator.gateways.breaker import Admitted, Circuits, LocalCircuits
-from orchestrator.gateways.clock import steady
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.outcome import BeforeWait, Found, Keeper, Performed, done, nothing
-from orchestrator.gateways.pace import Pace
-from orchestrator.gateways.tally import TALLY
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.call_rate_limiter import Pace
+from orchestrator.gateways.circuit_breaker_client import Admitted, Circuits, LocalCircuits
+from orchestrator.gateways.counters import TALLY
+from orchestrator.gateways.effect_result import BeforeWait, Found, Keeper, Performed, done, nothing
+from orchestrator.gateways.monotonic_clock import steady
+from orchestrator.gateways.send_authorization import Permit, ask
 from orchestrator.gateways.tools.arguments import (
     Sealed,
     check_sendable,
@@ -29,11 +30,17 @@ from orchestrator.gateways.tools.arguments import (
     open_arguments,
     read_arguments,
 )
-from orchestrator.gateways.tools.files import CopiedFiles, Files
-from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Environment, ToolContext, origin_of
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
-from orchestrator.gateways.tools.telling import apart, told, unread_of
-from orchestrator.gateways.wall import Permit, ask
+from orchestrator.gateways.tools.result_encoding import apart, told, unread_of
+from orchestrator.gateways.tools.service_client import (
+    KEPT,
+    Answer,
+    CallFailed,
+    Environment,
+    ToolContext,
+    origin_of,
+)
+from orchestrator.gateways.tools.workspace_port import CopiedFiles, Files
 
 log = structlog.get_logger(__name__)
 UNHEALTHY = ("timeout", "crashed", "unreachable")

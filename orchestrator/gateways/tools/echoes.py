@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from orchestrator.gateways.tools.discretion import without_secret
+from orchestrator.gateways.tools.secret_redaction import without_secret
 
 # A shorter value stands in too many texts by chance; it is taken out where it is all of a text or a number.
 LEAST = 6

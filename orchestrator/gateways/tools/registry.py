@@ -43,7 +43,7 @@ from orchestrator.core.domain.tool_spec import (
     Verifier,
 )
 from orchestrator.gateways.tools import builtin
-from orchestrator.gateways.tools.http import Answer, ToolContext
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 
 P = ParamSpec("P")
 R = TypeVar("R")

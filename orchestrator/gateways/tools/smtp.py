@@ -22,14 +22,14 @@ from django.conf import settings
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import MailServer, another_account
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.tools.discretion import without_secret
-from orchestrator.gateways.tools.egress import judged, operators_leave
-from orchestrator.gateways.tools.house import in_house
-from orchestrator.gateways.tools.http import CONNECT_SECONDS, CallFailed, ToolContext
-from orchestrator.queries.outside import mail_server
-from orchestrator.queries.servers import leave_for
+from orchestrator.gateways.tools.guarded_transport import judged, operators_leave
+from orchestrator.gateways.tools.secret_redaction import without_secret
+from orchestrator.gateways.tools.service_client import CONNECT_SECONDS, CallFailed, ToolContext
+from orchestrator.gateways.tools.tenant_services import in_house
+from orchestrator.queries.destinations import mail_server
+from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import SecretUnusable
-from tenancy.secrets import reveal
+from tenancy.secret_store import reveal
 
 BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 

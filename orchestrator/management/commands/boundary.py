@@ -21,9 +21,9 @@ from orchestrator.queries.boundaries import (
     boundary_versions,
     in_force_of,
 )
-from orchestrator.sources import written
-from tenancy.context import tenant
+from orchestrator.workflow_yaml import written
 from tenancy.core.errors import InvalidInput, NotFound
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 

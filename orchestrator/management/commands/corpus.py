@@ -9,10 +9,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
 from orchestrator.core.files.chunking import LANGUAGES
-from orchestrator.gateways.tools.pages import read_page
+from orchestrator.gateways.tools.html_text import read_page
 from orchestrator.queries.corpora import documents_of
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 

@@ -9,10 +9,10 @@ from uuid import UUID
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.repricing import Correction, preview, reprice
-from orchestrator.queries.charged import Wrong
-from orchestrator.queries.crossing import tenant_of_run
-from orchestrator.runtime.proving import Proof, prove_ledger
+from orchestrator.actions.price_corrections import Correction, preview, reprice
+from orchestrator.queries.cross_tenant import tenant_of_run
+from orchestrator.queries.mispriced_calls import Wrong
+from orchestrator.worker.effects.ledger_audit import Proof, prove_ledger
 from tenancy.core.errors import InterlockError
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug

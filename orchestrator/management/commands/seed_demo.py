@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from orchestrator.actions.seed import furnish
-from tenancy.core.cast import CAST, PASSWORD
-from tenancy.demo import seed_people
+from tenancy.core.demo_users import CAST, PASSWORD
+from tenancy.demo_seed import seed_people
 
 
 class Command(BaseCommand):

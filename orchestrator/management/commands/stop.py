@@ -7,9 +7,9 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.stopping import lift, stop_everything
-from orchestrator.queries.system import ended_by, stops_in_force
-from tenancy.context import tenant
+from orchestrator.actions.emergency_stop import lift, stop_everything
+from orchestrator.queries.system_status import ended_by, stops_in_force
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 

@@ -10,8 +10,8 @@ from budgets.core.ceilings import DEFAULT_TIER, TIERS
 from orchestrator.actions.tenants import NewTenant, open_tenant, suspend_with_runs, update_tenant
 from tenancy.actions.tenants import CHANGEABLE, resume_tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.first_password import first_password_path
 from tenancy.models import Tenant
+from tenancy.people.first_password import first_password_path
 from tenancy.queries import tenant_by_slug
 
 

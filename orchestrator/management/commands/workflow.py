@@ -11,9 +11,9 @@ from orchestrator.actions.workflows import compile_source, publish_source, retir
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.workflows import document_of, in_force, versions_of, workflows
-from orchestrator.sources import written
-from tenancy.context import tenant
+from orchestrator.workflow_yaml import written
 from tenancy.core.errors import NotFound
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 

@@ -9,11 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from tenancy.actions import KEY_LIFE, NewKey, create_key, revoke_key
 from tenancy.actions.keys import ANSWERED_FOR, LONGEST_OVERLAP, rotate_key
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, KeyGone, NotFound, RoleLacking, TenancyError
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import Role, scopes_of
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, Person, Tenant
 from tenancy.queries import tenant_by_slug
 

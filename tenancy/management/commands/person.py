@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from tenancy.actions.confirming import NothingToConfirm, NotSignedIn, confirm_by_command
+from tenancy.actions.confirmation import NothingToConfirm, NotSignedIn, confirm_by_command
 from tenancy.actions.people import (
     Limits,
     invite,
@@ -16,11 +16,11 @@ from tenancy.actions.people import (
     note_printed_link,
 )
 from tenancy.actions.sign_in_rules import forget_factors
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import SCOPES, Role, Scope
-from tenancy.first_password import first_password_path
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Person, Tenant
+from tenancy.people.first_password import first_password_path
 from tenancy.queries import tenant_by_slug
 
 

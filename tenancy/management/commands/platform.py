@@ -18,10 +18,10 @@ from tenancy.actions.platform_admins import (
     revoke_platform_key,
 )
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.first_password import first_password_path
 from tenancy.management.commands.key import parse_days
 from tenancy.models import Person
-from tenancy.platform_admins import person_by_email, platform_admins
+from tenancy.people.first_password import first_password_path
+from tenancy.people.platform_admins import person_by_email, platform_admins
 from tenancy.platform_models import PlatformKey
 
 OWNER = "owner"

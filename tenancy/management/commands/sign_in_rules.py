@@ -6,13 +6,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from tenancy.actions.sign_in_rules import rules_document, set_sign_in_rules
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import Area, SignInRules
+from tenancy.core.sign_in.rules import Area, SignInRules
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
+from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
 from tenancy.queries import tenant_by_slug
-from tenancy.sign_in_rules import RulesNow, sign_in_rules_now
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from approvals.core.arguments import Argument, different, secret_pointers, shown_arguments, to_type
+from approvals.core.argument_display import Argument, different, secret_pointers, shown_arguments, to_type
 from approvals.core.packet import ArgumentOrigin
 from tests.proves import proves
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.core.changes import Change, changes
+from approvals.core.argument_diff import Change, changes
 from tests.proves import proves
 
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b/~"])

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from approvals.core.handling import Handle, Handled, asleep_until, holder, snooze_fault
+from approvals.core.assignment import Handle, Handled, asleep_until, holder, snooze_fault
 from tests.proves import proves
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

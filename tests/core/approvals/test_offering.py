@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from approvals.core.allowed_decisions import LONGEST_WORDS, offered, unfit_words, why_not_back
 from approvals.core.lifecycle import FITTING, DecisionKind
-from approvals.core.offering import LONGEST_WORDS, offered, unfit_words, why_not_back
 from approvals.core.packet import Proposal
 from tests.factories.approvals import make_packet
 from tests.proves import proves

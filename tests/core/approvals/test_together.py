@@ -2,7 +2,7 @@
 
 import pytest
 
-from approvals.core.together import MOST, Alike, alone, apart, first_group
+from approvals.core.bulk import MOST, Alike, alone, apart, first_group
 from tests.proves import proves
 
 MAIL = Alike(kind="action", tool="mail.send", definition="a" * 64, risk="network", has_amount=False)

@@ -7,7 +7,7 @@ import pytest
 
 from approvals.core.lifecycle import AGREEING, DecisionKind
 from approvals.core.policy import RISKS
-from approvals.core.undoing import LONGEST, MARGIN, effective_at, keeps_back
+from approvals.core.undo import LONGEST, MARGIN, effective_at, keeps_back
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEAST: dict[str, Any] = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.core.alerting import THRESHOLDS, at_ceiling, newly_reached, reached
 from budgets.core.posting import LineState
+from budgets.core.statistics.alert_thresholds import THRESHOLDS, at_ceiling, newly_reached, reached
 from tests.proves import proves
 
 

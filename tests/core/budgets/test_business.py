@@ -2,10 +2,10 @@
 
 from decimal import Decimal
 
-from budgets.core.business import Rates, business_parts
+from budgets.core.amounts import Vector
 from budgets.core.dimension import Dimension
 from budgets.core.posting import LineState, Reserve, planned, refusal
-from budgets.core.vector import Vector
+from budgets.core.statistics.business_cost import Rates, business_parts
 from tests.proves import proves
 
 USED = Vector.of(

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
+from budgets.core.amounts import NOTHING, Vector
 from budgets.core.dimension import ABOUT, GAUGES, Dimension
 from budgets.core.errors import AmountInvalid, DimensionUnknown
-from budgets.core.vector import NOTHING, Vector
 from tests.proves import proves
 from traces.core.canonical import plain
 

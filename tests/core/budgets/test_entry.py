@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
+from budgets.core.amounts import NOTHING, Vector
 from budgets.core.entry import COLUMNS, EntryRow, altered, amounts_text, read_amounts, seal
 from budgets.core.posting import Cause, Draft
-from budgets.core.vector import NOTHING, Vector
 from tests.proves import proves
 
 ROW = EntryRow(

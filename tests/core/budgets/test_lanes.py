@@ -6,8 +6,8 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from budgets.core.child_accounts import drawn, lane_limits, returned
 from budgets.core.dimension import Dimension
-from budgets.core.lanes import drawn, lane_limits, returned
 from budgets.core.posting import LineState, Reserve, Settle, applied, planned, refusal
 from tests.proves import proves
 

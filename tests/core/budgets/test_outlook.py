@@ -6,7 +6,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.core.outlook import Outlook, outlook
+from budgets.core.statistics.spend_forecast import Outlook, outlook
 from tests.proves import proves
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from budgets.core.profiles import PROFILES, limits_for
+from budgets.core.limit_profiles import PROFILES, limits_for
 from tests.proves import proves
 
 SPECIFIED = {

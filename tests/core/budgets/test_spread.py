@@ -6,7 +6,15 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.core.spread import BINS, LEAST, Figure, distance_of, drift_of, quantile, spread_of
+from budgets.core.statistics.distribution import (
+    BINS,
+    LEAST,
+    Figure,
+    distance_of,
+    drift_of,
+    quantile,
+    spread_of,
+)
 from tests.proves import proves
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from config import logs
-from config.house import House
-from config.supervisor import Journal
-from tenancy.core.cast import PASSWORD
+from config.devstack.stack import House
+from config.devstack.supervisor import Journal
+from config.observability import logs
+from tenancy.core.demo_users import PASSWORD
 from tests.proves import proves
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from config.children import open_to_others
 from config.databases import database
+from config.devstack.child_process import open_to_others
+from config.devstack.secrets_file import secrets_in
 from config.env import Environment, Given, clear
-from config.secrets_file import secrets_in
 from tests.proves import proves
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from config.logs import renderer, without_codes
+from config.observability.logs import renderer, without_codes
 from tests.proves import proves
 
 

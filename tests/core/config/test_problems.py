@@ -18,9 +18,9 @@ from rest_framework.response import Response
 from rest_framework.test import APIRequestFactory
 from rest_framework.views import APIView
 
+from config.api.problems import CONTENT_TYPE
+from config.api.remedies import REMEDIES
 from config.celery import FLOORS
-from config.problems import CONTENT_TYPE
-from config.remedies import REMEDIES
 from config.statuses import STATUS
 from tenancy.core.errors import InterlockError, KeyExpired, NotFound, OutsideTenant
 from tests.proves import proves

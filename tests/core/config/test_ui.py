@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from approvals.core.lifecycle import RequestStatus
 from config.ui.charts import bars, sparkline
-from config.ui.differences import entries, lines
-from config.ui.hostile import HIDDEN, pieces
-from config.ui.numbers import duration, money, quantity, share, used_of
-from config.ui.states import CLASSES, STATES, Tone, class_look, state_look
-from config.ui.tree import MOST, tree
+from config.ui.diff import entries, lines
+from config.ui.json_tree import MOST, tree
+from config.ui.number_format import duration, money, quantity, share, used_of
+from config.ui.status_styles import CLASSES, STATES, Tone, class_look, state_look
+from config.ui.untrusted_text import HIDDEN, pieces
 from orchestrator.core.common.run_status import ENDINGS, Status
 from orchestrator.core.domain.tool_spec import Risk
 from tests.proves import proves

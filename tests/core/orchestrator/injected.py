@@ -4,7 +4,7 @@ test."""
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.boundary import Boundary, ToolGrant
@@ -62,7 +62,7 @@ BOUNDARY = Boundary(
     tools=tuple(ToolGrant(name=name) for name in TOOLS),
 )
 GRAPH = compile_graph(
-    library.workflow("tool-loop")
+    bundled_content.workflow("tool-loop")
     .evolve(tools=tuple(TOOLS), boundary="test")
     .model_dump(mode="json", exclude_defaults=True)
 )

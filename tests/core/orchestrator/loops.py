@@ -5,7 +5,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.boundary import Boundary, ToolGrant
@@ -84,7 +84,7 @@ LIMITS = {
 @cache
 def graph_over(tools: tuple[str, ...]) -> CompiledGraph:
     """The shipped tool loop with this allow-list."""
-    spec = library.workflow("tool-loop").evolve(tools=tools, boundary="test")
+    spec = bundled_content.workflow("tool-loop").evolve(tools=tools, boundary="test")
     return compile_graph(spec.model_dump(mode="json", exclude_defaults=True))
 
 

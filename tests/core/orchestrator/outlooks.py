@@ -2,7 +2,7 @@
 
 from orchestrator.core.readmodel.run_plan import Asked, Move, Outlook, PlanStep, Said, carried_calls, outlook
 from tests.core.orchestrator.simulation import Simulation
-from traces.core.events import (
+from traces.core.events.trace_events import (
     Body,
     CallAnsweredNot,
     CallAttempted,

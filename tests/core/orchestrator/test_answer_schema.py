@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.graph import answer_schema
-from tenancy.core.schemas import schema_fault
+from tenancy.core.json_schema.validation import schema_fault
 from tests.factories.graphs import document
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 from tests.proves import proves

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.compiler.boundary_change import list_widenings, read_boundary
 from orchestrator.core.domain.boundary import Boundary, ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves
 
-BEFORE = library.boundary("tool-loop-default")
+BEFORE = bundled_content.boundary("tool-loop-default")
 RISKS = [Risk.READ_ONLY, Risk.NETWORK, Risk.DESTRUCTIVE]
 NAMES = ["crm.*", "crm.find", "crm.send", "crm.old.*", "crm.old.find", "mail.*"]
 CALLED = ["crm.find", "crm.send", "crm.other", "crm.old.find", "crm.old.other", "mail.send", "web.fetch"]

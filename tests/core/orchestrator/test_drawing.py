@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.domain.graph import CompiledGraph, GraphSpec
 from orchestrator.core.readmodel.graph_layout import Box, Drawing, Line, draw, picture
 from tests.factories.graphs import graphs
@@ -83,9 +83,9 @@ def assert_readable(drawing: Drawing) -> None:
 
 
 @proves("R-GRAPH-4", part="drawing: shipped workflows")
-@pytest.mark.parametrize("slug", sorted(library.workflows()))
+@pytest.mark.parametrize("slug", sorted(bundled_content.workflows()))
 def test_a_shipped_workflow_is_drawn_whole(slug: str) -> None:
-    spec = library.workflows()[slug]
+    spec = bundled_content.workflows()[slug]
     drawing = draw(spec)
     assert_readable(drawing)
     assert {box.id for box in drawing.nodes} == {node.id for node in spec.nodes}
@@ -104,13 +104,13 @@ def test_any_graph_is_readable_and_drawn_the_same_again(graph: CompiledGraph) ->
 
 
 def test_reading_order_is_from_top_to_bottom_then_from_left_to_right() -> None:
-    boxes = draw(library.workflows()["tool-loop"]).nodes
+    boxes = draw(bundled_content.workflows()["tool-loop"]).nodes
     assert [(box.y, box.x) for box in boxes] == sorted((box.y, box.x) for box in boxes)
     assert boxes[0].entry
 
 
 def test_lines_go_down_but_for_the_ways_back() -> None:
-    for line in draw(library.workflows()["support-refund"]).edges:
+    for line in draw(bundled_content.workflows()["support-refund"]).edges:
         if not line.loop:
             assert (line.points[0][1] > line.points[-1][1]) is line.back
 
@@ -154,7 +154,7 @@ def test_a_graph_with_edges_to_nowhere_is_drawn_without_them() -> None:
 
 @proves("R-GRAPH-4", part="lit path")
 def test_a_path_lights_its_boxes_and_lines_and_says_so_in_words() -> None:
-    spec = library.workflows()["tool-loop"]
+    spec = bundled_content.workflows()["tool-loop"]
     path = ("intake", "classify", "scope", "init", "act", "check", "check", "gate", "gone")
     shown = picture(spec, path=path, current="gate")
     lit = {(line.line.source, line.line.target) for line in shown.lines if line.lit}
@@ -168,7 +168,7 @@ def test_a_path_lights_its_boxes_and_lines_and_says_so_in_words() -> None:
 
 
 def test_a_failure_is_said_where_it_happened_and_a_plain_drawing_says_nothing() -> None:
-    spec = library.workflows()["tool-loop"]
+    spec = bundled_content.workflows()["tool-loop"]
     failed = picture(draw(spec), path=("intake", "end-invalid"), failed="end-invalid")
     assert {box.box.id: box.says for box in failed.boxes}["end-invalid"] == "the run failed here"
     plain = picture(spec)

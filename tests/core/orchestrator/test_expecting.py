@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.core.dimension import Dimension
-from budgets.core.forecast import KEPT, LEAST, UNKNOWN, Interval, observed
-from orchestrator import library
+from budgets.core.statistics.forecast import KEPT, LEAST, UNKNOWN, Interval, observed
+from orchestrator import bundled_content
 from orchestrator.core.accounting import minimum_remaining as least
 from orchestrator.core.accounting.minimum_remaining import least_rest
 from orchestrator.core.accounting.remaining_estimate import bounds, key_of, too_little
@@ -112,7 +112,7 @@ def test_what_is_known_to_remain_lifts_both_bounds() -> None:
 def test_a_refund_needs_what_no_way_to_its_result_can_do_without(
     node: str, asker: str, turns: int, calls: int
 ) -> None:
-    graph = frozen(library.workflow("support-refund").model_dump(mode="json", exclude_defaults=True))
+    graph = frozen(bundled_content.workflow("support-refund").model_dump(mode="json", exclude_defaults=True))
     found = least_rest(graph, pins(SHIPPED, BOUNDARY, ()).evolve(registry_digest="f" * 64), node, asker)
     assert (found.get("model_turns", 0), found.get("tool_calls", 0)) == (turns, calls)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 import pytest
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.boundary import Boundary, ToolGrant
@@ -50,7 +50,7 @@ def _tool(name: str) -> ToolSpec:
 TOOLS = {f"desk.{name}": _tool(name) for name in ARGUMENTS}
 BOUNDARY = Boundary(slug="test", version=1, risk_ceiling=Risk.DESTRUCTIVE, tools=(ToolGrant(name="desk.*"),))
 GRAPH = compile_graph(
-    library.workflow("tool-loop")
+    bundled_content.workflow("tool-loop")
     .evolve(tools=("desk.*",), boundary="test")
     .model_dump(mode="json", exclude_defaults=True)
 )

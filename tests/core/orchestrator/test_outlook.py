@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.common.goal import Criterion, Goal
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.run_events import (
@@ -57,8 +57,8 @@ ORDER = {"id": "A-1", "total": "20.00", "currency": "EUR", "customer": {"email":
 
 def refund(*acceptance: Criterion) -> Simulation:
     """A started run of the refund that waits for its first look-up."""
-    graph = compile_graph(library.workflow("support-refund"))
-    held = pins(SHOP, library.boundary("support"), tuple(library.prompts()))
+    graph = compile_graph(bundled_content.workflow("support-refund"))
+    held = pins(SHOP, bundled_content.boundary("support"), tuple(bundled_content.prompts()))
     goal = Goal(objective="refund it", inputs={"order_id": "A-1"}, acceptance=acceptance)
     run = Simulation.of(graph, manifest(graph, held, LIMITS | {"granted_side_effects": 4}, goal))
     run.start()

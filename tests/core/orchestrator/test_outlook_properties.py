@@ -23,7 +23,7 @@ from tests.core.orchestrator.simulation import START, Simulation, manifest, pins
 from tests.factories.graphs import graphs
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 from tests.proves import proves
-from traces.core.events import CallRequested
+from traces.core.events.trace_events import CallRequested
 
 S = StepStanding
 LIMITS = {

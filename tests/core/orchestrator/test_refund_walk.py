@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from budgets.core.pricing import ModelPrice
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.common.goal import Criterion, Goal
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.common.run_status import TerminalCode
@@ -97,10 +97,10 @@ class Walking:
         acceptance: tuple[Criterion, ...] = (),
         core: int = 1,
     ) -> None:
-        spec = library.workflow("support-refund")
-        boundary = library.boundary("support")
+        spec = bundled_content.workflow("support-refund")
+        boundary = bundled_content.boundary("support")
         named = {one.name: one for one in TOOLS}
-        self.graph = compile_graph(spec, tools=named, boundary=boundary, prompts=library.prompts())
+        self.graph = compile_graph(spec, tools=named, boundary=boundary, prompts=bundled_content.prompts())
         self.answers = ANSWERS | (answers or {})
         self.limits = {name: amount for name, amount in boundary.budget.items() if amount is not None}
         pins = Pins(
@@ -110,7 +110,7 @@ class Walking:
             tool_digests=dict.fromkeys(named, HEX),
             registry_digest=HEX,
             profiles=(PROFILE,),
-            prompts=dict(library.prompts()),
+            prompts=dict(bundled_content.prompts()),
             prompt_versions={},
             price_book="none",
         )

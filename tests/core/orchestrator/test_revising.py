@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from approvals.core.offering import offered
+from approvals.core.allowed_decisions import offered
 from approvals.core.packet import Packet, read_packet
 from orchestrator.core.approval.change_requests import SINCE, asked_anew, told_the_writer
 from orchestrator.core.common.run_status import TerminalCode

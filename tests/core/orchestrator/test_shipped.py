@@ -5,8 +5,8 @@ from decimal import Decimal
 import pytest
 import yaml
 
-from budgets.core.profiles import PROFILES
-from orchestrator import library
+from budgets.core.limit_profiles import PROFILES
+from orchestrator import bundled_content
 from orchestrator.core.common.argument_parsing import fits
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.common.run_status import TerminalCode
@@ -22,8 +22,10 @@ PROFILE_SLUGS = ("research", "coding", "support", "procurement", "sre")
 
 
 def shipped(slug: str) -> CompiledGraph:
-    spec = library.workflow(slug)
-    return compile_graph(spec, boundary=library.boundary(spec.boundary), prompts=library.prompts())
+    spec = bundled_content.workflow(slug)
+    return compile_graph(
+        spec, boundary=bundled_content.boundary(spec.boundary), prompts=bundled_content.prompts()
+    )
 
 
 def targets(graph: CompiledGraph, node: str, outcome: str) -> list[tuple[str | None, str]]:
@@ -104,7 +106,7 @@ def test_every_interrupt_ends_in_its_own_code(slug: str) -> None:
 @proves("R-GRAPH-11")
 @pytest.mark.parametrize("slug", PROFILE_SLUGS)
 def test_a_profile_carries_its_budget_and_its_three_lists(slug: str) -> None:
-    boundary = library.boundary(slug)
+    boundary = bundled_content.boundary(slug)
     assert boundary.budget == dict(PROFILES[slug])
     assert (
         min(len(boundary.without_approval), len(boundary.with_approval), len(boundary.fails_closed_on)) >= 3
@@ -114,7 +116,10 @@ def test_a_profile_carries_its_budget_and_its_three_lists(slug: str) -> None:
 @proves("R-GRAPH-11", part="what needs a person")
 def test_the_lists_are_those_of_the_risk_profile_table() -> None:
     found = {
-        slug: (library.boundary(slug).with_approval[0], library.boundary(slug).fails_closed_on[0])
+        slug: (
+            bundled_content.boundary(slug).with_approval[0],
+            bundled_content.boundary(slug).fails_closed_on[0],
+        )
         for slug in PROFILE_SLUGS
     }
     assert found == {
@@ -128,25 +133,25 @@ def test_the_lists_are_those_of_the_risk_profile_table() -> None:
 
 @proves("R-GRAPH-10", part="shipped")
 def test_nothing_changes_without_a_gate_in_the_default_tool_loop() -> None:
-    boundary = library.boundary("tool-loop-default")
+    boundary = bundled_content.boundary("tool-loop-default")
     assert boundary.budget["side_effects"] == Decimal(0)
     assert boundary.grant_for("shell.run") is None
 
 
 def test_a_document_must_be_a_mapping() -> None:
     with pytest.raises(TypeError):
-        library.read_document("- a\n- b")
+        bundled_content.read_document("- a\n- b")
     with pytest.raises(yaml.YAMLError):
-        library.read_document("a: [")
+        bundled_content.read_document("a: [")
 
 
 def test_every_workflow_that_ships_is_looked_at_here() -> None:
-    assert set(library.workflows()) == set(TIERS)
+    assert set(bundled_content.workflows()) == set(TIERS)
 
 
 @pytest.mark.parametrize("slug", TIERS)
 def test_a_form_can_be_made_of_the_inputs(slug: str) -> None:
-    schema = library.workflow(slug).input_schema
+    schema = bundled_content.workflow(slug).input_schema
     for name, field in schema.get("properties", {}).items():
         assert {"title", "description"} <= set(field), name
         for example in [*field.get("examples", ()), *([field["default"]] if "default" in field else ())]:
@@ -166,7 +171,7 @@ def test_a_form_can_be_made_of_the_inputs(slug: str) -> None:
     ],
 )
 def test_a_restart_cannot_be_drawn_past_its_gate(source: str, outcome: str) -> None:
-    spec = library.workflow("incident-triage")
+    spec = bundled_content.workflow("incident-triage")
     past = [
         edge.evolve(target="invoke") if (edge.source, edge.outcome) == (source, outcome) else edge
         for edge in spec.edges
@@ -193,7 +198,7 @@ def test_a_refused_restart_leaves_a_diagnosis_that_is_marked_as_a_part() -> None
     ],
 )
 def test_a_workflow_asks_only_what_can_be_asked(criterion: dict[str, object], sentence: str) -> None:
-    spec = library.workflow("tool-loop")
+    spec = bundled_content.workflow("tool-loop")
     nodes = [
         node.evolve(config={"acceptance": [criterion]}) if node.id == "judge" else node for node in spec.nodes
     ]
@@ -204,18 +209,18 @@ def test_a_workflow_asks_only_what_can_be_asked(criterion: dict[str, object], se
 
 @proves("R-TOOL-23", part="ready goals")
 def test_every_workflow_has_one_to_three_ready_goals() -> None:
-    found = {slug: [one.slug for one in library.starters() if one.workflow == slug] for slug in TIERS}
+    found = {slug: [one.slug for one in bundled_content.starters() if one.workflow == slug] for slug in TIERS}
     assert all(1 <= len(slugs) <= 3 for slugs in found.values())
-    assert sum(map(len, found.values())) == len({one.slug for one in library.starters()})
-    assert {one.workflow for one in library.starters()} == set(library.workflows())
+    assert sum(map(len, found.values())) == len({one.slug for one in bundled_content.starters()})
+    assert {one.workflow for one in bundled_content.starters()} == set(bundled_content.workflows())
 
 
-@pytest.mark.parametrize("starter", library.starters(), ids=lambda starter: starter.slug)
-def test_a_ready_goal_fits_its_workflow(starter: library.Starter) -> None:
-    assert fits(library.workflow(starter.workflow).input_schema, starter.goal.inputs) is None
+@pytest.mark.parametrize("starter", bundled_content.starters(), ids=lambda starter: starter.slug)
+def test_a_ready_goal_fits_its_workflow(starter: bundled_content.Starter) -> None:
+    assert fits(bundled_content.workflow(starter.workflow).input_schema, starter.goal.inputs) is None
     assert starter.what.endswith(".")
 
 
 def test_a_starter_is_no_part_of_the_version() -> None:
-    spec = library.workflow("support-refund")
+    spec = bundled_content.workflow("support-refund")
     assert "starters" not in spec.model_dump()

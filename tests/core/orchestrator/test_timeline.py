@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from orchestrator.core.readmodel.timeline import KINDS, Mood, Told, bar_of, fold
 from tests.proves import proves
-from traces.core.events import AnyBody
+from traces.core.events.trace_events import AnyBody
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.compiler.compiler import compile_graph
@@ -39,8 +39,8 @@ RESTARTED = {
 
 def triage(**goal: Any) -> Simulation:
     """An incident of which the status was read: fact f1 says that the checkout is down."""
-    graph = compile_graph(library.workflow("incident-triage"))
-    held = pins(TOOLS, library.boundary("incident-triage"), ("incident-triage",))
+    graph = compile_graph(bundled_content.workflow("incident-triage"))
+    held = pins(TOOLS, bundled_content.boundary("incident-triage"), ("incident-triage",))
     asked = Goal(objective="What is wrong?", inputs={"service": NAME}, **goal)
     run = Simulation.of(graph, manifest(graph, held, LIMITS, asked))
     run.start()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 import time_machine
 
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 
 
 def test_an_id_is_a_uuid_of_version_seven() -> None:
@@ -16,7 +16,7 @@ def test_an_id_is_a_uuid_of_version_seven() -> None:
 
 def test_an_id_begins_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     # The counter only goes on; without this every later id of the process would be of 2031.
-    monkeypatch.setattr("tenancy.ids._last", 0)
+    monkeypatch.setattr("tenancy.db.ids._last", 0)
     with time_machine.travel(datetime(2031, 5, 1, tzinfo=UTC), tick=False):
         made = fresh_id()
     assert made.int >> 80 == datetime(2031, 5, 1, tzinfo=UTC).timestamp() * 1000

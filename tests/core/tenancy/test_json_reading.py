@@ -6,19 +6,19 @@ import orjson
 import pytest
 import yaml
 
-from config.feeds import RUNS
+from config.live.feeds import RUNS
+from orchestrator.bundled_content import read_document
 from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.tools.schema_drift import DRIFT, fault_of
-from orchestrator.gateways.llm.dialects import BrokenReply, document_of
-from orchestrator.gateways.tools.http import Answer
-from orchestrator.library import read_document
-from orchestrator.sources import read_source
+from orchestrator.gateways.llm.response_sanitizing import BrokenReply, document_of
+from orchestrator.gateways.tools.service_client import Answer
+from orchestrator.workflow_yaml import read_source
 from orchestrator.yaml_reading import read_yaml
 from tenancy.core.json_reading import DEEPEST, MemberRepeated, read_json
 from tests.factories.tools import TOOLS
 from tests.proves import proves
-from traces.consumers.sockets import Close, Socket
+from traces.consumers.websocket import Close, Socket
 
 TWICE = b'{"amount": 1, "to": [{"x": 1}, {"x": 2, "\\u0078": 3}]}'
 ONCE = b'{"amount": 1, "to": [{"x": 1}, {"x": 2}], "[[": "}\\""}'

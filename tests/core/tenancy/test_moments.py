@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tenancy.core.moments import in_utc, read_moment
+from tenancy.core.timestamps import in_utc, read_moment
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

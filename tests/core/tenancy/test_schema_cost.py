@@ -10,8 +10,8 @@ import pytest
 
 from orchestrator.core.common.errors import DefinitionRefused
 from orchestrator.core.tools.remote_definition import checked_schema
-from tenancy.core.schema_cost import cost_fault
-from tenancy.core.schemas import schema_fault, validator_of
+from tenancy.core.json_schema.cost import cost_fault
+from tenancy.core.json_schema.validation import schema_fault, validator_of
 from tests.proves import proves
 
 

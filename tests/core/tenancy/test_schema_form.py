@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenancy.core.schema_form import Field, SchemaForm, schema_form
-from tenancy.core.schema_reading import Read, faults_of, read_form
-from tenancy.core.schema_shape import ABSENT, shape_of
+from tenancy.core.json_schema.fields import ABSENT, shape_of
+from tenancy.core.json_schema.form import Field, SchemaForm, schema_form
+from tenancy.core.json_schema.form_parsing import Read, faults_of, read_form
 from tests.proves import proves
 
 REFUND: dict[str, Any] = {

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from orchestrator.core.common.argument_parsing import fits, misfitting
-from tenancy.core.schema_cost import TOO_DEEP, Growth, cost_fault
-from tenancy.core.schema_reading import faults_of
+from tenancy.core.json_schema.cost import TOO_DEEP, Growth, cost_fault
+from tenancy.core.json_schema.form_parsing import faults_of
 from tests.proves import proves
 
 NODE = {"$ref": "#/$defs/node"}

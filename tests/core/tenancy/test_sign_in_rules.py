@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import Area, Lack, Proof, SignInRules, find_lack, list_loosenings
+from tenancy.core.sign_in.rules import Area, Lack, Proof, SignInRules, find_lack, list_loosenings
 from tests.proves import proves
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proves import proves
-from traces.core import events
 from traces.core.canonical import canonical
-from traces.core.chain import START, Head, Linked, Move, Said, hash_of, link, record_hash
-from traces.core.contents import CONTENT
 from traces.core.errors import NotCanonical
-from traces.core.proof import Trace, check_events, check_records, faults_of
+from traces.core.events import trace_events
+from traces.core.integrity.chain import START, Head, Linked, Move, Said, hash_of, link, record_hash
+from traces.core.integrity.verification import Trace, check_events, check_records, faults_of
+from traces.core.payload_fields import CONTENT
 
 RUN = UUID(int=5)
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -32,7 +32,7 @@ def moves(*sizes: int) -> list[Move]:
             source=f"n{index}", outcome="ok", guard=None, target=f"n{index + 1}", phase=9,
             patch={"version": {"set": index}}, effects=(),
             said=tuple(
-                Said(phase=9, actor="interlock", body=events.RunResumed(cause=f"{index}.{word}"))
+                Said(phase=9, actor="interlock", body=trace_events.RunResumed(cause=f"{index}.{word}"))
                 for word in range(size)
             ),
         )
@@ -125,21 +125,23 @@ def test_a_trace_without_records_is_whole_only_for_a_run_that_never_moved() -> N
 
 
 def test_the_table_of_content_names_real_fields() -> None:
-    kinds = {model.model_fields["kind"].default: model for model in events.Body.__subclasses__()}
+    kinds = {model.model_fields["kind"].default: model for model in trace_events.Body.__subclasses__()}
     for kind, fields in CONTENT.items():
         assert set(fields) <= set(kinds[kind].model_fields), kind
 
 
 def test_every_kind_of_event_is_in_the_union() -> None:
-    for model in events.Body.__subclasses__():
+    for model in trace_events.Body.__subclasses__():
         kind = model.model_fields["kind"].default
-        assert kind in str(events.BODY.core_schema), kind
+        assert kind in str(trace_events.BODY.core_schema), kind
 
 
 @proves("SPEED", part="linking")
 def test_linking_a_commit_costs_a_few_times_what_its_rows_cost_to_write_down_and_hash() -> None:
-    word = events.CallObserved(call="c1", effect="e" * 32, status="ok", observation="a" * 64, size=11)
-    paid = events.BudgetSettled(effect="e" * 32, amounts={"tool_calls": Decimal(1), "steps": Decimal(1)})
+    word = trace_events.CallObserved(call="c1", effect="e" * 32, status="ok", observation="a" * 64, size=11)
+    paid = trace_events.BudgetSettled(
+        effect="e" * 32, amounts={"tool_calls": Decimal(1), "steps": Decimal(1)}
+    )
     said = tuple(Said(phase=9, actor="interlock", body=body) for body in (word, paid))
     patch = {"usage": {"put": {"steps": Decimal(3)}}}
     one = Move(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.proves import proves
-from traces.core.completeness import missing_parts
+from traces.core.integrity.completeness import missing_parts
 
 MANIFEST: dict[str, Any] = {
     "run": "r", "tenant": "t", "scopes": ["submit"], "goal_digest": "g", "graph": "h", "core_version": 1,

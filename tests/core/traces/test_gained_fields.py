@@ -3,7 +3,7 @@
 import pytest
 
 from traces.core.canonical import canonical, digest
-from traces.core.proof import SnapshotRow, check_snapshots
+from traces.core.integrity.verification import SnapshotRow, check_snapshots
 
 
 @pytest.mark.parametrize(("gained", "whole"), [({"deeds": {}}, True), ({"deeds": {"c1": 1}}, False)])

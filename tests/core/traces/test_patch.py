@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tests.proves import proves
 from traces.core.canonical import canonical_model, canonical_typed
-from traces.core.patch import apply, diff, others
+from traces.core.state_patch import apply, diff, others
 
 NAMES = st.sampled_from(["a", "b", "c", "set", "put", "drop"])
 SMALL = st.none() | st.booleans() | st.integers(0, 1) | st.sampled_from(["x", "y"])

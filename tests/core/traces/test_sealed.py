@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.proves import proves
 from traces.core.redaction import redact
-from traces.core.sealed import (
+from traces.core.sealed_references import (
     REFERENCE,
     Place,
     holds_reference,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.proves import proves
-from traces.core.sentence import SentenceFacts, compressed, sentence
+from traces.core.run_sentence import SentenceFacts, compressed, sentence
 
 REFUND = SentenceFacts(
     workflow="support-refund", tools_allowed=("orders.lookup", "payments.refund"), ceiling=Decimal("2.00"),

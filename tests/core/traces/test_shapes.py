@@ -8,8 +8,8 @@ import pytest
 from tests.core.traces.test_chain import RUN, linked, trace
 from tests.proves import proves
 from traces.core.canonical import canonical, digest
-from traces.core.chain import Head, record_hash
-from traces.core.proof import SnapshotRow, check_snapshots, faults_of
+from traces.core.integrity.chain import Head, record_hash
+from traces.core.integrity.verification import SnapshotRow, check_snapshots, faults_of
 
 
 @proves("X2", part="a record of another shape")

@@ -13,9 +13,10 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from tests.proves import proves
-from traces.core import canonical, chain, patch
-from traces.core.sealed import Place, written
-from traces.sealing import sealed_payload
+from traces.core import canonical, state_patch
+from traces.core.integrity import chain
+from traces.core.sealed_references import Place, written
+from traces.sealed_values import sealed_payload
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "trace-format.md"
 Vector = dict[str, Any]
@@ -115,7 +116,7 @@ OURS: dict[str, Callable[[Vector], Any]] = {
     "payload digest": lambda v: canonical.payload_digest(bytes.fromhex(v["salt"]), v["body"].encode()),
     "event hash": our_event,
     "record hash": lambda v: chain.record_hash(bytes.fromhex(v["previous"]), v["body"].encode()).hex(),
-    "patch": lambda v: canonical.canonical(patch.apply(v["state"], v["patch"])).decode(),
+    "patch": lambda v: canonical.canonical(state_patch.apply(v["state"], v["patch"])).decode(),
     "sealed value": our_reference,
 }  # fmt: skip
 ANSWER = {

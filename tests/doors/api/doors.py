@@ -6,31 +6,31 @@ from uuid import UUID
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from orchestrator import library
-from orchestrator.actions.circuits import TenantCircuits, circuit_id
+from orchestrator import bundled_content
+from orchestrator.actions.circuit_breakers import TenantCircuits, circuit_id
 from orchestrator.actions.corpora import NewDocument, put_document
-from orchestrator.actions.own_models import set_models
-from orchestrator.actions.policies import Who, change_policy
-from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
-from orchestrator.actions.servers import note_listing
+from orchestrator.actions.policy_versions import Who, change_policy
+from orchestrator.actions.tenant_models import set_models
+from orchestrator.actions.tool_servers import note_listing
+from orchestrator.actions.versions import publish_boundary, publish_tools, publish_workflow
 from orchestrator.actions.webhooks import try_webhook
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.tools.remote_definition import Listing, listed
 from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.gateways.webhooks import secret_of
+from orchestrator.gateways.webhook_sender import secret_of
 from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer
 from orchestrator.queries.tools import tool_now
 from orchestrator.queries.webhooks import place_of_secret
 from tenancy.actions import create_key
 from tenancy.actions.queues import add_queue
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.core.news import BUDGET_ALERT
+from tenancy.core.event_kinds import BUDGET_ALERT
 from tenancy.core.roles import Role, Scope
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Webhook
-from tenancy.secrets import keep_secret, sealed
+from tenancy.secret_store import keep_secret, sealed
 from tests.doors.api.bodies import OFFERED
 from tests.factories.world import World, company_at
 
@@ -223,12 +223,12 @@ def things_of(world: World) -> dict[str, str]:
         run: UUID = world.submit("support-refund", "Refund something")
         world.drive(run)
     (request,) = world.open_requests(run)
-    loop, shipped = library.workflows()["tool-loop"], [tool.spec for tool in shipped_tools().values()]
+    loop, shipped = bundled_content.workflows()["tool-loop"], [tool.spec for tool in shipped_tools().values()]
     slug, name = ONLY_THEIRS["slug"], ONLY_THEIRS["name"]
     with tenant(world.id):
         hand_in(world.id, run, {ONLY_THEIRS["file"]: b"Theirs alone."})
         publish_tools(world.id, (*shipped, shipped[0].evolve(name=name)), by=None)
-        publish_boundary(world.id, library.boundaries()[loop.boundary].evolve(slug=slug), by=None)
+        publish_boundary(world.id, bundled_content.boundaries()[loop.boundary].evolve(slug=slug), by=None)
         publish_workflow(world.id, loop.evolve(slug=slug), by=None)
         server = ONLY_THEIRS["server"]
         ToolServer.objects.create(

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from approvals.models import Decision, GrantUse, Request
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doubles.company import Company

@@ -8,10 +8,10 @@ from budgets.actions import change_ceilings, change_rates
 from budgets.core.ceilings import Ceilings
 from budgets.core.rates import Rates
 from budgets.queries import usage
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.program import program, refusal
 from tests.factories.tenancy import make_somebody

@@ -2,9 +2,9 @@
 
 import pytest
 
-from orchestrator import library
-from orchestrator.actions.stopping import stop_everything
-from tenancy.context import tenant
+from orchestrator import bundled_content
+from orchestrator.actions.emergency_stop import stop_everything
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.program import Program, pointers, refusal
@@ -12,7 +12,7 @@ from tests.factories.world import World
 from tests.proves import proves
 
 TOOL = "/tools/calculator.evaluate"
-FILE = library.HERE / "workflows" / "tool-loop.yaml"
+FILE = bundled_content.HERE / "workflows" / "tool-loop.yaml"
 
 
 @proves("R-API-2", part="PATCH /tools/{name}")

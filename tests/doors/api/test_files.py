@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from orchestrator.actions.workspace import change_files
-from orchestrator.queries.standing import manifest
-from tenancy.context import tenant
+from orchestrator.queries.run_summary import manifest
+from tenancy.db.tenant_context import tenant
 from tests.doors.api.program import Program, refusal
 from tests.factories.world import World
 from tests.proves import proves

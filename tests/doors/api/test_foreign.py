@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Decision
 from orchestrator.models import Run, RunSignal
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.doors import DOORS, NOBODYS, addresses, things_of

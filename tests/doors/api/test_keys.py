@@ -9,13 +9,13 @@ import pytest
 
 from tenancy.actions import NewKey, create_key
 from tenancy.actions.keys import rotate_key
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import Forbidden
 from tenancy.core.reach import KeyLimits
 from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, AuditEntry, IdempotencyKey
-from tenancy.relations import people_behind
+from tenancy.people.relations import people_behind
 from tests.conftest import House
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doors.pages.people import at

@@ -9,11 +9,11 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from tenancy.actions import add_person, create_key
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, IdempotencyKey, Membership, Person, PersonTie
-from tenancy.notices import send_notices_of
-from tenancy.relations import are_related
+from tenancy.notifications.notices import send_notices_of
+from tenancy.people.relations import are_related
 from tests.conftest import House
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.factories.tenancy import Somebody, make_somebody

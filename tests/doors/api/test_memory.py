@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.actions.memory import propose_memory
 from orchestrator.queries.memory import facts_of_run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.api.program import Program, refusal
 from tests.factories.world import World
 from tests.proves import proves

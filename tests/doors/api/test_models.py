@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.queries.models import profiles_now
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.queries.model_profiles import profiles_now
 from tenancy.core.roles import Role
-from tenancy.secrets import keep_secret
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import keep_secret
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.factories.world import World
 from tests.proves import proves

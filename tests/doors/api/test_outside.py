@@ -3,8 +3,8 @@
 from typing import Any
 
 from orchestrator.queries.tools import tool_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.factories.world import World
 from tests.proves import proves

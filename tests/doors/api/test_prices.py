@@ -10,10 +10,10 @@ from django.core.management import CommandError, call_command
 
 from budgets.models import Price
 from budgets.queries import usage
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.api.program import program
 from tests.factories.world import World

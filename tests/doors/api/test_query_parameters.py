@@ -8,8 +8,8 @@ import pytest
 from django.urls import resolve
 from drf_spectacular.generators import SchemaGenerator
 
-from tenancy.api_view import APIView, query_parameters
 from tenancy.core.roles import Role
+from tenancy.rest.api_view import APIView, query_parameters
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.doors import DOORS, things_of
 from tests.doors.api.program import Program, program, refusal

@@ -3,8 +3,8 @@
 import pytest
 
 from tenancy.actions import create_key
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.approvals import open_desk

@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from config.embedded import EmbeddedValkey
-from tenancy.throttling import PerKey
+from config.devstack.embedded import EmbeddedValkey
+from tenancy.rest.throttling import PerKey
 from tests.conftest import House
 from tests.proves import proves
 

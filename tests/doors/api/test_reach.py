@@ -9,10 +9,10 @@ from django.test import Client, override_settings
 from orchestrator.models import Run, RunSignal
 from tenancy.actions import create_key
 from tenancy.actions.keys import rotate_key
-from tenancy.authentication import caller_of
-from tenancy.context import current_reach, tenant, within
 from tenancy.core.reach import KeyLimits, Reach, RunReach
 from tenancy.core.roles import SCOPES, Role
+from tenancy.db.tenant_context import current_reach, tenant, within
+from tenancy.rest.authentication import caller_of
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.doors import DOORS, things_of
 from tests.doors.api.program import Program, program, refusal

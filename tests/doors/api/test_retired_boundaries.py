@@ -10,12 +10,12 @@ from django.db import transaction
 from django.test import Client
 
 from orchestrator.actions.boundaries import retire_boundary
-from orchestrator.actions.publish import publish_boundary
 from orchestrator.actions.seed import furnish
+from orchestrator.actions.versions import publish_boundary
 from orchestrator.models import BoundaryVersion, Run
 from orchestrator.queries.boundaries import boundary_in, newest_boundary
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry
 from tests.doors.api.program import Program, program, refusal
 from tests.doors.pages.forms import form_with

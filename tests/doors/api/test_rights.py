@@ -4,8 +4,8 @@ import pytest
 from django.conf import settings
 
 from orchestrator.models import Run, RunSignal, Task
-from tenancy.context import tenant
 from tenancy.core.roles import SCOPES, Role
+from tenancy.db.tenant_context import tenant
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.doors import DOORS, METHODS, things_of
 from tests.doors.api.program import Program, program, refusal

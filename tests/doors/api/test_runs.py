@@ -8,10 +8,10 @@ from uuid import UUID
 import orjson
 import pytest
 
-from orchestrator import library
-from orchestrator.actions.signalling import cancel
+from orchestrator import bundled_content
+from orchestrator.actions.run_signals import cancel
 from orchestrator.models import Run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -241,7 +241,7 @@ def test_a_replay_matches(auditor: Program, ended: UUID) -> None:
 @proves("R-API-2", part="workflows and tools")
 def test_the_catalogue_is_listed_and_shown(auditor: Program, world: World) -> None:
     workflows = auditor.get("/workflows").json()["results"]
-    assert {row["slug"] for row in workflows} == set(library.workflows())
+    assert {row["slug"] for row in workflows} == set(bundled_content.workflows())
     assert auditor.get("/workflows/tool-loop").json()["document"]["entry"] == "intake"
     tools = {row["name"]: row for row in auditor.get("/tools").json()["results"]}
     assert tools["payments.refund"]["needs_approval"]

@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import resolve
 
-from config.openapi import VISIBLE
+from config.api.openapi import VISIBLE
 from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.api.bodies import BODIES

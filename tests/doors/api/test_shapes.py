@@ -11,8 +11,8 @@ from orchestrator.core.policy.rules import Rule
 from orchestrator.core.tools.registration import HttpDeclaration
 from tenancy.core.amounts import amount_pattern
 from tenancy.core.roles import Role
-from tenancy.model_schema import faults_in
-from tenancy.shapes import Amount, Exact, Flag, Formed, Id, Moment, Text, Whole
+from tenancy.db.model_schema import faults_in
+from tenancy.rest.serializer_fields import Amount, Exact, Flag, Formed, Id, Moment, Text, Whole
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.factories.world import World

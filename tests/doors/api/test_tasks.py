@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from orchestrator.models import Run, Task
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tenancy.models import IdempotencyKey
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World

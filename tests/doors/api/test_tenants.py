@@ -9,9 +9,9 @@ from pytest_django.fixtures import Settings
 
 from orchestrator.models import Run
 from tenancy.actions.platform_admins import create_platform_key
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership, NoticeMail, PersonTie, Tenant
 from tenancy.platform_models import PlatformAnswer, PlatformEntry
 from tests.doors.api.doors import DOORS

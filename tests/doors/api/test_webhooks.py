@@ -3,9 +3,9 @@
 import pytest
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from orchestrator.actions.delivering import deliver_now
-from orchestrator.actions.places import set_places
-from tenancy.context import tenant
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.webhook_delivery import deliver_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import IdempotencyKey
 from tests.doors.api.program import Program, pointers, refusal
 from tests.doubles.webhook_receiver import Receiver

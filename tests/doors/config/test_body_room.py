@@ -10,9 +10,9 @@ from itertools import repeat
 
 import pytest
 
-from config.body_room import KIB, MIB, SMALL, BodyRoom
-from config.request_limits import BODY_LIMITS, LimitBodies
-from config.web_protocol import ConnectionBounds
+from config.http_limits.body_room import KIB, MIB, SMALL, BodyRoom
+from config.http_limits.request_limits import BODY_LIMITS, LimitBodies
+from config.http_limits.web_protocol import ConnectionBounds
 from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.api.program import program

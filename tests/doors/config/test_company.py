@@ -7,9 +7,9 @@ import json
 import pytest
 from pytest_django import Settings
 
-from config import company
+from config.devstack import demo_database
 from orchestrator.core.domain.run_events import ToolAnswered
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from tests.conftest import House
 from tests.doors.gateways.conftest import loop as loop
 from tests.doors.gateways.houses import use_in_house
@@ -23,11 +23,11 @@ JOIN products p USING (sku)"""
 @pytest.fixture
 def books(servers: TestServers) -> str:
     """The settings of a database with the company's books, in this process's own copy."""
-    name, passwords = f"books_{servers.database}", company.fresh_passwords()
+    name, passwords = f"books_{servers.database}", demo_database.fresh_passwords()
     with locked("company"):
         for _ in range(2):
-            company.furnish(servers.postgres, passwords, name)
-    return company.addresses(servers.postgres, passwords, name)
+            demo_database.furnish(servers.postgres, passwords, name)
+    return demo_database.addresses(servers.postgres, passwords, name)
 
 
 @proves("R-TOOL-19", part="the demo company's database")

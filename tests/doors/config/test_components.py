@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.templatetags import ui
-from config.ui import hostile as hiding
-from config.ui.hostile import Piece, pieces
+from config.ui import untrusted_text as hiding
+from config.ui.untrusted_text import Piece, pieces
 
 PIECES = (
     '{% for piece in pieces %}{% if piece.mark %}<span class="mark"{% if piece.title %} '

@@ -20,10 +20,10 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 
-from config import plan
-from config.embedded import EmbeddedValkey
+from config.devstack import process_specs
+from config.devstack.embedded import EmbeddedValkey
 from tenancy.models import Person
-from tenancy.session_store import SessionStore
+from tenancy.web.session_store import SessionStore
 from tests.conftest import House
 from tests.proves import proves
 from tests.servers import TestServers
@@ -84,13 +84,13 @@ def port(
     servers: TestServers, valkey: EmbeddedValkey, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[int]:
     """The house's own web server on the tests' database, told that it stands behind HTTPS."""
-    found, log = plan.free_port(), Path(tmp_path_factory.mktemp("https")) / "web.log"
+    found, log = process_specs.free_port(), Path(tmp_path_factory.mktemp("https")) / "web.log"
     environment = {
         **os.environ, **servers.environment(), "REDIS_URL": valkey.url,
         "INTERLOCK_SECRET_KEY": settings.SECRET_KEY, "INTERLOCK_HTTPS": "1", "INTERLOCK_PORT": str(found),
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }  # fmt: skip
-    part = plan.web("127.0.0.1", found, environment)
+    part = process_specs.web("127.0.0.1", found, environment)
     command = part.command()
     with log.open("wb") as out:
         process = subprocess.Popen(

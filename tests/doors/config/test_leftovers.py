@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from config.children import Account, alive, end_stale, socket_folder
-from config.embedded import EmbeddedPostgres
+from config.devstack.child_process import Account, alive, end_stale, socket_folder
+from config.devstack.embedded import EmbeddedPostgres
 from tests.proves import proves
 from tests.servers import ROOT
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from config import logs
+from config.observability import logs
 from tests.conftest import House
 from tests.proves import proves
 

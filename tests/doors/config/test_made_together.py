@@ -11,7 +11,7 @@ from django.db.migrations import CreateModel, Migration
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ProjectState
 
-from tenancy.migrating import MadeTogether
+from tenancy.db.migration_operations import MadeTogether
 from tests.conftest import House
 
 LOADER = MigrationLoader(None, ignore_no_migrations=True)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from config.body_room import KIB, MIB
-from config.request_limits import BODY_LIMITS, LimitBodies, body_limit
-from config.web_protocol import ConnectionBounds
+from config.http_limits.body_room import KIB, MIB
+from config.http_limits.request_limits import BODY_LIMITS, LimitBodies, body_limit
+from config.http_limits.web_protocol import ConnectionBounds
 from orchestrator.core.files.workspace import LARGEST_TREE
 from orchestrator.views.corpora import LARGEST_FILE
-from tenancy.connection_slots import slot_of
+from tenancy.web.connection_slots import slot_of
 from tests.doors.config.raw_client import RawClient, close_all, head
 from tests.doors.live.serving import Serving
 from tests.proves import proves

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from config.body_room import MIB
-from config.embedded import EmbeddedValkey
-from config.plan import ROOT, answers, free_port
+from config.devstack.embedded import EmbeddedValkey
+from config.devstack.process_specs import ROOT, answers, free_port
+from config.http_limits.body_room import MIB
 from tests.doors.config.raw_client import RawClient, close_all, head
 from tests.proves import proves
 from tests.servers import TestServers
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 class WebProcess:
-    """`python -m config.serve` with this test's servers behind it."""
+    """`python -m config.devstack.serve` with this test's servers behind it."""
 
     def __init__(self, environment: dict[str, str], folder: Path) -> None:
         self.port, self.folder = free_port(), folder
@@ -31,7 +31,7 @@ class WebProcess:
         self.log = folder / "web.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "config.serve"],
+                [sys.executable, "-m", "config.devstack.serve"],
                 env=os.environ | environment | told, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
         until = time.monotonic() + 90

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from config.body_room import KIB, MIB
-from config.web_protocol import BoundedSocket, ConnectionBounds
+from config.http_limits.body_room import KIB, MIB
+from config.http_limits.web_protocol import BoundedSocket, ConnectionBounds
 from tests.doors.config.raw_client import RawClient, close_all, head
 from tests.doors.live.serving import Serving
 from tests.proves import proves

@@ -10,9 +10,9 @@ from threading import Barrier
 import psycopg
 import pytest
 
-from config.children import Command
-from config.plan import Part
-from config.supervisor import (
+from config.devstack.child_process import Command
+from config.devstack.process_specs import Part
+from config.devstack.supervisor import (
     LONGEST_PAUSE_AFTER_READY,
     START_TRIES,
     Journal,
@@ -110,7 +110,7 @@ IS_KILLED = "mark.touch(); time.sleep(0.5); raise SystemExit(1)"
 def test_a_part_that_ends_at_its_first_start_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("config.supervisor.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("config.devstack.supervisor.FIRST_PAUSE", 0.01)
     started = Started(tmp_path, ENDS, ENDS, STAYS)
     assert started.run(until="part is ready") == 0
     assert (started.starts, started.pauses()) == (3, [0.01, 0.02])
@@ -119,7 +119,7 @@ def test_a_part_that_ends_at_its_first_start_is_started_again(
 def test_a_part_that_always_ends_at_its_first_start_ends_the_supervisor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("config.supervisor.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("config.devstack.supervisor.FIRST_PAUSE", 0.01)
     started = Started(tmp_path, ENDS)
     assert started.run(until="part is ready") == 1
     assert started.starts == START_TRIES
@@ -130,8 +130,8 @@ def test_the_pause_before_a_part_that_was_ready_is_bounded_at_two_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert LONGEST_PAUSE_AFTER_READY == 2.0
-    monkeypatch.setattr("config.supervisor.FIRST_PAUSE", 0.01)
-    monkeypatch.setattr("config.supervisor.LONGEST_PAUSE_AFTER_READY", 0.03)
+    monkeypatch.setattr("config.devstack.supervisor.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("config.devstack.supervisor.LONGEST_PAUSE_AFTER_READY", 0.03)
     started = Started(tmp_path, IS_KILLED, IS_KILLED, IS_KILLED, IS_KILLED, STAYS)
     assert started.run(until="part is ready again", times=4) == 0
     assert started.pauses()[:4] == [0.01, 0.02, 0.03, 0.03]

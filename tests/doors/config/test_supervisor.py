@@ -22,8 +22,8 @@ import psycopg
 import pytest
 import redis
 
-from config.children import Account, alive, socket_folder
-from config.plan import free_port
+from config.devstack.child_process import Account, alive, socket_folder
+from config.devstack.process_specs import free_port
 from tests.proves import proves
 from tests.servers import ROOT
 
@@ -142,7 +142,7 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
             owner.execute("CREATE TABLE remembered AS SELECT 42 AS answer")
 
         for part, words in (
-            ("web", "config.serve"),
+            ("web", "config.devstack.serve"),
             ("valkey", "valkey-server"),
             ("postgres", "postgres -D"),
         ):

@@ -15,13 +15,13 @@ import orjson
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.llm.profiles import ModelEnvironment
-from orchestrator.gateways.outcome import Performed
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.effect_result import Performed
+from orchestrator.gateways.llm.catalog import ModelEnvironment
+from orchestrator.gateways.llm.client import ModelGateway
+from orchestrator.gateways.send_authorization import PermitRefused
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.gateways.wall import PermitRefused
 from traces.core.canonical import canonical_outside, digest, payload_digest
 
 SALT = b"s" * 32

@@ -6,11 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.tools import tool_now
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read
 from traces.core.canonical import canonical_outside
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.gateways.tools.builtin.calculator import evaluate
-from orchestrator.gateways.tools.http import CallFailed
+from orchestrator.gateways.tools.service_client import CallFailed
 from tests.proves import proves
 
 numbers = st.decimals(min_value=-(10**12), max_value=10**12, places=4).map(lambda value: f"{value:f}")

@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.core.tools import circuit_breaker as rules
 from orchestrator.core.tools.circuit_breaker import Setting
-from orchestrator.gateways.breaker import LocalCircuits
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.llm.gateway import ModelGateway, subject_of
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.circuit_breaker_client import LocalCircuits
+from orchestrator.gateways.llm.client import ModelGateway, subject_of
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.doors.gateways.effects import (

@@ -9,12 +9,12 @@ import pytest
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
 from orchestrator.core.common.argument_parsing import fits
 from orchestrator.core.domain.run_events import ToolAnswered
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import CorpusDocument
 from orchestrator.queries.corpora import corpora_now, documents_of
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.gateways.houses import use_in_house
 from tests.factories.tenancy import make_tenant

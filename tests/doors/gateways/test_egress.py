@@ -13,7 +13,12 @@ import pytest
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.egress_policy import Leave, target_of
-from orchestrator.gateways.tools.egress import Resolver, TooMuch, guarded_client, look_before_saving
+from orchestrator.gateways.tools.guarded_transport import (
+    Resolver,
+    TooMuch,
+    guarded_client,
+    look_before_saving,
+)
 from tests.proves import proves
 
 

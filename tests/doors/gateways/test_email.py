@@ -10,20 +10,20 @@ import pytest
 from psycopg.types.json import Jsonb
 from pytest_django import Settings
 
-from orchestrator.actions.outside import set_mail
-from orchestrator.actions.places import set_places
+from orchestrator.actions.destinations import set_mail
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.argument_parsing import fits
 from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.core.tools.destinations import MailServer
-from orchestrator.gateways.clock import wall_now
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.tools.http import CallFailed
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.monotonic_clock import wall_now
 from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.gateways.tools.service_client import CallFailed
 from orchestrator.gateways.tools.smtp import Letter, composed, message_id
 from orchestrator.models import MailDraft
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.secrets import keep_secret
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import keep_secret
 from tests.conftest import House
 from tests.doors.gateways.effects import TIMEOUT_MS, Told
 from tests.doors.gateways.houses import use_in_house

@@ -18,12 +18,12 @@ from celery import Celery
 from django.db import OperationalError
 from redis import Redis
 
-from config.embedded import EmbeddedValkey
-from orchestrator.gateways import queue
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.tally import TALLY
-from orchestrator.gateways.wall import PermitRefused, ask
-from tenancy.ids import fresh_id
+from config.devstack.embedded import EmbeddedValkey
+from orchestrator.gateways import job_queue
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.counters import TALLY
+from orchestrator.gateways.send_authorization import PermitRefused, ask
+from tenancy.db.ids import fresh_id
 from tests.proves import proves
 
 RUN = UUID(int=1)
@@ -140,20 +140,22 @@ def _celery(broker: str) -> Celery:
 
 @proves("R-SESS-1", part="dead broker")
 def test_a_dead_broker_is_counted_and_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "_quiet_until", 0.0)
-    monkeypatch.setattr(queue, "current_app", _celery("redis://127.0.0.1:9/0"))
+    monkeypatch.setattr(job_queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(job_queue, "current_app", _celery("redis://127.0.0.1:9/0"))
     before = Counter(TALLY.read())
-    assert not any(queue.wake(RUN) for _ in range(50))
+    assert not any(job_queue.wake(RUN) for _ in range(50))
     # The first is the only one that looked for the broker; the others waited for nothing.
     counted = Counter(TALLY.read()) - before
-    assert counted == {("queue", queue.ADVANCE, "failed"): 1, ("queue", queue.ADVANCE, "dropped"): 49}
+    assert counted == {("queue", job_queue.ADVANCE, "failed"): 1, ("queue", job_queue.ADVANCE, "dropped"): 49}
 
 
 def test_a_wake_up_names_the_job_and_the_run(monkeypatch: pytest.MonkeyPatch, valkey: EmbeddedValkey) -> None:
-    monkeypatch.setattr(queue, "_quiet_until", 0.0)
-    monkeypatch.setattr(queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1)))
+    monkeypatch.setattr(job_queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(
+        job_queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1))
+    )
     run = fresh_id()
-    assert queue.wake(run)
+    assert job_queue.wake(run)
     with Redis.from_url(valkey.url) as client:
         # Other tests post to the same queue and nobody empties it: ours is the one that names our run.
         posted = [json.loads(one) for one in cast("list[bytes]", client.lrange("interlock:runs", 0, -1))]
@@ -165,12 +167,14 @@ def test_a_wake_up_names_the_job_and_the_run(monkeypatch: pytest.MonkeyPatch, va
 def test_an_offer_is_a_turn_in_a_queue_of_its_own_and_names_no_run(
     monkeypatch: pytest.MonkeyPatch, valkey: EmbeddedValkey
 ) -> None:
-    monkeypatch.setattr(queue, "_quiet_until", 0.0)
-    monkeypatch.setattr(queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1)))
+    monkeypatch.setattr(job_queue, "_quiet_until", 0.0)
+    monkeypatch.setattr(
+        job_queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1))
+    )
     with Redis.from_url(valkey.url) as client:
         before = cast("int", client.llen("interlock:turns"))
         tenant = fresh_id()
-        assert queue.offer(fresh_id(), tenant=tenant)
+        assert job_queue.offer(fresh_id(), tenant=tenant)
         posted = [json.loads(one) for one in cast("list[bytes]", client.lrange("interlock:turns", 0, -1))]
     assert len(posted) == before + 1
     assert posted[0]["headers"]["task"] == "orchestrator.take_turn"

@@ -16,8 +16,8 @@ from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
 from orchestrator.core.domain.call_outcomes import Answer as Reply
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.core.tools.remote_definition import Listing
-from orchestrator.gateways.tools.http import KEPT, Answer, CallFailed, Watch
-from orchestrator.gateways.tools.mcp import Changed, Place, call, look
+from orchestrator.gateways.tools.mcp_client import Changed, Place, call, look
+from orchestrator.gateways.tools.service_client import KEPT, Answer, CallFailed, Watch
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.pace import KEPT, Pace
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.call_rate_limiter import KEPT, Pace
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read

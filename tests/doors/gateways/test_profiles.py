@@ -16,9 +16,8 @@ from budgets.core.pricing import ModelPrice
 from config import env
 from config.env import Environment
 from orchestrator.core.common.model_profile import ModelProfile
-from orchestrator.gateways.llm import profiles
-from orchestrator.gateways.llm.access import operators_access
-from orchestrator.gateways.llm.profiles import (
+from orchestrator.gateways.llm import catalog
+from orchestrator.gateways.llm.catalog import (
     NO_KEY,
     ROLES,
     ModelEnvironment,
@@ -26,6 +25,7 @@ from orchestrator.gateways.llm.profiles import (
     key_for,
     profiles_for,
 )
+from orchestrator.gateways.llm.credentials import operators_access
 from tests.proves import proves
 from traces.core.canonical import canonical_model
 
@@ -215,7 +215,7 @@ def test_the_listed_price_is_that_of_the_day_that_is_given_and_not_of_this_proce
         days.append(at)
         return ModelPrice.free(provider, model)
 
-    monkeypatch.setattr(profiles, "from_genai_prices", listed)
+    monkeypatch.setattr(catalog, "from_genai_prices", listed)
     environment = ModelEnvironment(model="openai:of-its-day", cheaper="openai:of-its-day", openai_api_key="k")
     away = AT.astimezone(timezone(timedelta(hours=-3)))
     for at in (AT, away, AT + timedelta(hours=1)):

@@ -9,10 +9,10 @@ from pydantic import Field, ValidationError
 
 from orchestrator.core.common.argument_parsing import fits
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, Tool, shipped_tools, tool
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
 from tests.proves import proves
 from traces.core.canonical import canonical_model

@@ -13,15 +13,15 @@ from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.core.tools.registration import admitted, asked_admission, asked_declaration, declared
-from orchestrator.gateways.breaker import LocalCircuits
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.outcome import Found
-from orchestrator.gateways.pace import Pace
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.call_rate_limiter import Pace
+from orchestrator.gateways.circuit_breaker_client import LocalCircuits
+from orchestrator.gateways.effect_result import Found
 from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.http import CallFailed
-from orchestrator.gateways.tools.mcp import Place, look
+from orchestrator.gateways.tools.mcp_client import Place, look
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
-from orchestrator.gateways.tools.remote import NO_SECRET, request_tool, server_tool
+from orchestrator.gateways.tools.remote_tools import NO_SECRET, request_tool, server_tool
+from orchestrator.gateways.tools.service_client import CallFailed
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, ScriptedServer, Seen

@@ -11,7 +11,13 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.gateways.sandbox import bubblewrap, command, scripts, syscalls, watching
+from orchestrator.gateways.sandbox import (
+    bubblewrap,
+    bwrap_arguments,
+    monty_scripts,
+    resource_monitor,
+    seccomp_filter,
+)
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
 from tests.proves import proves
 
@@ -124,7 +130,7 @@ async def test_nothing_outside_is_reached(
 ) -> None:
     if not as_root:
         # The way of a process that is not root: a user namespace of its own.
-        monkeypatch.setattr(command, "fresh_uid", lambda: 0)
+        monkeypatch.setattr(bwrap_arguments, "fresh_uid", lambda: 0)
     monkeypatch.setenv("INTERLOCK_SECRET_KEY", SECRET)
     known = {"here": __file__, "secret": SECRET, **reachable}
     tries = orjson.dumps({name: line.format(**known) for name, line in TRIES.items()})
@@ -182,13 +188,13 @@ async def test_a_limit_is_an_error_to_whoever_meets_it(code: str, said: str) -> 
 async def test_a_fork_bomb_ends_with_its_sandbox() -> None:
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
     # This process has threads and servers of its own by now.
-    before = most = watching.measure(os.getpid())[0]
+    before = most = resource_monitor.measure(os.getpid())[0]
     done = threading.Event()
 
     def look() -> None:
         nonlocal most
         while not done.wait(0.05):
-            most = max(most, watching.measure(os.getpid())[0])
+            most = max(most, resource_monitor.measure(os.getpid())[0])
 
     watch = threading.Thread(target=look)
     watch.start()
@@ -197,7 +203,7 @@ async def test_a_fork_bomb_ends_with_its_sandbox() -> None:
     watch.join()
     assert ended.why in ("processes", "timeout")
     assert most - before < 60
-    names = [one for one in watching.family(os.getpid()) if one != os.getpid()]
+    names = [one for one in resource_monitor.family(os.getpid()) if one != os.getpid()]
     assert not [one for one in names if "bwrap" in _name(one)]
 
 
@@ -228,8 +234,8 @@ async def test_without_a_sandbox_nothing_is_run(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_machine_whose_system_calls_are_not_known_has_no_filter() -> None:
-    assert syscalls.program("riscv64") is None
-    assert {len(syscalls.program(name) or b"") % 8 for name in syscalls.MACHINES} == {0}
+    assert seccomp_filter.program("riscv64") is None
+    assert {len(seccomp_filter.program(name) or b"") % 8 for name in seccomp_filter.MACHINES} == {0}
 
 
 @proves("R-TOOL-19", part="scripts")
@@ -252,18 +258,18 @@ def test_a_machine_whose_system_calls_are_not_known_has_no_filter() -> None:
     ],
 )
 async def test_a_script_has_no_way_out(code: str, said: str) -> None:
-    ended = await scripts.run(code)
+    ended = await monty_scripts.run(code)
     assert (ended.why, ended.status) == ("ended", 1)
     assert said in ended.stderr.decode()
 
 
 async def test_a_script_is_ended_at_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scripts, "SECONDS", 1)
-    assert "time limit" in (await scripts.run("while True: pass")).stderr.decode()
-    assert (await scripts.run("while True: print('x' * 1000)")).why == "output"
-    assert (await scripts.run("while True: pass", Limits(seconds=0.3, processes=1))).why == "timeout"
+    monkeypatch.setattr(monty_scripts, "SECONDS", 1)
+    assert "time limit" in (await monty_scripts.run("while True: pass")).stderr.decode()
+    assert (await monty_scripts.run("while True: print('x' * 1000)")).why == "output"
+    assert (await monty_scripts.run("while True: pass", Limits(seconds=0.3, processes=1))).why == "timeout"
 
 
 async def test_a_script_tells_what_it_prints_and_the_value_at_its_end() -> None:
-    ended = await scripts.run("import json\nprint(sum([1, 2, 3]))\njson.loads('{\"a\": [1]}')")
+    ended = await monty_scripts.run("import json\nprint(sum([1, 2, 3]))\njson.loads('{\"a\": [1]}')")
     assert (ended.fine, ended.stdout, ended.stderr, ended.result) == (True, b"6\n", b"", b"{'a': [1]}")

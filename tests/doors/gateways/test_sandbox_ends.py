@@ -11,11 +11,11 @@ from uuid import uuid4
 
 import pytest
 
-from orchestrator.gateways.processes import ended, started
-from orchestrator.gateways.sandbox import bubblewrap, watching
-from orchestrator.gateways.sandbox.following import Followed
+from orchestrator.gateways.sandbox import bubblewrap, resource_monitor
 from orchestrator.gateways.sandbox.limits import Job, Limits
-from orchestrator.gateways.tools.stdio import child_process
+from orchestrator.gateways.sandbox.process_io import Followed
+from orchestrator.gateways.subprocess_groups import ended, started
+from orchestrator.gateways.tools.mcp_stdio import child_process
 from tests.doors.gateways.test_sandbox import needs_sandbox
 from tests.proves import proves
 
@@ -140,7 +140,7 @@ def gone(pid: int) -> None:
     """Wait until there is no such process."""
     until = time.monotonic() + PATIENCE
     with suppress(OSError):
-        while "\nState:\tZ" not in (watching.PROCESSES / str(pid) / "status").read_text():
+        while "\nState:\tZ" not in (resource_monitor.PROCESSES / str(pid) / "status").read_text():
             assert time.monotonic() < until
             time.sleep(0.02)
 
@@ -155,11 +155,11 @@ def none_left(mark: str) -> None:
 
 def pids() -> list[int]:
     """Every process that there is."""
-    return [int(place.name) for place in watching.PROCESSES.iterdir() if place.name.isdigit()]
+    return [int(place.name) for place in resource_monitor.PROCESSES.iterdir() if place.name.isdigit()]
 
 
 def words(pid: int) -> str:
     """What a process was started with; empty where it is gone."""
     with suppress(OSError):
-        return (watching.PROCESSES / str(pid) / "cmdline").read_text(errors="replace")
+        return (resource_monitor.PROCESSES / str(pid) / "cmdline").read_text(errors="replace")
     return ""

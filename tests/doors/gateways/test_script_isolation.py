@@ -9,9 +9,9 @@ import pytest
 from django.core.checks import Error
 from pytest_django.fixtures import Settings
 
-from config.checks import isolation_of_scripts
-from orchestrator.gateways.sandbox import bubblewrap, command, scripts
-from orchestrator.gateways.tools.available import lacking, missing_isolation
+from config.observability.checks import isolation_of_scripts
+from orchestrator.gateways.sandbox import bubblewrap, bwrap_arguments, monty_scripts
+from orchestrator.gateways.tools.availability import lacking, missing_isolation
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.doors.gateways.test_sandbox import ALL_OF_THEM, SECRET, TRIES, needs_sandbox
 from tests.doors.gateways.test_sandbox import reachable as reachable
@@ -26,9 +26,9 @@ BROKEN = "#!{python} -I\nimport sys\nexec(open(sys.argv[-1]).read(), {{'__name__
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The interpreter of scripts, broken."""
     program = tmp_path / "monty"
-    program.write_text(BROKEN.format(python=command.interpreter()))
+    program.write_text(BROKEN.format(python=bwrap_arguments.interpreter()))
     program.chmod(0o755)
-    monkeypatch.setattr(scripts, "_program", lambda: program)
+    monkeypatch.setattr(monty_scripts, "_program", lambda: program)
     return program
 
 
@@ -56,9 +56,9 @@ async def test_script_of_a_broken_interpreter_reaches_nothing_outside(
     reachable: dict[str, Any], monkeypatch: pytest.MonkeyPatch, as_root: bool
 ) -> None:
     if not as_root:
-        monkeypatch.setattr(command, "fresh_uid", lambda: 0)
+        monkeypatch.setattr(bwrap_arguments, "fresh_uid", lambda: 0)
     monkeypatch.setenv("INTERLOCK_SECRET_KEY", SECRET)
-    ended = await scripts.run(every_try({"here": __file__, "secret": SECRET, **reachable}))
+    ended = await monty_scripts.run(every_try({"here": __file__, "secret": SECRET, **reachable}))
     assert ended.status == 0, ended.stderr
     assert orjson.loads(ended.stdout) == []
 
@@ -77,7 +77,7 @@ async def test_script_of_a_broken_interpreter_reaches_nothing_outside(
     ],
 )
 async def test_script_of_a_broken_interpreter_is_refused_more_than_it_may_have(code: str, said: str) -> None:
-    ended = await scripts.run(code)
+    ended = await monty_scripts.run(code)
     assert (ended.why, ended.status) == ("ended", 1)
     assert said in ended.stderr.decode()
 
@@ -94,14 +94,14 @@ async def test_script_of_a_broken_interpreter_is_refused_more_than_it_may_have(c
     ],
 )
 async def test_script_of_a_broken_interpreter_is_ended_at_its_bounds(code: str, why: str) -> None:
-    ended = await scripts.run(code, replace(scripts.LIMITS, seconds=2.0))
+    ended = await monty_scripts.run(code, replace(monty_scripts.LIMITS, seconds=2.0))
     assert (ended.why, ended.status) == (why, None)
 
 
 @pytest.mark.usefixtures("broken", "no_sandbox")
 async def test_same_script_without_a_sandbox_reads_the_machine() -> None:
     """What the tests above would see if the sandbox held nothing back."""
-    ended = await scripts.run("print(open('/etc/passwd').read())")
+    ended = await monty_scripts.run("print(open('/etc/passwd').read())")
     assert b"root:" in ended.stdout
 
 
@@ -131,14 +131,14 @@ async def test_same_script_without_a_sandbox_reads_the_machine() -> None:
     ],
 )
 async def test_trick_of_the_language_ends_in_an_error(way: str, code: str) -> None:
-    ended = await getattr(scripts, way)(code)
+    ended = await getattr(monty_scripts, way)(code)
     assert (ended.why, ended.status, ended.result) == ("ended", 1, None)
 
 
 @pytest.mark.usefixtures("no_sandbox")
 @proves("R-LOOP-21", part="a machine without isolation")
 async def test_script_without_a_sandbox_runs_by_its_interpreter_alone_and_pages_say_so() -> None:
-    ended = await scripts.run("2 + 2")
+    ended = await monty_scripts.run("2 + 2")
     assert (ended.fine, ended.result) == (True, b"4")
     assert missing_isolation() == {"sandbox.script": NONE_HERE}
     assert "sandbox.script" not in lacking()
@@ -151,7 +151,7 @@ async def test_script_without_a_sandbox_is_refused_where_the_operator_insists(
 ) -> None:
     settings.INTERLOCK_SCRIPT_ISOLATION = "required"
     with pytest.raises(bubblewrap.Unavailable, match="INTERLOCK_SCRIPT_ISOLATION"):
-        await scripts.run("2 + 2")
+        await monty_scripts.run("2 + 2")
     assert missing_isolation() == {}
     assert NONE_HERE in lacking()["sandbox.script"]
 
@@ -159,7 +159,7 @@ async def test_script_without_a_sandbox_is_refused_where_the_operator_insists(
 @needs_sandbox
 async def test_script_with_a_sandbox_runs_where_the_operator_insists(settings: Settings) -> None:
     settings.INTERLOCK_SCRIPT_ISOLATION = "required"
-    assert (await scripts.run("2 + 2")).result == b"4"
+    assert (await monty_scripts.run("2 + 2")).result == b"4"
     assert (missing_isolation(), isolation_of_scripts()) == ({}, [])
 
 

@@ -14,10 +14,10 @@ from orchestrator.core.domain.content_store import Desk
 from orchestrator.core.domain.run_state import Fact, State
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.llm.prompt_builder import _situation
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.llm.profiles import scripted_profile
-from orchestrator.gateways.llm.scripted import Scenario, ScenarioInvalid, load, play, scenario_names
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.llm.catalog import scripted_profile
+from orchestrator.gateways.llm.client import ModelGateway
+from orchestrator.gateways.llm.scripted_provider import Scenario, ScenarioInvalid, load, play, scenario_names
 from tests.doors.gateways.effects import NOON, SALT, ScriptedPermit, Told, call_model, prompt, read
 from tests.proves import proves
 

@@ -10,14 +10,14 @@ import pytest
 from psycopg import sql
 from pytest_django import Settings
 
-from orchestrator.actions.outside import set_databases
-from orchestrator.actions.places import set_places
+from orchestrator.actions.destinations import set_databases
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.argument_parsing import fits
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.registry import shipped_tools
 from tenancy.core.errors import InvalidInput
-from tenancy.secrets import keep_secret
+from tenancy.secret_store import keep_secret
 from tests.conftest import House
 from tests.doors.gateways.effects import Told
 from tests.doors.gateways.houses import use_in_house

@@ -12,13 +12,13 @@ import pytest
 
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.llm import transport
-from orchestrator.gateways.llm.gateway import ModelGateway
-from orchestrator.gateways.llm.profiles import ModelEnvironment, scripted_profile
-from orchestrator.gateways.llm.reply import MAX_NAME
-from orchestrator.gateways.llm.streaming import OpenAIStream
-from orchestrator.gateways.llm.utterance import WINDOW
+from orchestrator.gateways.llm.catalog import ModelEnvironment, scripted_profile
+from orchestrator.gateways.llm.client import ModelGateway
+from orchestrator.gateways.llm.live_text import WINDOW
+from orchestrator.gateways.llm.response import MAX_NAME
+from orchestrator.gateways.llm.stream_assembler import OpenAIStream
 from tests.doors.gateways.effects import (
     PATIENCE,
     SALT,

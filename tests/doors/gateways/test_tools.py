@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core.common.argument_parsing import fits
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
-from orchestrator.gateways.effects_loop import EffectLoop
+from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.doors.gateways.effects import (

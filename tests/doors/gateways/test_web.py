@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.actions.outside import set_web
-from orchestrator.actions.places import set_places
+from orchestrator.actions.destinations import set_web
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.seed import furnish
 from orchestrator.core.common.argument_parsing import fits
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.core.domain.tool_spec import Egress
 from orchestrator.core.tools.egress_policy import Leave, target_of
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.tools.pages import read_page
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.tools.html_text import read_page
 from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.gateways.tools.web import MOST_BYTES, Reach
+from orchestrator.gateways.tools.web_fetch import MOST_BYTES, Reach
 from tenancy.core.errors import InvalidInput, Stale
 from tests.conftest import House
 from tests.doors.gateways.effects import Told

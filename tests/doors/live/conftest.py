@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tenancy.core.roles import Role
 from tests.conftest import House
 from tests.doors.api.program import Program, program

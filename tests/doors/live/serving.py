@@ -10,11 +10,11 @@ from typing import Any
 
 from django.core.asgi import get_asgi_application
 
-from config.routing import hub, live
-from config.serve import Server, configured
-from config.web_protocol import ConnectionBounds
+from config.devstack.serve import Server, configured
+from config.http_limits.web_protocol import ConnectionBounds
+from config.live.routing import hub, live
 from traces.live.hub import Hub
-from traces.live.viewers import Limits
+from traces.live.subscribers import Limits
 
 QUICK = Limits(heartbeat=0.5, recheck=0.3, fallback=0.5, hello=2.0)
 

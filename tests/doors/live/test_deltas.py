@@ -23,9 +23,9 @@ from tests.doors.live.test_streams import events_of, source
 from tests.factories.foreign import Talking, foreign, onwards
 from tests.factories.world import World
 from tests.proves import proves
-from traces.live.deltas import RunAudience
 from traces.live.feeds import place
-from traces.live.publishing import announce, group_of, publisher
+from traces.live.hints import announce, group_of, publisher
+from traces.live.text_deltas import RunAudience
 
 ASKED = "Say hello"
 ANSWER = "Hello there, \u202eall of you. "

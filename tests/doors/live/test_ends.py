@@ -14,16 +14,16 @@ import psycopg
 import pytest
 from django.test import Client
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tenancy.actions import revoke_key
 from tenancy.actions.sessions import end_session, end_tenant_session
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, BrowserSession, Membership, Person, TenantSession
-from tenancy.presence import Presence
-from tenancy.session_store import digest_of
+from tenancy.web.connection_auth import Presence
+from tenancy.web.session_store import digest_of
 from tests.conftest import House
 from tests.doors.api.program import Program, program
 from tests.doors.live.client import closing, following, in_thread
@@ -35,7 +35,7 @@ from tests.factories.world import World
 from tests.proves import proves
 from traces.live import hub as hubs
 from traces.live.hub import Hub
-from traces.live.viewers import Limits
+from traces.live.subscribers import Limits
 
 SECONDS = 5.0
 ASKED = "How much is (12 + 30) * 2?"

@@ -12,22 +12,22 @@ import pytest
 from channels.routing import URLRouter
 from django.test import Client
 
-from config.embedded import EmbeddedValkey
-from config.routing import router
+from config.devstack.embedded import EmbeddedValkey
+from config.live.routing import router
 from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.live.client import PATIENCE, Follower, closing, following, in_thread
 from tests.doors.live.serving import QUICK, Serving
 from tests.proves import proves
 from tests.servers import TestServers
-from traces.consumers.sockets import Socket
+from traces.consumers.websocket import Socket
 from traces.live.feeds import Batch, Cursor
 from traces.live.follower import Follower as Looking
+from traces.live.hints import announce
 from traces.live.hub import Hub
-from traces.live.publishing import announce
-from traces.live.readers import Readers
-from traces.live.scripted import ScriptedFeed
-from traces.live.viewers import Limits, Viewer
+from traces.live.reader_threads import Readers
+from traces.live.scripted_feed import ScriptedFeed
+from traces.live.subscribers import Limits, Viewer
 
 VIEWERS, EVENTS, NEWS = 20, 200, 10
 # Somebody looks where there is news, and never because time has passed.

@@ -9,12 +9,12 @@ import redis
 from django.test import Client
 from websockets.exceptions import InvalidStatus
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tenancy.actions import create_key, revoke_key
 from tenancy.actions.keys import rotate_key
-from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey
 from tests.conftest import House
 from tests.doors.api.program import Program, narrow_program
@@ -22,7 +22,7 @@ from tests.doors.live.client import PATIENCE, close_code, closing, ended, follow
 from tests.doors.live.serving import QUICK, Serving, serving
 from tests.factories.world import World, make_world
 from tests.proves import proves
-from traces.live import publishing
+from traces.live import hints
 
 ASKED = "How much is (12 + 30) * 2?"
 
@@ -144,7 +144,7 @@ async def test_lost_hints_cost_seconds_and_nothing_else(
     run = await in_thread(world.submit, "tool-loop", ASKED)
     async with following(site.base, f"/ws/runs/{run}", reader) as follower:
         await follower.until(lambda f: len(f.items) > 0)
-        monkeypatch.setattr(publishing.Publisher, "hint", lambda *_, **__: None)
+        monkeypatch.setattr(hints.Publisher, "hint", lambda *_, **__: None)
         await in_thread(world.drive, run)
         await follower.until(ended)
     assert follower.items == await in_thread(events_of, reader, run)

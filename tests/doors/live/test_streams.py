@@ -10,20 +10,20 @@ import httpx2
 import orjson
 import pytest
 
-from config.web_protocol import ConnectionBounds
+from config.http_limits.web_protocol import ConnectionBounds
 from tenancy.actions import revoke_key
-from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey
-from tenancy.throttling import PerKey
+from tenancy.rest.throttling import PerKey
 from tests.conftest import House
 from tests.doors.api.program import PROBLEM, Program, narrow_program, program
 from tests.doors.live.client import PATIENCE, bearer, following, in_thread
 from tests.doors.live.serving import Serving, serving
 from tests.factories.world import World
 from tests.proves import proves
-from traces.live.viewers import Limits
+from traces.live.subscribers import Limits
 
 ASKED = "How much is (12 + 30) * 2?"
 

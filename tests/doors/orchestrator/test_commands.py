@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from orchestrator.models import EmergencyStop
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.factories.world import World
 from tests.proves import proves
 from traces.actions import erase

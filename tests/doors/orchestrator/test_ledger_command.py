@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from tests.factories.dying import Killed, dies_at
 from tests.factories.world import World

@@ -9,15 +9,15 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 from django.test import Client
 
-from orchestrator.actions.signalling import resume
+from orchestrator.actions.run_signals import resume
 from orchestrator.models import BoundaryVersion, RegistryVersion, Run, WorkflowVersion
 from orchestrator.queries.boundaries import boundaries_now
-from tenancy.context import tenant
 from tenancy.core.errors import TenantSuspended
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership, PersonTie, Tenant
-from tenancy.presence import Presence, look_again
+from tenancy.web.connection_auth import Presence, look_again
 from tests.conftest import House
 from tests.doors.api.program import program
 from tests.doors.pages.browsers import browser, words

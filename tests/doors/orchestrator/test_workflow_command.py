@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.models import WorkflowVersion
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.factories.world import World
 from tests.proves import proves
 
-FILE = library.HERE / "workflows" / "tool-loop.yaml"
+FILE = bundled_content.HERE / "workflows" / "tool-loop.yaml"
 
 
 def typed(world: World, *words: str) -> str:

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import psycopg
 
-from approvals.actions.deferring import end
-from approvals.actions.handling import Wish, handle
-from approvals.actions.undo_window import set_undo_window
-from approvals.core.handling import Handle
-from approvals.core.undoing import Fate
+from approvals.actions.assignment import Wish, handle
+from approvals.actions.grace_period import end
+from approvals.actions.undo_settings import set_undo_window
+from approvals.core.assignment import Handle
+from approvals.core.undo import Fate
 from approvals.models import Deferral, Request
 from budgets.actions.ceilings import change_ceilings
 from budgets.actions.prices import state_price
@@ -22,24 +22,24 @@ from budgets.actions.rates import change_rates
 from budgets.core.ceilings import Ceilings
 from budgets.core.pricing import ModelPrice
 from budgets.core.rates import Rates
-from orchestrator.actions.loosening import drop_tool_proposal
-from orchestrator.actions.outside import set_web
-from orchestrator.actions.places import set_places
-from orchestrator.actions.policies import Who, change_policy
-from orchestrator.actions.reviews import answer_review
-from orchestrator.actions.stopping import stop_everything
-from orchestrator.actions.webhook_log import keep_log
+from orchestrator.actions.destinations import set_web
+from orchestrator.actions.emergency_stop import stop_everything
+from orchestrator.actions.policy_versions import Who, change_policy
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.relaxation_proposals import drop_tool_proposal
+from orchestrator.actions.review_queue import answer_review
+from orchestrator.actions.webhook_retention import keep_log
 from orchestrator.core.policy.rules import Policy
 from orchestrator.queries.policies import policy_now
 from tenancy.actions import add_member
 from tenancy.actions.sign_in import begin_attempt, remember_device
-from tenancy.client_address import Visitor
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.reach import read_address
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import WebhookAttempt
+from tenancy.web.client_address import Visitor
 from tests.doors.api.doors import some_proposal
 from tests.doors.pages.people import at, refund
 from tests.doors.pages.test_every_page import EVERY, address, belongings

@@ -3,8 +3,8 @@
 from django.test import Client
 
 from orchestrator.queries.boundaries import boundary_in, newest_boundary
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

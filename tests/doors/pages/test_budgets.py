@@ -18,13 +18,13 @@ from budgets.models import Entry, RateLimit, RunFigures, TenantCeiling
 from budgets.queries import usage
 from budgets.queries.entries import Sought, entries, rows
 from budgets.queries.tenant import windows_now
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
-from tenancy.streaming import cell, csv_file
+from tenancy.web.file_streaming import cell, csv_file
 from tests.doors.api.program import program
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of
@@ -121,7 +121,7 @@ def test_what_one_administrator_loosened_alone_is_on_the_first_page(
     assert "loosened the ceilings alone" in page
     assert "A launch" in page
     later = database_now() + timedelta(days=8)
-    monkeypatch.setattr("orchestrator.views.overview.database_now", lambda: later)
+    monkeypatch.setattr("orchestrator.views.dashboard.database_now", lambda: later)
     assert "loosened the ceilings alone" not in words(admin.get("/"))
 
 

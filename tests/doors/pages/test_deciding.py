@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 
 from approvals.models import Decision, Request
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import Form, form_with, forms_of

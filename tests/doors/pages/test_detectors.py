@@ -1,7 +1,7 @@
 """What safety detectors mean in a house, set on the policy page (R-TOOL-24)."""
 
 from orchestrator.queries.policies import policy_now
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World

@@ -14,15 +14,15 @@ from budgets.actions.ceilings import change_ceilings
 from budgets.actions.prices import state_price
 from budgets.core.ceilings import Ceilings
 from budgets.core.pricing import ModelPrice
-from orchestrator.actions.outside import set_web
+from orchestrator.actions.destinations import set_web
+from orchestrator.actions.emergency_stop import stop_everything
 from orchestrator.actions.saved_views import save_view
-from orchestrator.actions.stopping import stop_everything
 from orchestrator.models import PolicyProposal, ToolProposal
-from orchestrator.queries.listing import Filters
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.queries.run_list import Filters
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import BrowserSession, Membership, Queue, TenantSession
 from tests.doors.api.doors import OUTSIDE, things_of
 from tests.doors.pages.people import alike, at

@@ -4,8 +4,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope, scopes_of
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary
-from tenancy.context import tenant
-from tenancy.core.sign_in_rules import Area
+from orchestrator import bundled_content
+from orchestrator.actions.versions import publish_boundary
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.pages.people import at, text
 from tests.factories.second_factor import enrol, set_rules, show_factor
@@ -21,7 +21,7 @@ def world(house: House) -> World:
     """A furnished house with a boundary that lets a run ask for more."""
     world = make_world(house)
     with tenant(world.id):
-        asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
         publish_boundary(world.id, asking, by=None)
     return world
 

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from orchestrator.actions.workspace import change_files, hand_in
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.tools.registry import shipped_tools
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World

@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions import signalling
+from orchestrator.actions import run_signals
 from orchestrator.views.fragments import LIST_VIEWS, RUN_VIEWS, list_fragments, run_fragments
 from orchestrator.views.tabs import TABS
-from tenancy.context import tenant
-from tenancy.marks import mark_now
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -109,7 +109,7 @@ def test_the_first_of_two_votes_reaches_an_open_page(world: World, company: Comp
 def test_a_wish_reaches_the_audit_of_an_open_page_at_once(world: World, company: Company) -> None:
     run = refund(world, company)
     page = text(at(world.people.auditor).get(f"/runs/{run}", {"tab": "audit"}))
-    signalling.pause(world.id, run, by=world.people.operator.id, reason="look at it first")
+    run_signals.pause(world.id, run, by=world.people.operator.id, reason="look at it first")
     news = run_fragments(world.id, run, cursor(page), READ, "audit")
     assert "look at it first" in news.html
     assert "record" not in news.html.split("look at it first")[1].split("</tr>")[0]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Handling, Request
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.test_inbox import listed

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from config.ui.hostile import HIDDEN
+from config.ui.untrusted_text import HIDDEN
 from tests.doors.pages.hostile import hostile_house
 from tests.doors.pages.people import at
 from tests.doors.pages.people import world as world

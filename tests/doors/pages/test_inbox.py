@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from approvals.actions.handling import Wish, handle
-from approvals.core.handling import Handle
+from approvals.actions.assignment import Wish, handle
+from approvals.core.assignment import Handle
 from approvals.core.policy import refusal
 from approvals.models import Request
 from approvals.queries.authority import mine
 from approvals.queries.people import asked_of, decider_of
-from approvals.views.following import followed, view_of
 from approvals.views.fragments import inbox_fragments
-from tenancy.context import tenant
+from approvals.views.live_inbox import followed, view_of
 from tenancy.core.roles import Role, Scope
-from tenancy.marks import mark_now
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership
 from tenancy.queries import standing_of
 from tests.conftest import House

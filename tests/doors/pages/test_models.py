@@ -2,15 +2,15 @@
 
 from django.test import Client
 
-from orchestrator.actions.circuits import TenantCircuits
-from orchestrator.actions.own_models import set_models
-from orchestrator.actions.places import set_places
-from orchestrator.queries.models import profiles_now
-from orchestrator.queries.outside import own_models
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.actions.circuit_breakers import TenantCircuits
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.tenant_models import set_models
+from orchestrator.queries.destinations import own_models
+from orchestrator.queries.model_profiles import profiles_now
 from tenancy.core.roles import Role
-from tenancy.secrets import keep_secret, revoke_secret
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import keep_secret, revoke_secret
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

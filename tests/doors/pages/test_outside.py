@@ -8,11 +8,11 @@ from django.test import Client
 from pytest_django import Settings
 
 from orchestrator.actions.corpora import NewDocument, put_document
-from orchestrator.queries.outside import databases, mail_server, web_rules
+from orchestrator.queries.destinations import databases, mail_server, web_rules
 from orchestrator.queries.tools import tool_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.secrets import keep_secret, secrets_of
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import keep_secret, secrets_of
 from tests.doors.pages.forms import form_with, forms_of
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

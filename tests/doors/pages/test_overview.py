@@ -6,16 +6,16 @@ from time import monotonic
 
 from pytest_django import Settings
 
-from approvals.views.following import view_of
+from approvals.views.live_inbox import view_of
 from budgets.models import DriftFlag
-from orchestrator.actions.stopping import stop_everything
+from orchestrator.actions.emergency_stop import stop_everything
 from orchestrator.models import CircuitRow
-from orchestrator.views.overview import overview_fragments
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
-from tenancy.core.news import UNDO_FAILED
-from tenancy.ids import fresh_id
-from tenancy.news import tell_people
+from orchestrator.views.dashboard import overview_fragments
+from tenancy.core.event_kinds import UNDO_FAILED
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.notifications.outgoing import tell_people
 from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world

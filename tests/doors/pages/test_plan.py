@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions import signalling
+from orchestrator.actions import run_signals
 from orchestrator.core.common.goal import Criterion
 from orchestrator.core.readmodel.run_plan import Outlook, PlanStep, StepStanding
 from orchestrator.queries.plans import Plan
 from orchestrator.views.fragments import run_fragments
-from orchestrator.views.planned import BEFORE, MOST, planned
+from orchestrator.views.run_plan import BEFORE, MOST, planned
 from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -105,14 +105,14 @@ def test_a_run_that_failed_says_at_which_step(world: World, company: Company) ->
 
 def test_a_cancelled_run_leaves_out_what_it_had_before_it(world: World, company: Company) -> None:
     run = refund(world, company)
-    signalling.cancel(world.id, run, by=world.people.operator.id, reason="enough")
+    run_signals.cancel(world.id, run, by=world.people.operator.id, reason="enough")
     world.drive(run)
     assert [one.split()[1] for one in steps(plan(world, run))] == ["Done", "Done", "Left", "Left", "Left"]
 
 
 def test_a_retry_says_where_what_came_before_it_is(world: World, company: Company) -> None:
     before = refund(world, company)
-    signalling.cancel(world.id, before, by=world.people.operator.id, reason="enough")
+    run_signals.cancel(world.id, before, by=world.people.operator.id, reason="enough")
     world.drive(before)
     page = plan(world, run := retried(world, before))
     assert [one.split()[1] for one in steps(page)][:2] == ["Done", "Done"]

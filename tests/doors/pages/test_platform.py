@@ -10,9 +10,9 @@ from pytest_django.fixtures import Settings
 
 from orchestrator.models import Run
 from tenancy.actions import add_member
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, NoticeMail, Tenant
 from tenancy.platform_models import PlatformEntry
 from tests.doors.pages.browsers import words

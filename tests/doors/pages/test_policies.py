@@ -4,12 +4,12 @@ from typing import Any
 
 from django.test import Client
 
-from orchestrator.actions.policies import Who, change_policy
+from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.policy.rules import SHIPPED
 from orchestrator.queries.policies import policy_now, proposed
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, refund

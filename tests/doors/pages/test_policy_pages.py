@@ -4,9 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from tenancy.context import tenant
 from tenancy.core.roles import Role, Scope, scopes_of
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, AuditEntry, Membership
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

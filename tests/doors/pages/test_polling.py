@@ -3,9 +3,9 @@
 import pytest
 from django.test import Client
 
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
-from tenancy.marks import mark_now
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 from tests.proves import proves

@@ -6,9 +6,9 @@ from django.test import Client
 
 from budgets.models import Price
 from budgets.queries import usage
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of
 from tests.doors.pages.people import at

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tenancy.actions.queues import add_queue
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership, Queue
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator import library
-from orchestrator.actions.publish import publish_workflow
-from orchestrator.actions.signalling import cancel
+from orchestrator import bundled_content
+from orchestrator.actions.run_signals import cancel
+from orchestrator.actions.versions import publish_workflow
 from orchestrator.models import Run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, refund, text
 from tests.doubles.company import Company
@@ -111,7 +111,7 @@ def test_after_a_refusal_nothing_else_is_chosen(
     run = refund(world, company)
     cancel(world.id, run, by=world.people.operator.id, reason="Not now.")
     world.drive(run)
-    monkeypatch.setattr("orchestrator.views.retrying.SHOWN", 2)
+    monkeypatch.setattr("orchestrator.views.run_retry.SHOWN", 2)
     who, page = at(world.people.operator), f"/runs/{run}/retry"
     newest = offered(text(who.get(page)))
     older = f"{page}?below={newest[-1][0]}"
@@ -163,7 +163,7 @@ def test_the_page_says_that_a_retry_goes_by_an_older_version(world: World, ended
     who = at(world.people.operator)
     sentence = "It goes by version 1 of its workflow; version 2 is the newest."
     assert "is the newest" not in words(who.get(f"/runs/{ended}/retry"))
-    spec = library.workflows()["tool-loop"]
+    spec = bundled_content.workflows()["tool-loop"]
     with tenant(world.id):
         publish_workflow(world.id, spec.evolve(budget={"tool_calls": 7}), by=None)
     assert sentence in words(who.get(f"/runs/{ended}/retry"))

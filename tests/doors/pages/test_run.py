@@ -18,8 +18,8 @@ from orchestrator.models import Run
 from orchestrator.queries.timeline import timeline, with_names
 from orchestrator.views.fragments import run_fragments
 from orchestrator.views.tabs import TABS
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import HOSTILE, alike, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company

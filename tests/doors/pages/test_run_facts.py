@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from orchestrator.queries import contents
+from orchestrator.queries import run_contents
 from orchestrator.queries.runs import state_now
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -19,7 +19,7 @@ from tests.proves import proves
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two facts are a stretch."""
-    monkeypatch.setattr(contents, "FACTS", 2)
+    monkeypatch.setattr(run_contents, "FACTS", 2)
 
 
 def told(reader: Client, run: UUID, query: str = "") -> tuple[list[str], str]:

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestrator.models import RunSignal
 from orchestrator.views.fragments import list_fragments
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
-from tenancy.marks import mark_now
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company

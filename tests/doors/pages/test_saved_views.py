@@ -9,9 +9,9 @@ from django.test import Client
 
 from orchestrator.actions.saved_views import MOST, open_first, save_view
 from orchestrator.models import SavedView
-from orchestrator.queries.listing import Filters
+from orchestrator.queries.run_list import Filters
 from orchestrator.queries.saved_views import views_of
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.pages.forms import form_with, forms_of
 from tests.doors.pages.people import at, text

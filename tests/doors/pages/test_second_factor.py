@@ -10,10 +10,10 @@ from django.test import Client
 from django.urls import resolve
 
 from tenancy.actions import add_member
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import Area
-from tenancy.ids import fresh_id
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, AuditEntry, FailedSignIn
 from tests.conftest import House
 from tests.doors.pages.browsers import browser, words

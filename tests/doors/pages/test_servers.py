@@ -6,17 +6,17 @@ from typing import Any
 
 from django.test import Client
 
-from orchestrator.actions.asking_tools import ask_to_change
-from orchestrator.actions.places import set_places
-from orchestrator.actions.policies import Who
-from orchestrator.actions.publish import active_tools
+from orchestrator.actions.change_requests import ask_to_change
+from orchestrator.actions.policy_versions import Who
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.versions import active_tools
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import ToolProposal
-from orchestrator.queries.loosening import tool_proposals
-from orchestrator.queries.servers import places_now, servers_now
-from tenancy.context import tenant
+from orchestrator.queries.relaxation_proposals import tool_proposals
+from orchestrator.queries.tool_servers import places_now, servers_now
 from tenancy.core.roles import Role
-from tenancy.secrets import secrets_of
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import secrets_of
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

@@ -12,10 +12,10 @@ from django.test import Client
 
 from tenancy.actions import add_member
 from tenancy.actions.sign_in import forget_old_sign_ins
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, BrowserSession, Person, TenantSession
-from tenancy.presence import SignedOut, look_again, of_session
+from tenancy.web.connection_auth import SignedOut, look_again, of_session
 from tests.conftest import House
 from tests.doors.pages.people import at, text
 from tests.factories.tenancy import make_somebody

@@ -16,13 +16,13 @@ from django.test import Client, override_settings
 from django.urls import include, path
 
 from approvals.core.errors import AlreadyDecided
-from config.static import Versioned
+from config.site.static_files import Versioned
 from tenancy.actions import add_member, remove_member
-from tenancy.context import tenant
 from tenancy.core.errors import OtherTenant
 from tenancy.core.roles import Role, Scope
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership, Tenant
-from tenancy.pages import PageRequest, page
+from tenancy.web.page_auth import PageRequest, page
 from tests.conftest import House
 from tests.factories.tenancy import Somebody, make_tenant
 from tests.proves import proves
@@ -71,8 +71,8 @@ urlpatterns = [
     path("crash", crash),
     path("", include("config.urls")),
 ]
-handler404 = "config.problems.not_found"
-handler500 = "config.problems.server_error"
+handler404 = "config.api.problems.not_found"
+handler500 = "config.api.problems.server_error"
 
 
 @pytest.fixture(autouse=True)

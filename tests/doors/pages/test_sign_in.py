@@ -15,10 +15,10 @@ from allauth.mfa.totp.internal.auth import (
 )
 from django.test import Client, override_settings
 
-from tenancy.core import cast
-from tenancy.core.cast import CAST
+from tenancy.core import demo_users
+from tenancy.core.demo_users import CAST
 from tenancy.models import FailedSignIn, Person
-from tenancy.session_store import SessionStore
+from tenancy.web.session_store import SessionStore
 from tests.conftest import House
 from tests.proves import proves
 
@@ -197,4 +197,4 @@ def test_sign_in_page_offers_the_demonstration_where_there_is_one(house: House) 
         page = Client().get(IN).content.decode()
     offered = re.findall(r"<li><code>([^<]+)</code>", page)
     assert offered == [f"{title}@demo.example" for title, _role, _queues in CAST]
-    assert f"<code>{cast.PASSWORD}</code>" in page
+    assert f"<code>{demo_users.PASSWORD}</code>" in page

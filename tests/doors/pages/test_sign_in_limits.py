@@ -12,10 +12,10 @@ from django.test import Client, override_settings
 
 from tenancy.actions import add_member
 from tenancy.actions.sign_in import forget_old_sign_ins
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, FailedSignIn, KnownDevice, Person
 from tests.conftest import House
 from tests.doors.pages.people import at, text

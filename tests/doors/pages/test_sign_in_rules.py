@@ -12,14 +12,14 @@ from approvals.models import Request
 from budgets.actions import newest_ceilings
 from orchestrator.models import ToolProposal
 from tenancy.actions.sign_in_rules import set_sign_in_rules
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Role
-from tenancy.core.sign_in_rules import Area, SignInRules
+from tenancy.core.sign_in.rules import Area, SignInRules
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry, SignInRulesVersion
-from tenancy.second_person import ALONE
-from tenancy.sign_in_rules import RulesNow, sign_in_rules_now
+from tenancy.people.dual_control import ALONE
+from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
 from tests.conftest import House
 from tests.doors.api.program import program, refusal
 from tests.doors.pages.browsers import browser, words

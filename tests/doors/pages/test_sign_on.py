@@ -18,7 +18,7 @@ from django.core.cache import cache
 from django.test import Client, override_settings
 
 from config.env import Environment
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Person
 from tests.conftest import House
 from tests.doubles.identity_provider import CLIENT, SECRET, IdentityProvider, identity_provider

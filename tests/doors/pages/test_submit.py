@@ -9,10 +9,10 @@ import pytest
 
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
-from orchestrator.library import starters
+from orchestrator.bundled_content import starters
 from orchestrator.models import Run, Task
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company

@@ -7,15 +7,15 @@ import re
 import pytest
 from django.core.management import CommandError, call_command
 
-from config.ui.states import class_look
-from orchestrator.actions.circuits import TenantCircuits, circuit_id
-from orchestrator.actions.tools import change_tool
+from config.ui.status_styles import class_look
+from orchestrator.actions.circuit_breakers import TenantCircuits, circuit_id
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.circuit_breaker import Ticket
 from orchestrator.core.tools.tool_update import ToolChange
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.api.program import program, refusal
 from tests.doors.pages.people import at, text

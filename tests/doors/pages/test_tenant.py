@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import EmergencyStop
 from tenancy.actions import add_person, audit, create_key
 from tenancy.actions.people import LastAdmin, remove_role
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.directory import people
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, AuditEntry, Membership, Person
+from tenancy.people.member_queries import people
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import form_with, forms_of

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from approvals.actions.together import decide_together
+from approvals.actions.bulk import decide_together
 from approvals.core.errors import DecisionInvalid, RequestNotFound
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
+from approvals.queries.inbox import Filters, inbox_page, several_fit
 from approvals.queries.people import decider_of
-from approvals.queries.waiting import Filters, inbox_page, several_fit
-from approvals.views.following import view_of
 from approvals.views.fragments import inbox_fragments
-from tenancy.context import tenant
+from approvals.views.live_inbox import view_of
+from tenancy.db.tenant_context import tenant
 from tenancy.queries import standing_of
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with

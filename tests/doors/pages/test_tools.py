@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from orchestrator.actions.publish import active_tools, publish_tools
+from orchestrator.actions.versions import active_tools, publish_tools
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolProposal
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.api.doors import some_proposal
 from tests.doors.pages.forms import form_with

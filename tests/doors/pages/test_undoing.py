@@ -5,10 +5,10 @@ from typing import Any
 import psycopg
 
 from approvals.actions import withdraw_open
-from approvals.actions.undoing import take_effect
+from approvals.actions.undo import take_effect
 from approvals.models import Request
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.test_handling import press

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from orchestrator import library
-from orchestrator.actions.publish import publish_workflow
+from orchestrator import bundled_content
+from orchestrator.actions.versions import publish_workflow
 from orchestrator.core.common.errors import PathRefused, WorkspaceRefused
 from orchestrator.core.files.workspace import LARGEST_FILE, MOST_FILES
 from orchestrator.models import Run
 from orchestrator.queries.workspace import content, newest
 from orchestrator.views.uploads import files_in
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World
@@ -85,7 +85,7 @@ def test_a_path_that_leads_elsewhere_is_refused(path: str) -> None:
 @proves("R-UI-10", part="files")
 def test_a_form_brings_files_where_the_workflow_works_on_some(world: World) -> None:
     with tenant(world.id):
-        mend = library.workflow("tool-loop").evolve(slug="mend", boundary="coding", tools=TOOLS)
+        mend = bundled_content.workflow("tool-loop").evolve(slug="mend", boundary="coding", tools=TOOLS)
         publish_workflow(world.id, mend, by=None)
     who = at(world.people.operator)
     assert 'name="files"' not in text(who.get("/new/tool-loop"))

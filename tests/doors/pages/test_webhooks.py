@@ -6,9 +6,9 @@ from typing import Any
 from django.test import Client
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from orchestrator.actions.delivering import deliver_now
-from orchestrator.actions.places import set_places
-from tenancy.context import tenant
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.webhook_delivery import deliver_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

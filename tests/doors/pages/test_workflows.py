@@ -5,16 +5,16 @@ import re
 import pytest
 from django.test import Client
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.models import WorkflowVersion
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import HOSTILE, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World
 from tests.proves import proves
 
-FILE = library.HERE / "workflows" / "tool-loop.yaml"
+FILE = bundled_content.HERE / "workflows" / "tool-loop.yaml"
 PUBLISH = "/workflows/_publish"
 
 
@@ -29,7 +29,7 @@ def numbers(world: World) -> list[int]:
 @proves("R-UI-6", part="graph")
 def test_the_graph_is_drawn_and_every_node_leads_to_its_text(admin: Client) -> None:
     page = text(admin.get("/workflows/tool-loop"))
-    nodes = [node.id for node in library.workflows()["tool-loop"].nodes]
+    nodes = [node.id for node in bundled_content.workflows()["tool-loop"].nodes]
     links = re.findall(r'<a class="graph-node[^>]*href="#node-([^"]+)"', page)
     assert sorted(links) == sorted(nodes)
     assert all(f'id="node-{node}"' in page for node in nodes)

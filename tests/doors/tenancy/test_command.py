@@ -5,10 +5,10 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from tenancy.authentication import caller_of
 from tenancy.core.errors import KeyRevoked
 from tenancy.core.reach import Reach, read_address
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.rest.authentication import caller_of
 from tests.conftest import House
 from tests.proves import proves
 

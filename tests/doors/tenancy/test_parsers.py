@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import APIException
 
-from tenancy.parsers import DEPTH, StrictJSONParser, TooLarge
+from tenancy.rest.parsers import DEPTH, StrictJSONParser, TooLarge
 from tests.proves import proves
 
 

@@ -6,8 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership, Person, PersonTie
 from tests.conftest import House
 from tests.proves import proves

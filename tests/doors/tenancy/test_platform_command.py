@@ -4,8 +4,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from tenancy.clock import database_now
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
 from tenancy.models import Person
 from tenancy.platform_models import PlatformAdmin, PlatformKey
 from tests.conftest import House

@@ -15,7 +15,7 @@ from django.test import Client
 from tenancy.actions import create_key, revoke_key
 from tenancy.core.keys import SECRET_BYTES, written
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 from tests.conftest import House
 from tests.proves import proves
 

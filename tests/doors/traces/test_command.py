@@ -8,11 +8,11 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
 from tests.conftest import House
 from tests.factories.traces import write_run
 from tests.proves import proves
-from traces import verbs
+from traces import subcommands
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +70,6 @@ def test_a_floor_above_adds_its_own_verb(house: House, monkeypatch: pytest.Monke
     def say(run: UUID, options: object) -> list[str]:
         return [f"heard {run}"]
 
-    monkeypatch.setattr(verbs, "_VERBS", {"hear": verbs.Verb("listen", lambda parser: None, say)})
+    monkeypatch.setattr(subcommands, "_VERBS", {"hear": subcommands.Verb("listen", lambda parser: None, say)})
     run = write_run(house.tenant.id).run
     assert typed("hear", run) == f"heard {run}\n"

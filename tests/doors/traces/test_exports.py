@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.factories.world import World
 from tests.proves import proves
 from traces.actions import erase
 from traces.core.errors import NotAnExport
-from traces.core.exported import verify_lines
+from traces.core.integrity.export_format import verify_lines
 from traces.exports.jsonl import export
 
 SUM = "How much is (12 + 30) * 2?"

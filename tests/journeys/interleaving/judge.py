@@ -3,13 +3,13 @@
 from decimal import Decimal
 from typing import Any
 
+from budgets.ledger_verification import verify_ledger
 from budgets.models import Line
-from budgets.verify import verify_ledger
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run
 from orchestrator.models.run import LIVE
-from orchestrator.queries.mailbox import has_untaken
-from tenancy.context import tenant
+from orchestrator.queries.pending_signals import has_untaken
+from tenancy.db.tenant_context import tenant
 from tests.journeys.interleaving.stage import Stage
 
 ONE_APPROVER_UP_TO = Decimal(200)

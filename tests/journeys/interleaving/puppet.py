@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from django.db import connection
 
-from orchestrator.runtime.loop import Worker
-from orchestrator.runtime.perform import Performer
+from orchestrator.worker.effects.effect_executor import Performer
+from orchestrator.worker.run_loop import Worker
 
 PATIENCE_SECONDS = 60.0
 

@@ -10,13 +10,13 @@ import orjson
 
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
-from orchestrator.actions import signalling
-from orchestrator.actions.expiring import expire_gates_of
+from orchestrator.actions import run_signals
+from orchestrator.actions.approval_timers import expire_gates_of
 from orchestrator.core.common.errors import RunOver
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
-from orchestrator.queries.crossing import due_runs
-from orchestrator.runtime.loop import POISONED
+from orchestrator.queries.cross_tenant import due_runs
+from orchestrator.worker.run_loop import POISONED
 from tests.doubles.company import Company
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
@@ -132,7 +132,7 @@ class Stage:
         """The operator cancels, pauses or resumes; too late is a refusal."""
         who = self.world.people.operator.id
         with suppress(RunOver):
-            getattr(signalling, verb)(self.world.id, self.run, by=who, reason="by the schedule")
+            getattr(run_signals, verb)(self.world.id, self.run, by=who, reason="by the schedule")
             if verb == "cancel":
                 self.intrusions.append("cancelled")
 

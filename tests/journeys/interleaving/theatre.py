@@ -11,10 +11,10 @@ import psycopg
 from django.test import override_settings
 
 from orchestrator.core.common import backoff
-from orchestrator.gateways.effects_loop import EffectLoop
-from orchestrator.gateways.llm.gateway import ModelGateway
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.llm.client import ModelGateway
 from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.runtime.perform import Performer
+from orchestrator.worker.effects.effect_executor import Performer
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, make_world

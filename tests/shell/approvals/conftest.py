@@ -6,7 +6,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
-from approvals.actions.undoing import take_effect
+from approvals.actions.undo import take_effect
 from approvals.models import Request
 from tests.conftest import House
 from tests.factories.approvals import Desk, open_desk

@@ -11,9 +11,9 @@ from approvals.actions import Consumed, expire_due_of_run, withdraw_open
 from approvals.core.errors import AlreadyDecided, Expired
 from approvals.models import Request
 from tenancy.actions import create_key
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.factories.approvals import Desk, at_once
 from tests.proves import proves
 

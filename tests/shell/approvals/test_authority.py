@@ -8,10 +8,10 @@ from django.db import IntegrityError
 
 from approvals.core.errors import NotYours, RequestNotFound
 from approvals.core.policy import Rule
-from approvals.queries.handling import who_may
+from approvals.queries.assignment import who_may
 from tenancy.actions import add_member, create_key, remove_member, revoke_key
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership
 from tests.factories.approvals import ASKED, Desk
 from tests.factories.tenancy import Somebody, make_somebody

@@ -17,9 +17,9 @@ from approvals.core.errors import (
     RequestNotFound,
 )
 from approvals.signals import request_settled
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.factories.approvals import Desk
 from tests.proves import proves
 

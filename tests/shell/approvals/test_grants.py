@@ -4,8 +4,8 @@ import pytest
 
 from approvals.actions import Consumed, Void, consume
 from approvals.models import GrantUse
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.factories.approvals import ASKED, Desk, action_of
 from tests.factories.tenancy import make_tenant

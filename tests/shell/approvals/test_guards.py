@@ -9,8 +9,8 @@ from django.db import IntegrityError
 
 from approvals.core.digests import COLUMNS, decision_digest
 from approvals.models import Decision, Request
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.factories.approvals import ASKED, Desk
 from tests.factories.tenancy import Somebody
 from tests.proves import proves

@@ -7,16 +7,16 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from approvals.actions.handling import Wish, handle
+from approvals.actions.assignment import Wish, handle
+from approvals.core.assignment import Handle
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, RequestNotFound
-from approvals.core.handling import Handle
 from approvals.models import Handling, Request
-from approvals.queries.changes import changed_requests
-from approvals.queries.handling import comments_of, handled_of, holders_of, who_may
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
-from tenancy.marks import mark_now
+from approvals.queries.assignment import comments_of, handled_of, holders_of, who_may
+from approvals.queries.live_requests import changed_requests
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.factories.approvals import Desk
 from tests.factories.tenancy import Somebody
 from tests.proves import proves

@@ -7,8 +7,8 @@ import pytest
 
 from approvals.core.digests import COLUMNS
 from approvals.models import Request
-from approvals.verify import check_run
-from tenancy.context import tenant
+from approvals.verification import check_run
+from tenancy.db.tenant_context import tenant
 from tests.factories.approvals import Desk
 from tests.proves import proves
 

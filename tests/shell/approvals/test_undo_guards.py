@@ -9,19 +9,19 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals.actions.undo_window import set_undo_window
-from approvals.actions.undoing import take_effect, undo
+from approvals.actions.undo import take_effect, undo
+from approvals.actions.undo_settings import set_undo_window
 from approvals.core.errors import RequestNotFound
 from approvals.models import Deferral, Request
-from approvals.queries.changes import changed_requests, written_since
+from approvals.queries.change_tokens import version_of
+from approvals.queries.inbox import Filters, inbox_page, waiting_for
+from approvals.queries.live_requests import changed_requests, written_since
 from approvals.queries.people import decider_of
-from approvals.queries.undoing import window_now, windows
-from approvals.queries.versions import version_of
-from approvals.queries.waiting import Filters, inbox_page, waiting_for
-from tenancy.context import tenant
+from approvals.queries.undo import window_now, windows
 from tenancy.core.errors import InvalidInput, Stale
-from tenancy.ids import fresh_id
-from tenancy.marks import mark_now
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tenancy.queries import standing_of
 from tests.factories.approvals import Desk

@@ -11,15 +11,15 @@ import pytest
 from django.db import IntegrityError
 
 from approvals.actions import Consumed, decide, withdraw_open
-from approvals.actions.undoing import take_effect, undo
+from approvals.actions.undo import take_effect, undo
 from approvals.core.errors import AlreadyDecided, NothingToUndo, NotYours, RequestNotFound, YesStands
 from approvals.models import Request
-from orchestrator.queries.crossing import deferred_runs
+from orchestrator.queries.cross_tenant import deferred_runs
 from tenancy.actions import create_key, remove_member
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.factories.approvals import ASKED, Desk, action_of, at_once
 from tests.factories.tenancy import Somebody
@@ -134,7 +134,7 @@ def test_one_that_fails_keeps_no_other_from_its_turn(
         return decide(tenant_id, request_id, *said, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr("approvals.actions.undoing.decide", broken)
+        patched.setattr("approvals.actions.undo.decide", broken)
         for request in asked:
             later(request)
     assert [kept_of(one)[0].fate for one in asked] == ["stands", "taken"]

@@ -6,10 +6,10 @@ import pytest
 
 from budgets.actions import close_run_account, correct, extend
 from budgets.core.errors import AccountClosed, OverCeiling, ReservationsOpen
+from budgets.ledger_verification import verify_ledger
 from budgets.models import Account
 from budgets.queries import ledger, tenant_spending, usage
-from budgets.verify import verify_ledger
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.budgets import NOON, ceilings, inside, open_purse
 from tests.proves import proves

@@ -12,15 +12,15 @@ from django.db import connections
 from pytest_django.fixtures import Settings
 
 from budgets.actions import charge_tenant_check, correct, ensure_tenant_windows, tell_refused
+from budgets.actions.alert_outbox import send_letters, send_letters_of
 from budgets.actions.alerts import tell_line, tell_squared
-from budgets.actions.letters import send_letters, send_letters_of
 from budgets.core.errors import CeilingReached
 from budgets.core.posting import LineState
 from budgets.models import Alert, AlertMail
 from budgets.queries.alerts import standing_alerts
 from tenancy.actions import add_member, remove_member
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse, until_it_waits
 from tests.factories.tenancy import make_somebody

@@ -18,13 +18,13 @@ from budgets.actions.rates import change_rates, newest_rates
 from budgets.core.ceilings import Ceilings
 from budgets.core.errors import CeilingReached
 from budgets.core.rates import Rates
+from budgets.ledger_verification import verify_ledger
 from budgets.models import Account, Line, TenantCeiling, Tranche
 from budgets.queries import ledger, tenant_spending, usage
 from budgets.queries.tenant import ceiling_versions
-from budgets.verify import verify_ledger
-from tenancy import ids
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from tenancy.db import ids
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Purse, amounts, ceilings, inside, open_purse, until_it_waits

@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 
 from budgets.actions import correct
+from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.queries import tenant_spending
-from budgets.verify import verify_ledger, verify_windows
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.budgets import NOON, Figures, Purse, ceilings, inside, open_purse
 from tests.proves import proves

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from budgets.actions.drifts import flag_drifts_of
-from budgets.core.spread import LEAST
+from budgets.actions.usage_drift import flag_drifts_of
+from budgets.core.statistics.distribution import LEAST
 from budgets.models import DriftFlag, RunFigures
 from budgets.queries.drifts import standing_drifts
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.core.news import FIGURES_DRIFT
+from tenancy.core.event_kinds import FIGURES_DRIFT
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Notice
 from tests.conftest import House
 from tests.proves import proves
@@ -62,7 +62,7 @@ def test_what_stays_as_it_was_is_not_flagged(house: House) -> None:
 def test_a_flag_ends_and_one_that_comes_back_soon_is_shown_and_not_told(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("budgets.queries.spending.RUNS", LEAST)
+    monkeypatch.setattr("budgets.queries.expenses.RUNS", LEAST)
     ended(house, 3)
     ended(house, 12)
     assert flag_drifts_of(house.tenant.id) == 1
@@ -82,7 +82,7 @@ def test_a_flag_ends_and_one_that_comes_back_soon_is_shown_and_not_told(
 def test_what_still_drifts_when_it_is_news_again_is_told(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("budgets.queries.spending.RUNS", LEAST)
+    monkeypatch.setattr("budgets.queries.expenses.RUNS", LEAST)
     ended(house, 3)
     ended(house, 12)
     flag_drifts_of(house.tenant.id)

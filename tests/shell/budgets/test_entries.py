@@ -8,10 +8,10 @@ import time_machine
 
 from budgets.queries.entries import Sought, entries, pieces
 from budgets.queries.tenant import Window, windows_now
-from orchestrator.queries.contents import ledger_of
-from tenancy import ids
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from orchestrator.queries.run_contents import ledger_of
+from tenancy.db import ids
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Purse, ceilings, open_purse

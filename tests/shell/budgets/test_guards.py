@@ -6,10 +6,10 @@ import psycopg
 import pytest
 
 from budgets.core.entry import COLUMNS
+from budgets.ledger_verification import check_run, verify_ledger
 from budgets.models import Entry
-from budgets.verify import check_run, verify_ledger
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.budgets import Purse, inside, open_purse
 from tests.proves import proves

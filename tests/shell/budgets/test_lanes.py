@@ -9,15 +9,15 @@ import pytest
 from django.db import IntegrityError
 
 from budgets.actions import Posting, open_run_account
-from budgets.actions.lanes import close_lane_account, open_lane_account
+from budgets.actions.child_accounts import close_lane_account, open_lane_account
 from budgets.core.dimension import Dimension
 from budgets.core.errors import LaneUnbounded, ReservationsOpen
 from budgets.core.posting import LineState
+from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.models import Account, Tranche
 from budgets.queries import tenant_spending, usage
-from budgets.verify import verify_ledger, verify_windows
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.budgets import NOON, Figures, Purse, amounts, ceilings, inside, open_purse
 from tests.proves import proves

@@ -15,13 +15,13 @@ from budgets.actions import PostHandle, Reserve, Settle, post, queue_post
 from budgets.core.dimension import Dimension
 from budgets.core.errors import AccountClosed, AccountMissing, DimensionUnknown, ReservationUnknown
 from budgets.core.posting import LineState, applied, planned, refusal
+from budgets.ledger_verification import verify_ledger
 from budgets.queries import book, headroom, ledger, usage
-from budgets.verify import verify_ledger
-from budgets.walls import open_reservation
-from tenancy.batch import Batch, RowRefused
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
-from tenancy.trip import Saying, trip
+from budgets.reservation_check import open_reservation
+from tenancy.db.ids import fresh_id
+from tenancy.db.pipeline import Saying, trip
+from tenancy.db.statement_batch import Batch, RowRefused
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Figures, Purse, amounts, ceilings, inside, open_purse
@@ -253,7 +253,7 @@ def test_a_posting_without_refill_is_one_statement(house: House, monkeypatch: py
     with inside(purse.tenant) as cursor:
         known = book(purse.run)
         counting = Counting()
-        monkeypatch.setattr("tenancy.batch.trip", counting)
+        monkeypatch.setattr("tenancy.db.statement_batch.trip", counting)
         handle = queue_post(
             purse.tenant,
             purse.run,

@@ -8,10 +8,10 @@ import pytest
 from budgets.actions import declare_price
 from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import ModelPrice, actual_cost
-from budgets.gateways import from_genai_prices
 from budgets.models import Price
-from budgets.prices import price_for
-from tenancy.context import tenant
+from budgets.price_catalog import from_genai_prices
+from budgets.price_lookup import price_for
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.budgets import NOON
 from tests.proves import proves

@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from budgets.models import DaySpend, RunFigures
-from budgets.queries.spending import daily_by_model, of_month, spending, spreads, workflows_run
+from budgets.queries.expenses import daily_by_model, of_month, spending, spreads, workflows_run
 from budgets.queries.tenant import largest_runs, windows_now
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.world import World, make_world
 from tests.proves import proves

@@ -11,9 +11,9 @@ import psycopg
 from django.db import connections
 
 from budgets.core.posting import Refusal
+from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.queries import tenant_spending
-from budgets.verify import verify_ledger, verify_windows
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.budgets import NOON, ceilings, open_purse
 from tests.proves import proves

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.apart import bare, copied, no_way_out, reaches_out
+from bench.isolated_env import bare, copied, no_way_out, reaches_out
 from tests.proves import proves
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from django.urls import resolve
 
-from bench import console
+from bench import page_urls
 from tests.doors.pages.test_every_page import EVERY, nothing
 from tests.proves import proves
 
@@ -14,7 +14,7 @@ RUN, ASKED = UUID(int=1), UUID(int=2)
 
 @proves("R-UI-12", part="every page of the console is measured")
 def test_whatever_has_a_page_is_measured_and_nothing_twice() -> None:
-    found = console.everywhere(RUN, ASKED, nothing(), lambda _: b"<!DOCTYPE html><html>")
+    found = page_urls.everywhere(RUN, ASKED, nothing(), lambda _: b"<!DOCTYPE html><html>")
     assert {resolve(path.partition("?")[0]).route for path in found.values()} == set(EVERY)
     assert len(set(found.values())) == len(found)
     assert {"tools/<str:name>", "outside", "models", "policy", "system"} <= set(found)
@@ -22,5 +22,5 @@ def test_whatever_has_a_page_is_measured_and_nothing_twice() -> None:
 
 @pytest.mark.parametrize("body", [None, b"id,amount\n", b"<li>a fragment</li>"])
 def test_what_is_no_page_is_not_measured(body: bytes | None) -> None:
-    found = console.everywhere(RUN, ASKED, nothing(), lambda _: body)
-    assert found == console.states(RUN, ASKED)
+    found = page_urls.everywhere(RUN, ASKED, nothing(), lambda _: body)
+    assert found == page_urls.states(RUN, ASKED)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from bench import judging, live, pages
+from bench import live, pages, thresholds
 
 
 @pytest.fixture
-def verdicts(monkeypatch: pytest.MonkeyPatch) -> judging.Verdicts:
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> thresholds.Verdicts:
     """Verdicts of this test alone."""
-    fresh = judging.Verdicts()
-    monkeypatch.setattr(judging, "VERDICTS", fresh)
+    fresh = thresholds.Verdicts()
+    monkeypatch.setattr(thresholds, "VERDICTS", fresh)
     return fresh
 
 
@@ -24,7 +24,7 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> judging.Verdicts:
     ],
 )
 def test_followers_are_judged_by_what_they_miss_and_how_late_they_hear(
-    verdicts: judging.Verdicts, delivered: int, expected: int, late: list[float], missed: int
+    verdicts: thresholds.Verdicts, delivered: int, expected: int, late: list[float], missed: int
 ) -> None:
     live.judged(delivered, expected, {"a page": late, "a program": [20.0] * 2})
     assert (len(verdicts.missed), verdicts.status) == (missed, min(missed, 1))
@@ -36,7 +36,7 @@ def test_followers_are_judged_by_what_they_miss_and_how_late_they_hear(
     [(200.0, 3_000, 0), (200.1, 10, 1), (300.1, 10, 2), (10.0, 3_001, 1), (301.0, 3_001, 3)],
 )
 def test_pages_are_judged_by_time_and_by_size(
-    verdicts: judging.Verdicts, p95: float, elements: int, missed: int
+    verdicts: thresholds.Verdicts, p95: float, elements: int, missed: int
 ) -> None:
     pages.judged({"overview": pages.Figures(10.0, 10), "list": pages.Figures(p95, elements)})
     assert (len(verdicts.missed), verdicts.status) == (missed, min(missed, 1))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.injected import Counted
-from tenancy.ids import fresh_id
+from bench.injection_scenarios import Counted
+from tenancy.db.ids import fresh_id
 from tests.doubles.desk_server import DeskServer
 from tests.factories.desks import Desk
 from tests.factories.injections import Task

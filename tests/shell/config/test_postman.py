@@ -14,7 +14,7 @@ from kombu.exceptions import ContentDisallowed
 from kombu.serialization import loads
 
 from config.celery import _give_way, app, beat_schedule
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tests.proves import proves
 
 

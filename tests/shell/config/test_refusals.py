@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from config.embedded import EmbeddedValkey
+from config.devstack.embedded import EmbeddedValkey
 from tests.proves import proves
 from tests.servers import ROOT, TestServers
 
@@ -96,9 +96,14 @@ def test_the_application_s_role_is_accepted(servers: TestServers) -> None:
 def test_no_secret_key_outside_embedded_mode_is_refused() -> None:
     assert "interlock.E001" in manage("check", "--deploy").stderr
     web = subprocess.run(
-        [sys.executable, "-m", "config.serve"], check=False, cwd=ROOT, capture_output=True, text=True,
-        env={"PATH": os.environ["PATH"], "INTERLOCK_DATA_DIR": "/nonexistent"}, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-m", "config.devstack.serve"],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "INTERLOCK_DATA_DIR": "/nonexistent"},
+        timeout=60,
+    )
     assert web.returncode != 0
     assert "No secret key is configured." in web.stderr
 
@@ -171,7 +176,7 @@ def test_a_dead_broker_degrades_and_no_more(servers: TestServers, settings: Sett
 @proves("R-TRACE-14", part="unready")
 def test_a_dead_database_is_unready(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     settings.REDIS_URL = "unix:///nonexistent/valkey.sock"
-    monkeypatch.setattr("config.health.database_answers", lambda: False)
+    monkeypatch.setattr("config.observability.health.database_answers", lambda: False)
     assert Client().get("/readyz").status_code == 503
     assert Client().get("/livez").status_code == 200
 

@@ -11,7 +11,7 @@ from tests.servers import ROOT, TestServers
 PROGRAM = """
 import gc, sys, django
 django.setup()
-from config.serve import settle
+from config.devstack.serve import settle
 before = gc.get_freeze_count()
 settle()
 print(before, gc.get_freeze_count() > 100_000, "orchestrator.views.tabs" in sys.modules)"""

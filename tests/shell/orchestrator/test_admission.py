@@ -9,8 +9,8 @@ from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
 from orchestrator.models import Run
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.factories.world import World
 from tests.proves import proves

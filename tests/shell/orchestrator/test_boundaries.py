@@ -8,25 +8,25 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestrator.actions.asking_tools import agree_to_tool
 from orchestrator.actions.boundaries import (
     BoundaryPublication,
     ask_to_allow_tool,
     ask_to_publish_boundary,
     preview_boundary,
 )
-from orchestrator.actions.loosening import drop_tool_proposal
-from orchestrator.actions.second_person import Who
+from orchestrator.actions.change_requests import agree_to_tool
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.relaxation_proposals import drop_tool_proposal
 from orchestrator.actions.seed import furnish
 from orchestrator.core.common.errors import OwnProposal, ProposalOpen, ProposalSettled
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import boundary_document, boundary_in, newest_boundary
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
-from tenancy.second_person import ALONE
+from tenancy.people.dual_control import ALONE
 from tests.conftest import House
 from tests.factories.tenancy import Somebody, make_somebody
 from tests.factories.world import World

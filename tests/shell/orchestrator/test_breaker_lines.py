@@ -10,10 +10,10 @@ import pytest
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.models import TenantCeiling
-from orchestrator.queries.breakers import Tripped, breakers_of
+from orchestrator.queries.run_summary import standing_of
 from orchestrator.queries.runs import state_now
-from orchestrator.queries.standing import standing_of
-from tenancy.context import tenant
+from orchestrator.queries.tripped_breakers import Tripped, breakers_of
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, make_world

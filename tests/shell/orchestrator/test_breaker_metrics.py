@@ -12,12 +12,12 @@ from celery.signals import worker_ready
 from pytest_django.fixtures import Settings
 
 from config.celery import _tell_prometheus
-from config.metrics import serve, serve_web
-from config.plan import free_port
-from orchestrator.actions.circuits import TenantCircuits
-from orchestrator.gateways.tally import BREAKER, TALLY
-from orchestrator.queries.breakers import breakers_of
-from tenancy.context import tenant
+from config.devstack.process_specs import free_port
+from config.observability.metrics import serve, serve_web
+from orchestrator.actions.circuit_breakers import TenantCircuits
+from orchestrator.gateways.counters import BREAKER, TALLY
+from orchestrator.queries.tripped_breakers import breakers_of
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.tripping import BREAKERS
@@ -95,7 +95,7 @@ def test_a_worker_serves_only_where_a_port_is_given(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, int]] = []
-    monkeypatch.setattr("config.metrics.serve", lambda host, port: asked.append((host, port)))
+    monkeypatch.setattr("config.observability.metrics.serve", lambda host, port: asked.append((host, port)))
     settings.INTERLOCK_METRICS_PORT = None
     _tell_prometheus()
     settings.INTERLOCK_METRICS_PORT = 9_100
@@ -109,7 +109,7 @@ def test_the_web_process_serves_metrics_on_a_port_of_its_own_only_where_one_is_g
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, int]] = []
-    monkeypatch.setattr("config.metrics.serve", lambda host, port: asked.append((host, port)))
+    monkeypatch.setattr("config.observability.metrics.serve", lambda host, port: asked.append((host, port)))
     settings.INTERLOCK_WEB_METRICS_PORT, settings.INTERLOCK_HOST = None, "0.0.0.0"  # noqa: S104 - not bound
     serve_web()
     settings.INTERLOCK_WEB_METRICS_PORT = 9_101

@@ -5,13 +5,13 @@ from decimal import Decimal
 import pytest
 from pytest_django import Settings
 
-from budgets.core.business import Rates
+from budgets.core.statistics.business_cost import Rates
 from budgets.queries import usage
 from config.env import Environment
 from orchestrator.core.common.run_status import TerminalCode
-from orchestrator.queries.business import business_of
-from tenancy.context import tenant
+from orchestrator.queries.business_cost import business_of
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.api.program import program
 from tests.doors.pages.browsers import words

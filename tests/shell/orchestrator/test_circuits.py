@@ -14,14 +14,14 @@ from django.db import connections
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.actions.circuits import TenantCircuits, circuit_id, reset_circuit
+from orchestrator.actions.circuit_breakers import TenantCircuits, circuit_id, reset_circuit
 from orchestrator.core.tools import circuit_breaker as rules
 from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
 from orchestrator.models import CircuitRow
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -245,7 +245,7 @@ def test_a_shared_circuit_is_not_tried_without_pause(
 ) -> None:
     told: list[str] = []
     monkeypatch.setattr(
-        "orchestrator.actions.circuits._changed", lambda subject, state, reason: told.append(state)
+        "orchestrator.actions.circuit_breakers._changed", lambda subject, state, reason: told.append(state)
     )
     provider = f"openai {fresh_id()}.example"
     board(house.tenant.id).trip("model", provider, "unreachable")

@@ -15,13 +15,13 @@ from pytest_django import Settings
 
 from orchestrator.actions.credentials import keep_credential
 from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.places import set_places
-from orchestrator.actions.signalling import resume
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.run_signals import resume
 from orchestrator.core.tools.registration import asked_declaration
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput
-from tenancy.secrets import Renewal, secrets_of
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import Renewal, secrets_of
 from tests.conftest import House
 from tests.factories.foreign import Obedient, called, foreign, onwards
 from tests.factories.servers import CHANGES, READS, let_in

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.drifting import clear_drift
-from orchestrator.actions.publish import active_tools, publish_tools
+from orchestrator.actions.schema_drift import clear_drift
+from orchestrator.actions.versions import active_tools, publish_tools
 from orchestrator.queries.tools import ToolNow, tool_now
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doors.pages.people import at, text

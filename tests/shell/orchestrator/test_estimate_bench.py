@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from bench.estimates import Seen, Tally, apart, count, goals_of, known, narrow, needs, whole
-from budgets.core.forecast import Interval
-from orchestrator import library
+from budgets.core.statistics.forecast import Interval
+from orchestrator import bundled_content
 
 HELD = Seen("steps", Interval(lower=Decimal(1), upper=Decimal(3)), Decimal(2))
 MISSED = HELD._replace(rest=Decimal(4))
@@ -48,7 +48,7 @@ def test_intervals_that_hold_because_they_are_wide_do_not_pass(
     assert narrow(found).held is passes
 
 
-@pytest.mark.parametrize("slug", sorted(library.workflows()))
+@pytest.mark.parametrize("slug", sorted(bundled_content.workflows()))
 def test_no_goal_that_was_learnt_from_is_measured_with(slug: str) -> None:
     goals = goals_of(slug)
     learnt, unseen = apart(goals)

@@ -4,8 +4,8 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.actions.seed import furnish
-from tenancy.context import tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership, Principal
 from tests.conftest import House
 from tests.factories.furniture import CATALOGUE, furnish_like_the_verb

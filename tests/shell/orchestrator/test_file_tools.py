@@ -10,7 +10,7 @@ from orchestrator.core.tools.isolation import apart
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.workspace import content, newest, revisions
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doors.gateways.effects import SALT, ScriptedPermit, Told, call_tool, read
 from tests.factories.world import LOOP, make_world

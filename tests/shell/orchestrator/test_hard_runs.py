@@ -6,18 +6,18 @@ import orjson
 import psycopg
 import pytest
 
-from orchestrator.actions.hand import Hand
+from orchestrator.actions.claimed_run import Hand
 from orchestrator.core.common.errors import GoalInvalid
-from orchestrator.gateways.permits import FRESH_SECONDS, DatabasePermit, Known
+from orchestrator.gateways.database_authorization import FRESH_SECONDS, DatabasePermit, Known
 from orchestrator.models import Run
 from orchestrator.queries.replays import replay
-from orchestrator.runtime.held import HELD, Heartbeat
-from orchestrator.runtime.leases import claim, release
-from orchestrator.runtime.recall import take_in_hand
-from orchestrator.runtime.sweep import Sweep
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from orchestrator.worker.effects.run_loader import take_in_hand
+from orchestrator.worker.heartbeat import HELD, Heartbeat
+from orchestrator.worker.leases import claim, release
+from orchestrator.worker.sweeper import Sweep
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.factories.forging import forge
 from tests.factories.world import World, fresh_worker
 from tests.journeys.interleaving.clock import Clock
@@ -119,7 +119,7 @@ def test_a_known_answer_is_used_once_and_only_while_it_is_fresh(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("orchestrator.gateways.permits.steady", lambda: now[0])
+    monkeypatch.setattr("orchestrator.gateways.database_authorization.steady", lambda: now[0])
 
     def permit() -> DatabasePermit:
         return DatabasePermit(world.id, fresh_id(), "no-such-effect", 1, Known("ok", 100.0))

@@ -7,10 +7,10 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from orchestrator.actions.asking_tools import agree_to_tool, ask_to_declare
+from orchestrator.actions.change_requests import agree_to_tool, ask_to_declare
 from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.places import set_places
-from orchestrator.actions.policies import Who
+from orchestrator.actions.policy_versions import Who
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.errors import EgressRefused, NameTaken
 from orchestrator.core.domain.call_outcomes import REFUSALS
 from orchestrator.core.tools.egress_policy import Leave
@@ -19,7 +19,7 @@ from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import ToolNow
 from tenancy.core.errors import InvalidInput, SecretUnusable
 from tenancy.core.roles import Role
-from tenancy.secrets import keep_secret, revoke_secret
+from tenancy.secret_store import keep_secret, revoke_secret
 from tests.conftest import House
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import Call

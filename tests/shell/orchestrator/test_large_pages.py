@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from orchestrator.runtime import large_pages
-from orchestrator.runtime.large_pages import SIZE, LargePages, allowed, in_use, use_large_pages
+from orchestrator.worker import huge_pages
+from orchestrator.worker.huge_pages import SIZE, LargePages, allowed, in_use, use_large_pages
 
 PATIENCE_SECONDS = 60.0
 
@@ -27,7 +27,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The kernel's settings, to be written: large pages are there and may be had."""
     (tmp_path / "enabled").write_text("always [madvise] never\n")
     (tmp_path / "hpage_pmd_size").write_text(f"{SIZE}\n")
-    monkeypatch.setattr(large_pages, "_SETTINGS", tmp_path)
+    monkeypatch.setattr(huge_pages, "_SETTINGS", tmp_path)
     return tmp_path
 
 
@@ -125,8 +125,8 @@ def test_it_is_asked_again_and_again_until_the_worker_stops(monkeypatch: pytest.
             thrice.set()
         return 0
 
-    monkeypatch.setattr(large_pages, "use_large_pages", ask)
-    monkeypatch.setattr(large_pages, "EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(huge_pages, "use_large_pages", ask)
+    monkeypatch.setattr(huge_pages, "EVERY_SECONDS", 0.001)
     asking = LargePages()
     asking.start()
     assert thrice.wait(PATIENCE_SECONDS)

@@ -7,11 +7,11 @@ import pytest
 
 from orchestrator import jobs
 from orchestrator.models import Expectation
-from orchestrator.runtime import learner as learning
-from orchestrator.runtime.learner import Learner
-from orchestrator.runtime.process import this_process
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from orchestrator.worker import usage_learner as learning
+from orchestrator.worker.process import this_process
+from orchestrator.worker.usage_learner import Learner
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.world import make_world
 from tests.proves import proves
@@ -79,7 +79,7 @@ def test_a_learner_with_nothing_to_learn_stops_when_asked() -> None:
 def test_an_ended_run_says_whose_it_was(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     world, said = make_world(house), list[dict[str, str]]()
     monkeypatch.setattr(
-        "orchestrator.gateways.queue._post", lambda job, run, **how: said.append(how.get("kwargs", {}))
+        "orchestrator.gateways.job_queue._post", lambda job, run, **how: said.append(how.get("kwargs", {}))
     )
     run = world.submit("tool-loop", SUM)
     world.drive(run)

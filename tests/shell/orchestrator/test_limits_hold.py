@@ -12,8 +12,8 @@ from pytest_django import Settings
 
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
-from orchestrator.actions.signalling import pause, resume
-from tenancy.context import tenant
+from orchestrator.actions.run_signals import pause, resume
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, failing, said
 from tests.factories.dying import Killed, dies_at

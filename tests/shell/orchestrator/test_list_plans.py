@@ -12,15 +12,15 @@ import pytest
 from django.db import connection
 
 from orchestrator.models import Run
-from orchestrator.queries import system
-from orchestrator.queries.listing import PAGE, VIEWS, filters_of, listed, plan_anew, view_counts
-from orchestrator.queries.overview import overview
+from orchestrator.queries import system_status
+from orchestrator.queries.dashboard import overview
+from orchestrator.queries.run_list import PAGE, VIEWS, filters_of, listed, plan_anew, view_counts
+from orchestrator.queries.run_summary import standing_of
 from orchestrator.queries.runs import state_now
-from orchestrator.queries.security import unreviewed
-from orchestrator.queries.standing import standing_of
+from orchestrator.queries.safety_reviews import unreviewed
 from orchestrator.queries.workflows import slugs, workflows
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.tenancy import make_people, make_tenant
@@ -137,7 +137,7 @@ def test_counting_the_views_and_the_first_page_read_indexes_alone(many: World) -
 @proves("R-UI-12", part="how the parts stand is read without a walk over all runs")
 def test_the_state_of_the_parts_and_what_is_to_be_reviewed_read_no_table(read: World) -> None:
     with tenant(read.id), plans() as found, plans("tenancy_auditentry") as audited:
-        system.standing(read.id, database_now())
+        system_status.standing(read.id, database_now())
         assert slugs() == [one.row.slug for one in workflows()]
         assert unreviewed().runs == ()
     assert len(found) >= 3
@@ -157,7 +157,7 @@ def test_signals_that_wait_are_counted_from_those_of_the_last_day(
     superuser.execute("VACUUM (ANALYZE) orchestrator_runsignal, orchestrator_signalreceipt")
     with tenant(world.id), plans("orchestrator_runsignal") as found:
         plan_anew()
-        seen = system.standing(world.id, database_now())
+        seen = system_status.standing(world.id, database_now())
     # Three wait, and one of them for longer than a day.
     assert seen.signals == 2
     (plan,) = found

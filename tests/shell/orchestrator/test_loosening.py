@@ -6,17 +6,17 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.asking_tools import (
+from orchestrator.actions.change_requests import (
     agree_to_tool,
     ask_for_databases,
     ask_for_mail,
     ask_to_change,
     ask_to_list,
 )
-from orchestrator.actions.loosening import Asked, drop_tool_proposal
-from orchestrator.actions.outside import set_databases, set_mail
-from orchestrator.actions.second_person import Who
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.destinations import set_databases, set_mail
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.relaxation_proposals import Asked, drop_tool_proposal
+from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.common.errors import (
     BroughtAlong,
     OwnProposal,
@@ -25,17 +25,17 @@ from orchestrator.core.common.errors import (
 )
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import ToolProposal
-from orchestrator.queries.loosening import tool_proposals
-from orchestrator.queries.outside import databases, mail_server
+from orchestrator.queries.destinations import databases, mail_server
+from orchestrator.queries.relaxation_proposals import tool_proposals
 from orchestrator.queries.tools import tool_now
 from tenancy.actions import add_member, remove_member
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
-from tenancy.secrets import keep_secret
+from tenancy.secret_store import keep_secret
 from tests.factories.tenancy import Somebody, make_somebody
 from tests.factories.world import World
 from tests.proves import proves
@@ -113,7 +113,7 @@ def test_whom_the_first_one_made_an_administrator_that_day_is_no_second_person(
             agree_to_tool(world.id, row.id, who=word_of(one), reason="Yes.")
     assert risk(world) == "network"
     tomorrow = database_now() + timedelta(days=1)
-    monkeypatch.setattr("tenancy.relations.database_now", lambda: tomorrow)
+    monkeypatch.setattr("tenancy.people.relations.database_now", lambda: tomorrow)
     agree_to_tool(world.id, row.id, who=word_of(theirs), reason="Yes.")
     assert risk(world) == "local_write"
 
@@ -144,7 +144,7 @@ def test_a_day_after_the_other_one_has_gone_one_administers_alone(
         other = make_somebody(world.house.tenant, role)
         remove_member(world.id, other.person, role)
     tomorrow = database_now() + timedelta(days=1)
-    monkeypatch.setattr("tenancy.directory.database_now", lambda: tomorrow)
+    monkeypatch.setattr("tenancy.people.member_queries.database_now", lambda: tomorrow)
     assert not isinstance(ask(world), ToolProposal)
 
 

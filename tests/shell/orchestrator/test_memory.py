@@ -8,8 +8,8 @@ import pytest
 from orchestrator.actions.memory import judge_memory, propose_memory
 from orchestrator.core.common.errors import MemoryRefused
 from orchestrator.queries.memory import facts_of_run, proposal_of, proposals
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.company import Company

@@ -13,24 +13,24 @@ from django.conf import settings as django_settings
 from pytest_django import Settings
 
 import orchestrator
+from orchestrator.actions.destinations import set_databases, set_mail
 from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.outside import set_databases, set_mail
-from orchestrator.actions.own_models import set_models
-from orchestrator.actions.places import set_places
-from orchestrator.actions.servers import NewServer, add_server
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.tenant_models import set_models
+from orchestrator.actions.tool_servers import NewServer, add_server
 from orchestrator.actions.webhooks import add_webhook
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.policy.private_hosts import read_bound
 from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.core.tools.registration import asked_declaration
-from orchestrator.gateways.tools import listeners
-from orchestrator.gateways.tools.egress import judged, operators_leave
-from orchestrator.gateways.tools.listeners import is_here, own_listeners
+from orchestrator.gateways.tools import own_listeners as listeners
+from orchestrator.gateways.tools.guarded_transport import judged, operators_leave
+from orchestrator.gateways.tools.own_listeners import is_here, own_listeners
 from orchestrator.models import PrivatePlaces
-from orchestrator.queries.servers import leave_for
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import InterlockError, InvalidInput
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.factories.world import World
 from tests.proves import proves
 

@@ -3,7 +3,7 @@
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.policies import (
+from orchestrator.actions.policy_versions import (
     Changed,
     Who,
     agree_to_policy,
@@ -15,10 +15,10 @@ from orchestrator.core.common.errors import OwnProposal, ProposalOpen
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
 from orchestrator.queries.policies import policy_now, proposed
-from orchestrator.queries.system import stops_of
-from tenancy.context import tenant
+from orchestrator.queries.system_status import stops_of
 from tenancy.core.errors import InvalidInput, NotFound, Stale
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.proves import proves
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.runtime.held import Heartbeat
-from orchestrator.runtime.large_pages import LargePages
-from orchestrator.runtime.learner import Learner
-from orchestrator.runtime.process import Process
-from orchestrator.runtime.sweep import Sweep
-from orchestrator.runtime.turns import Turns
-from orchestrator.runtime.way import SWITCH_SECONDS
+from orchestrator.worker.commit_throttle import SWITCH_SECONDS
+from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.heartbeat import Heartbeat
+from orchestrator.worker.huge_pages import LargePages
+from orchestrator.worker.process import Process
+from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.usage_learner import Learner
 from tests.factories.world import fresh_worker
 from tests.proves import proves
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator.models import Run
 from orchestrator.queries import progress
 from orchestrator.queries.progress import progress_of
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at
 from traces.models import Event

@@ -9,20 +9,20 @@ import pytest
 from django.db import IntegrityError, connections, transaction
 
 from approvals.models import Request
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary, publish_tools, publish_workflow
+from orchestrator import bundled_content
 from orchestrator.actions.queues import close_queue, reopen_queue
-from orchestrator.actions.reviews import request_review
+from orchestrator.actions.review_queue import request_review
 from orchestrator.actions.seed import furnish
+from orchestrator.actions.versions import publish_boundary, publish_tools, publish_workflow
 from orchestrator.core.common.errors import CompileFailed, QueueInUse, ReviewRefused
 from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.queues import queue_now, queues_now
 from tenancy.actions import add_member
 from tenancy.actions.queues import add_queue
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry, Membership, Queue
 from tests.factories.approvals import open_desk
 from tests.factories.tenancy import make_tenant
@@ -32,7 +32,7 @@ from tests.proves import proves
 
 def gated(world: World, queue: str) -> GraphSpec:
     """A shipped workflow whose approval node asks in this queue."""
-    spec = library.workflows()["incident-triage"]
+    spec = bundled_content.workflows()["incident-triage"]
     nodes = tuple(
         node.evolve(config={**node.config, "queue": queue}) if node.kind == "approval" else node
         for node in spec.nodes
@@ -59,7 +59,7 @@ def test_a_workflow_that_names_an_unknown_queue_is_not_published(world: World) -
 
 @proves("R-SEC-11", part="a fixed request for a review names a queue that is there")
 def test_a_fixed_review_in_an_unknown_queue_is_not_published(world: World) -> None:
-    spec = library.workflows()["support-ticket"]
+    spec = bundled_content.workflows()["support-ticket"]
     text = spec.model_dump(mode="json", by_alias=True)
     for node in text["nodes"]:
         if node["id"] == "review":
@@ -71,7 +71,7 @@ def test_a_fixed_review_in_an_unknown_queue_is_not_published(world: World) -> No
 
 @proves("R-SEC-11", part="a boundary names queues that are there")
 def test_a_boundary_that_names_an_unknown_queue_is_refused_with_its_place(world: World) -> None:
-    boundary = library.boundaries()["ticket"].evolve(slug="own", escalation_routes={"a/b": "tresury"})
+    boundary = bundled_content.boundaries()["ticket"].evolve(slug="own", escalation_routes={"a/b": "tresury"})
     with pytest.raises(InvalidInput) as refused, tenant(world.id):
         publish_boundary(world.id, boundary, by=None)
     fault = refused.value.data["errors"][0]
@@ -99,7 +99,7 @@ def test_a_furnished_tenant_has_every_queue_that_ships(demonstration: bool) -> N
 
 @proves("R-SEC-11", part="a review is asked in a queue that is there")
 def test_a_review_in_an_unknown_queue_is_refused_and_the_queues_named(world: World) -> None:
-    run = world.submit("calculator", "2 + 2") if "calculator" in library.workflows() else world.id
+    run = world.submit("calculator", "2 + 2") if "calculator" in bundled_content.workflows() else world.id
     with pytest.raises(ReviewRefused, match=r"no open queue rare; there are .*operations"), tenant(world.id):
         request_review(
             world.id, run, key="k", queue="rare", severity="low", subject="A", reason="B", facts=()

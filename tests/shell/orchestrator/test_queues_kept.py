@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from orchestrator.models import BoundaryVersion, ToolProposal, ToolVersion, WorkflowVersion
-from tenancy.context import tenant
 from tenancy.core.queues import STANDING_QUEUES
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Queue
 from tests.factories.approvals import open_desk
 from tests.factories.world import World

@@ -6,18 +6,18 @@ import pytest
 
 from budgets.actions import change_ceilings, newest_ceilings
 from budgets.core.ceilings import Ceilings
-from orchestrator.actions.asking_limits import ask_for_ceilings
-from orchestrator.actions.asking_tools import agree_to_tool
-from orchestrator.actions.loosening import drop_tool_proposal
-from orchestrator.actions.second_person import Who
+from orchestrator.actions.change_requests import agree_to_tool
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.limit_changes import ask_for_ceilings
+from orchestrator.actions.relaxation_proposals import drop_tool_proposal
 from orchestrator.core.common.errors import BroughtAlong, OwnProposal, ProposalSettled
 from orchestrator.models import ToolProposal
 from tenancy.actions import add_member, create_key, remove_member
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry, Principal
-from tenancy.second_person import ALONE
+from tenancy.people.dual_control import ALONE
 from tests.conftest import House
 from tests.factories.tenancy import Somebody, make_somebody
 from tests.proves import proves

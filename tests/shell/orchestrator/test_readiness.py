@@ -5,16 +5,16 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.outside import set_mail
-from orchestrator.actions.publish import active_tools
+from orchestrator.actions.destinations import set_mail
+from orchestrator.actions.versions import active_tools
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.tool_spec import HttpRequest, Remote
 from orchestrator.core.tools.readiness import Lack, Life, credential_lack
-from orchestrator.gateways.tools.available import readiness
+from orchestrator.gateways.tools.availability import readiness
 from orchestrator.models import ManifestRow, PinSet, ToolServer
-from tenancy.clock import database_now
-from tenancy.context import tenant
-from tenancy.secrets import keep_secret
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.secret_store import keep_secret
 from tests.doors.pages.people import at, text
 from tests.factories.world import World
 from tests.proves import proves

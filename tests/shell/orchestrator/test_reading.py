@@ -8,14 +8,14 @@ import pytest
 
 from budgets.core.dimension import Dimension
 from budgets.queries import usage
-from orchestrator.queries.contents import contents_of, conversation, facts_of, ledger_of
-from orchestrator.queries.listing import Filters, filters_of, listed, view_counts
-from orchestrator.queries.overview import overview
+from orchestrator.queries.dashboard import overview
+from orchestrator.queries.run_contents import contents_of, conversation, facts_of, ledger_of
+from orchestrator.queries.run_list import Filters, filters_of, listed, view_counts
+from orchestrator.queries.run_summary import dials, effects_done, standing_of
 from orchestrator.queries.runs import state_now
-from orchestrator.queries.standing import dials, effects_done, standing_of
 from orchestrator.queries.timeline import found, full, grown, row_at, timeline
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, make_world
@@ -86,7 +86,7 @@ def test_a_row_has_its_title_its_money_and_what_it_waits_for(world: World, compa
 
 
 def test_pages_follow_one_another_without_a_gap(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.queries.listing.PAGE", 2)
+    monkeypatch.setattr("orchestrator.queries.run_list.PAGE", 2)
     runs = [world.submit("tool-loop", f"Task {number}") for number in range(5)]
     seen: list[UUID] = []
     with tenant(world.id):

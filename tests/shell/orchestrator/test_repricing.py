@@ -13,19 +13,19 @@ from budgets.actions import declare_price
 from budgets.core.posting import Cause
 from budgets.core.pricing import ModelPrice
 from budgets.queries import ledger, tenant_spending, usage
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary
-from orchestrator.actions.repricing import Correction, preview, reprice
-from orchestrator.actions.signalling import pause, resume
-from orchestrator.actions.tools import change_tool
+from orchestrator import bundled_content
+from orchestrator.actions.price_corrections import Correction, preview, reprice
+from orchestrator.actions.run_signals import pause, resume
+from orchestrator.actions.tool_updates import change_tool
+from orchestrator.actions.versions import publish_boundary
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.queries.charged import Charged, Right, Wrong, charged
+from orchestrator.queries.mispriced_calls import Charged, Right, Wrong, charged
 from orchestrator.queries.runs import state_now
-from orchestrator.runtime.loop import FaultPoint
-from orchestrator.runtime.proving import prove_ledger
-from tenancy.clock import database_now
-from tenancy.context import tenant
+from orchestrator.worker.effects.ledger_audit import prove_ledger
+from orchestrator.worker.run_loop import FaultPoint
 from tenancy.core.errors import InvalidInput
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, said
@@ -224,7 +224,7 @@ def test_a_run_is_told_before_its_row_is_held_so_that_a_commit_that_waits_hears_
         declare(world, DEAR)
         world.submit("tool-loop", SUM)
         declare(world, TRUE)
-        monkeypatch.setattr("orchestrator.actions.repricing.charged", looking)
+        monkeypatch.setattr("orchestrator.actions.price_corrections.charged", looking)
         assert reprice(world.id, FIRST, by=None, reason="ten times too dear").under_way == 1
     assert seen[-1] == (True, 1)
 
@@ -233,7 +233,7 @@ def test_a_run_is_told_before_its_row_is_held_so_that_a_commit_that_waits_hears_
 def test_a_run_that_a_wrong_price_froze_goes_on_and_nobody_has_to_answer_its_request(house: House) -> None:
     world = make_world(house)
     with tenant(world.id):
-        asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
         publish_boundary(world.id, asking, by=None)
     change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.2"}), by=None, reason="")
     run = world.submit("tool-loop", SUM, boundary="asking", budget={"cost_usd": "0.3"})

@@ -8,11 +8,11 @@ import orjson
 import psycopg
 import pytest
 
-from orchestrator import library
-from orchestrator.actions.publish import publish_boundary
-from orchestrator.actions.signalling import cancel
+from orchestrator import bundled_content
+from orchestrator.actions.run_signals import cancel
+from orchestrator.actions.versions import publish_boundary
 from orchestrator.models import ManifestRow
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.factories.retrying import retried, rewrite
 from tests.factories.world import World
 from tests.proves import proves
@@ -34,7 +34,7 @@ def submitted(world: World, asked: dict[str, str]) -> UUID:
 
 def gives(world: World, **budget: str) -> None:
     """The boundary of the workflow gives this from now on."""
-    boundary = library.boundaries()["tool-loop-default"]
+    boundary = bundled_content.boundaries()["tool-loop-default"]
     given = {**boundary.budget, **{name: Decimal(amount) for name, amount in budget.items()}}
     with tenant(world.id):
         publish_boundary(world.id, boundary.evolve(budget=given), by=None)

@@ -8,12 +8,12 @@ import orjson
 import psycopg
 import pytest
 
-from orchestrator.actions.signalling import cancel
+from orchestrator.actions.run_signals import cancel
 from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE
 from orchestrator.core.common.errors import RetryRefused
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.models import ManifestRow, Run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.factories.retrying import retried, rewrite
 from tests.factories.world import World
 from tests.proves import proves

@@ -13,24 +13,24 @@ from django.db import DatabaseError, connections
 from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
-from orchestrator import library
-from orchestrator.actions.drafts import keep_draft
-from orchestrator.actions.learning import learn_from
-from orchestrator.actions.publish import publish_boundary
-from orchestrator.actions.retrying import Retry, retry_run
-from orchestrator.actions.signalling import cancel
-from orchestrator.actions.stopping import stop_everything
+from orchestrator import bundled_content
+from orchestrator.actions.email_drafts import keep_draft
+from orchestrator.actions.emergency_stop import stop_everything
+from orchestrator.actions.retry import Retry, retry_run
+from orchestrator.actions.run_signals import cancel
+from orchestrator.actions.usage_learning import learn_from
+from orchestrator.actions.versions import publish_boundary
 from orchestrator.actions.workflows import retire_workflow
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.common.errors import RetriedAlready, RetryRefused, RunNotFound, Stopped, TierTooHigh
 from orchestrator.models import ManifestRow, Run, WorkflowVersion
-from orchestrator.queries.lines import line_of
+from orchestrator.queries.destinations import draft_of
 from orchestrator.queries.memory import facts_of_run
-from orchestrator.queries.outside import draft_of
+from orchestrator.queries.retry_lineage import line_of
 from orchestrator.queries.workspace import newest
-from tenancy.context import tenant
-from tenancy.idempotency import KeyReused
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership, Tenant
+from tenancy.rest.idempotency import KeyReused
 from tests.conftest import House
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World
@@ -82,7 +82,7 @@ def flood(world: World) -> None:
 
 
 def forbid(world: World) -> None:
-    boundary = library.boundaries()["tool-loop-default"]
+    boundary = bundled_content.boundaries()["tool-loop-default"]
     with tenant(world.id):
         publish_boundary(world.id, boundary.evolve(denied_words=("how much",)), by=None)
 

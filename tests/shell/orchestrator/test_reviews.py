@@ -10,17 +10,17 @@ from django.test.utils import CaptureQueriesContext
 
 from approvals.core.errors import NotYours
 from approvals.models import Request
-from orchestrator.actions.reviews import answer_review, release_review, take_review
+from orchestrator.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
 from orchestrator.queries.reviews import answered_items, item_of, items, open_items
 from tenancy.actions import add_member
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Membership
 from tests.conftest import House
 from tests.factories.tenancy import make_somebody, make_tenant

@@ -7,8 +7,8 @@ import pytest
 from django.db import OperationalError, transaction
 
 from orchestrator.actions.commit import commit
-from orchestrator.actions.opening import LeaseLost
-from orchestrator.actions.signalling import cancel, pause, resume
+from orchestrator.actions.read_phase import LeaseLost
+from orchestrator.actions.run_signals import cancel, pause, resume
 from orchestrator.core.common.errors import GoalInvalid, IllegalMove, RunOver
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.run_events import TimerFired
@@ -16,10 +16,10 @@ from orchestrator.core.domain.status_transitions import path
 from orchestrator.models import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt, WorkflowVersion
 from orchestrator.queries.progress import progress_of
 from orchestrator.queries.replays import replay
-from orchestrator.runtime.leases import claim, release
-from orchestrator.runtime.recall import take_in_hand
-from orchestrator.runtime.sweep import Sweep
-from tenancy.context import tenant
+from orchestrator.worker.effects.run_loader import take_in_hand
+from orchestrator.worker.leases import claim, release
+from orchestrator.worker.sweeper import Sweep
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Membership
 from tests.doubles.company import Company
 from tests.factories.dying import Killed, dies_at
@@ -64,7 +64,7 @@ def test_a_commit_that_fails_leaves_nothing_of_itself(world: World, monkeypatch:
     def full(*_: object, **__: object) -> None:
         raise psycopg.errors.DiskFull
 
-    monkeypatch.setattr("orchestrator.actions.writing.store_payloads", full)
+    monkeypatch.setattr("orchestrator.actions.write_phase.store_payloads", full)
     with pytest.raises(OperationalError):
         commit(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
     monkeypatch.undo()

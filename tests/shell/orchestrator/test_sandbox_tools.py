@@ -7,10 +7,10 @@ import pytest
 from orchestrator.actions.workspace import change_files
 from orchestrator.core.tools.isolation import apart
 from orchestrator.gateways.sandbox import bubblewrap
-from orchestrator.gateways.tools.available import lacking, unavailable
+from orchestrator.gateways.tools.availability import lacking, unavailable
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.workspace import newest
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.proves import proves
 from tests.shell.orchestrator.test_file_tools import Desk

@@ -10,10 +10,10 @@ from django.db import connection
 
 from budgets.actions import Settle, post
 from budgets.queries import ledger
-from orchestrator.gateways.permits import DatabasePermit
+from orchestrator.gateways.database_authorization import DatabasePermit
 from orchestrator.models import EmergencyStop, Intent, Run
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.factories.dying import Killed, dies_at
 from tests.factories.world import World, make_world

@@ -15,7 +15,7 @@ from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import Run
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.world import World, make_world
 from tests.proves import proves

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.places import set_places
-from orchestrator.actions.publish import active_tools
+from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.seed import furnish
-from orchestrator.actions.servers import (
+from orchestrator.actions.tool_servers import (
     NewServer,
     add_server,
     admit_tool,
@@ -17,7 +16,8 @@ from orchestrator.actions.servers import (
     quarantine_tool,
     remove_server,
 )
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
+from orchestrator.actions.versions import active_tools
 from orchestrator.core.common.errors import (
     CompileFailed,
     EgressRefused,
@@ -29,15 +29,15 @@ from orchestrator.core.tools.registration import asked_admission
 from orchestrator.core.tools.remote_definition import Listing, listed
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import EmergencyStop, ServerTool, ToolProposal
-from orchestrator.queries.loosening import outdated
-from orchestrator.queries.servers import offered_by, places_now, server_of, servers_now
+from orchestrator.queries.relaxation_proposals import outdated
+from orchestrator.queries.tool_servers import offered_by, places_now, server_of, servers_now
 from orchestrator.queries.tools import tool_now
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable, Stale
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
-from tenancy.secrets import keep_secret
+from tenancy.secret_store import keep_secret
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process

@@ -2,18 +2,18 @@
 
 import pytest
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.proves import proves
 
 
 @proves("R-GRAPH-2", part="shipped workflows with their tools")
-@pytest.mark.parametrize("slug", sorted(library.workflows()))
+@pytest.mark.parametrize("slug", sorted(bundled_content.workflows()))
 def test_a_shipped_workflow_fits_its_tools_and_its_boundary(slug: str) -> None:
     tools = {name: registered.spec for name, registered in shipped_tools().items()}
-    spec = library.workflow(slug)
+    spec = bundled_content.workflow(slug)
     graph = compile_graph(
-        spec, tools=tools, boundary=library.boundary(spec.boundary), prompts=library.prompts()
+        spec, tools=tools, boundary=bundled_content.boundary(spec.boundary), prompts=bundled_content.prompts()
     )
     assert graph.tier <= spec.tier

@@ -6,11 +6,11 @@ import psycopg
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.stopping import lift, stop_everything
+from orchestrator.actions.emergency_stop import lift, stop_everything
 from orchestrator.models import EmergencyStop
-from orchestrator.queries.system import stops_in_force, stops_of
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from orchestrator.queries.system_status import stops_in_force, stops_of
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.factories.world import World
 from tests.proves import proves

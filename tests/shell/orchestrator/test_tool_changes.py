@@ -8,18 +8,18 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator import library
-from orchestrator.actions.publish import active_tools, publish_boundary
+from orchestrator import bundled_content
+from orchestrator.actions.emergency_stop import stop_everything
 from orchestrator.actions.seed import furnish
-from orchestrator.actions.stopping import stop_everything
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.tool_updates import change_tool
+from orchestrator.actions.versions import active_tools, publish_boundary
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.tool_update import ToolChange, asked_change
 from orchestrator.models import EmergencyStop, RegistryVersion, ToolVersion
 from orchestrator.queries.tools import ToolNow, tool_now, tools_now, use, used_by, versions_of
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -48,7 +48,7 @@ def change(
 
 def allow_more(world: World) -> None:
     """A boundary under which the calculator may be more than read-only, and may change something."""
-    boundary = library.boundaries()["tool-loop-default"]
+    boundary = bundled_content.boundaries()["tool-loop-default"]
     tools = tuple(grant.evolve(risk_ceiling=Risk.NETWORK) for grant in boundary.tools)
     budget = {**boundary.budget, "side_effects": Decimal(9)}
     with tenant(world.id):

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from django.db import connections
 
-from orchestrator.queries.crossing import due_runs, next_run
-from orchestrator.runtime.turns import Turns, share_of
-from tenancy.ids import fresh_id
+from orchestrator.queries.cross_tenant import due_runs, next_run
+from orchestrator.worker.fair_scheduler import Turns, share_of
+from tenancy.db.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
 from tests.factories.world import World, make_world
@@ -110,7 +110,7 @@ def test_threads_drive_everything_once_and_one_is_always_left(
     few = [quiet.submit("tool-loop", SUM) for _ in range(2)]
     left = others(superuser, noisy, quiet)
     monkeypatch.setattr(
-        "orchestrator.runtime.turns.next_run", lambda taken, share: next_run([*taken, *left], share)
+        "orchestrator.worker.fair_scheduler.next_run", lambda taken, share: next_run([*taken, *left], share)
     )
     giving = Turns(noisy.worker, threads=4)
 
@@ -140,8 +140,8 @@ def test_a_tenant_begins_no_run_beyond_half_of_the_threads_while_another_is_at_w
     def offer(run: UUID, *, tenant: UUID) -> None:
         offered.append(run)
 
-    monkeypatch.setattr("orchestrator.runtime.turns.next_run", next_one)
-    monkeypatch.setattr("orchestrator.runtime.turns.offer", offer)
+    monkeypatch.setattr("orchestrator.worker.fair_scheduler.next_run", next_one)
+    monkeypatch.setattr("orchestrator.worker.fair_scheduler.offer", offer)
     giving = Turns(noisy.worker, threads=8)
     with noisy.worker.way.run_of(noisy.id, fresh_id()), noisy.worker.way.run_of(fresh_id(), fresh_id()):
         assert giving._next(Counter()) == (run, noisy.id)
@@ -159,7 +159,7 @@ def test_two_floods_leave_a_thread_for_a_third_tenant(
     alone = quiet.submit("tool-loop", SUM)
     left, way = others(superuser, noisy, quiet), noisy.worker.way
     monkeypatch.setattr(
-        "orchestrator.runtime.turns.next_run", lambda taken, share: next_run([*taken, *left], share)
+        "orchestrator.worker.fair_scheduler.next_run", lambda taken, share: next_run([*taken, *left], share)
     )
     giving = Turns(noisy.worker, threads=4)
     with way.run_of(noisy.id, flood[0]), way.run_of(fresh_id(), fresh_id()):

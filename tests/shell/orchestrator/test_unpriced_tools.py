@@ -8,13 +8,13 @@ import pytest
 from pytest_django import Settings
 
 from budgets.queries import ledger
-from orchestrator.actions.publish import active_tools, publish_tools
-from orchestrator.actions.repricing import reprice
-from orchestrator.actions.tools import change_tool
+from orchestrator.actions.price_corrections import reprice
+from orchestrator.actions.tool_updates import change_tool
+from orchestrator.actions.versions import active_tools, publish_tools
 from orchestrator.core.tools.registration import asked_admission
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.queries.charged import Wrong
-from tenancy.context import tenant
+from orchestrator.queries.mispriced_calls import Wrong
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.foreign import called, foreign, onwards

@@ -13,10 +13,10 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
-from orchestrator.runtime.loop import FaultPoint
-from orchestrator.runtime.turns import Turns
-from orchestrator.runtime.way import BUSY, FLOOD, ROOMY, RightOfWay
-from tenancy.ids import fresh_id
+from orchestrator.worker.commit_throttle import BUSY, FLOOD, ROOMY, RightOfWay
+from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.run_loop import FaultPoint
+from tenancy.db.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
 from tests.factories.world import World, fresh_worker, make_world
@@ -90,7 +90,7 @@ def test_a_flood_waits_for_its_turn_and_few_do_not(in_hand: int, turn: bool) -> 
 def test_floods_among_themselves_keep_the_interpreter_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     way, flood, other = RightOfWay(longest=0), fresh_id(), fresh_id()
     # Whoever has many in hand once had few.
-    monkeypatch.setattr("orchestrator.runtime.way.LATELY_SECONDS", -1.0)
+    monkeypatch.setattr("orchestrator.worker.commit_throttle.LATELY_SECONDS", -1.0)
     with having(way, {other: FLOOD, flood: FLOOD}):
         with having(way, {other: 0}, BUSY - 1):
             assert in_turn(way, flood)

@@ -7,14 +7,14 @@ import psycopg
 import pytest
 from django.db import OperationalError, transaction
 
-from orchestrator.actions.delivering import deliver_now
-from orchestrator.actions.webhook_log import forget_log, forget_logs, keep_log
+from orchestrator.actions.webhook_delivery import deliver_now
+from orchestrator.actions.webhook_retention import forget_log, forget_logs, keep_log
 from orchestrator.actions.webhooks import NewSecret, add_webhook
 from orchestrator.core.notifications.delivery_policy import KEPT_DAYS
 from orchestrator.queries.webhooks import keeping_now
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, Stale
-from tenancy.core.news import KINDS
+from tenancy.core.event_kinds import KINDS
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry, WebhookAttempt, WebhookDelivery, WebhookMessage
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
@@ -113,7 +113,7 @@ def test_a_log_is_kept_for_some_days_and_for_a_reason(house: House, days: int, r
 def test_the_clock_goes_through_every_house_batch_by_batch(
     house: House, hook: NewSecret, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.actions.webhook_log.A_BATCH", 1)
+    monkeypatch.setattr("orchestrator.actions.webhook_retention.A_BATCH", 1)
     with tenant(house.tenant.id):
         (one,) = WebhookDelivery.objects.all()
         other = WebhookMessage.objects.create(
@@ -133,14 +133,16 @@ def test_a_house_whose_log_cannot_be_cleared_holds_up_no_other(
 ) -> None:
     age(superuser, house, timedelta(days=100))
     other = house.people.other_tenant.id
-    monkeypatch.setattr("orchestrator.actions.webhook_log.all_tenants", lambda: [other, house.tenant.id])
+    monkeypatch.setattr(
+        "orchestrator.actions.webhook_retention.all_tenants", lambda: [other, house.tenant.id]
+    )
 
     def one_fails(tenant_id: UUID) -> int:
         if tenant_id == other:
             raise OperationalError
         return forget_log(tenant_id)
 
-    monkeypatch.setattr("orchestrator.actions.webhook_log.forget_log", one_fails)
+    monkeypatch.setattr("orchestrator.actions.webhook_retention.forget_log", one_fails)
     assert (forget_logs(), left(house)) == (1, (0, 0, 0))
 
 

@@ -13,11 +13,11 @@ from pytest_django.fixtures import Settings
 from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from orchestrator import library
-from orchestrator.actions.delivering import claim_of, deliver_due, deliver_now, note_try
-from orchestrator.actions.noticing import tell_off
-from orchestrator.actions.places import set_places
-from orchestrator.actions.publish import publish_boundary
+from orchestrator import bundled_content
+from orchestrator.actions.private_hosts import set_places
+from orchestrator.actions.versions import publish_boundary
+from orchestrator.actions.webhook_delivery import claim_of, deliver_due, deliver_now, note_try
+from orchestrator.actions.webhook_disabled_mail import tell_off
 from orchestrator.actions.webhooks import (
     add_webhook,
     remove_webhook,
@@ -29,13 +29,13 @@ from orchestrator.actions.webhooks import (
 from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
 from orchestrator.core.notifications.delivery_policy import OVERLAP, TRIES
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.webhooks import Sending, Sent, send
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
+from orchestrator.gateways.webhook_sender import Sending, Sent, send
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
-from tenancy.core.news import BUDGET_ALERT
+from tenancy.core.event_kinds import BUDGET_ALERT
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry, Webhook, WebhookAttempt, WebhookDelivery, WebhookMessage
-from tenancy.news import tell
+from tenancy.notifications.outgoing import tell
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
 from tests.doubles.webhook_receiver import receiver as receiver
@@ -132,7 +132,7 @@ def test_an_endpoint_is_told_of_people_asked_and_of_a_run_s_end(house: House, re
     world = make_world(house)
     made = connect_hook(house.tenant.id, receiver)
     with tenant(world.id):
-        asking = library.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
         publish_boundary(world.id, asking, by=None)
     run = world.submit("tool-loop", "How much is 1 + 1?", boundary="asking", budget={"model_turns": 1})
     world.drive(run)

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator import library
+from orchestrator import bundled_content
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.core.common.errors import CompileFailed, WorkflowUnknown
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.workflows import document_of, in_force, spec_of, versions_of, workflows
-from orchestrator.sources import read_source, written
-from tenancy.context import tenant
+from orchestrator.workflow_yaml import read_source, written
 from tenancy.core.errors import NotFound
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry
 from tests.factories.world import World
 from tests.proves import proves
@@ -22,7 +22,7 @@ SUM = "How much is (12 + 30) * 2?"
 
 def source(slug: str = "tool-loop", **changes: str) -> str:
     """A shipped workflow's text, with pieces of it replaced."""
-    text = (library.HERE / "workflows" / f"{slug}.yaml").read_text()
+    text = (bundled_content.HERE / "workflows" / f"{slug}.yaml").read_text()
     for old, new in changes.items():
         text = text.replace({"title": "Tool loop", "entry": "entry: intake"}.get(old, old), new)
     return text
@@ -159,7 +159,7 @@ def test_the_list_says_what_is_published_and_how_it_is_used(world: World) -> Non
     assert found["support-refund"].state == "retired"
 
 
-@pytest.mark.parametrize("slug", sorted(library.workflows()))
+@pytest.mark.parametrize("slug", sorted(bundled_content.workflows()))
 def test_a_version_written_as_yaml_compiles_to_itself(world: World, slug: str) -> None:
     with tenant(world.id):
         (version,) = versions_of(slug)

@@ -10,8 +10,8 @@ from orchestrator.actions.workspace import change_files, hand_in, restore_files
 from orchestrator.core.common.errors import WorkspaceMoved
 from orchestrator.models import FileContent, WorkspaceRevision
 from orchestrator.queries.workspace import content, contents, newest, revision, revisions
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import NotFound
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.factories.tenancy import make_tenant
 from tests.factories.world import make_world

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from django.db import IntegrityError, connection
 
-from tenancy.batch import Batch, RowRefused
-from tenancy.context import raw_cursor, tenant
+from tenancy.db.statement_batch import Batch, RowRefused
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.factories.plans import with_plans
 

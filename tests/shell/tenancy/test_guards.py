@@ -9,8 +9,8 @@ from django.apps import apps
 from django.db import connection, transaction
 
 from tenancy.actions import audit, create_key
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.roles import Role
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry, TenantOwned
 from tests.conftest import House
 from tests.proves import proves

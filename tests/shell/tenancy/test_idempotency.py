@@ -16,12 +16,12 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
-from tenancy import idempotency
-from tenancy.context import tenant
-from tenancy.idempotency import LIFE, PATIENCE, Answer, KeyInUse, KeyReused, forget_expired, once
+from tenancy.db.process_lock import BITS
+from tenancy.db.tenant_context import tenant
 from tenancy.jobs import forget_answers
 from tenancy.models import IdempotencyKey
-from tenancy.process_lock import BITS
+from tenancy.rest import idempotency
+from tenancy.rest.idempotency import LIFE, PATIENCE, Answer, KeyInUse, KeyReused, forget_expired, once
 from tests.conftest import House
 from tests.proves import proves
 

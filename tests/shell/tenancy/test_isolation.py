@@ -7,9 +7,9 @@ import psycopg
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from tenancy.context import current_tenant, raw_cursor, tenant
 from tenancy.core.errors import OtherTenant, OutsideTenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import current_tenant, raw_cursor, tenant
 from tenancy.models import ApiKey, Membership, Principal
 from tests.conftest import House
 from tests.proves import proves

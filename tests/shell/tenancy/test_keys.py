@@ -10,9 +10,6 @@ from psycopg import sql
 from tenancy import actions
 from tenancy.actions import NewKey, add_member, create_key, remove_member, revoke_key
 from tenancy.actions.keys import rotate_key
-from tenancy.authentication import caller_of
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.errors import (
     InvalidInput,
     KeyElsewhere,
@@ -26,9 +23,12 @@ from tenancy.core.errors import (
 from tenancy.core.keys import SECRET_BYTES, written
 from tenancy.core.reach import KeyLimits, Reach, RunReach, read_address
 from tenancy.core.roles import Authority, Role, Scope
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import ApiKey, AuditEntry, Person
 from tenancy.queries import standing_of, tenant_of_key, tenants_of_person
+from tenancy.rest.authentication import caller_of
 from tests.conftest import House
 from tests.proves import proves
 

@@ -7,10 +7,10 @@ import psycopg
 import pytest
 
 from orchestrator.models import Run
-from orchestrator.queries.changes import changed_runs
-from tenancy import marks
-from tenancy.context import tenant
-from tenancy.marks import Mark, mark_now, mark_of, mark_text
+from orchestrator.queries.change_feed import changed_runs
+from tenancy.db import change_cursor
+from tenancy.db.change_cursor import Mark, mark_now, mark_of, mark_text
+from tenancy.db.tenant_context import tenant
 from tests.factories.world import World
 
 PATIENCE_SECONDS = 60.0
@@ -74,7 +74,7 @@ def test_a_run_that_ended_between_two_looks_is_told(world: World) -> None:
 def test_many_changes_come_in_pages_that_leave_none_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "A_READ", 3)
+    monkeypatch.setattr(change_cursor, "A_READ", 3)
     after = now(world)
     runs = {world.submit("tool-loop", ASKED) for _ in range(10)}
     with tenant(world.id):

@@ -9,14 +9,14 @@ from django.core import mail
 from pytest_django.fixtures import Settings
 
 from tenancy.actions import add_member, remove_member
-from tenancy.clock import database_now
-from tenancy.context import raw_cursor, tenant
-from tenancy.core.news import RETRY_OUTDATED, UNDO_FAILED, explained, headline, place_of
+from tenancy.core.event_kinds import RETRY_OUTDATED, UNDO_FAILED, explained, headline, place_of
 from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import Notice, NoticeMail, WebhookMessage
-from tenancy.news import tell_people
-from tenancy.notices import send_notices, send_notices_of, told_lately
-from tenancy.outbox import Outbox
+from tenancy.notifications.mail_outbox import Outbox
+from tenancy.notifications.notices import send_notices, send_notices_of, told_lately
+from tenancy.notifications.outgoing import tell_people
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
 from tests.doubles.webhook_receiver import receiver as receiver

@@ -4,11 +4,11 @@ import pytest
 from django.db import IntegrityError
 
 from tenancy.actions import add_member, add_person, create_tenant, principal_of, remove_member
-from tenancy.context import tenant
-from tenancy.core.cast import CAST, HOUSES, PASSWORD
+from tenancy.core.demo_users import CAST, HOUSES, PASSWORD
 from tenancy.core.roles import Role, Scope
-from tenancy.demo import seed_people
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
+from tenancy.demo_seed import seed_people
 from tenancy.models import AuditEntry, Membership, Person, Principal
 from tenancy.queries import standing_of
 from tests.conftest import House

@@ -10,13 +10,13 @@ from tenancy.actions import add_member, create_tenant
 from tenancy.actions.first_administrator import AdministratorThere, invite_first_administrator
 from tenancy.actions.people import may_get_link
 from tenancy.actions.tenants import resume_tenant
-from tenancy.context import tenant
 from tenancy.core.errors import Forbidden
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Person, PersonTie, Tenant
-from tenancy.platform_admins import PlatformActor, count_administrators
+from tenancy.people.platform_admins import PlatformActor, count_administrators
 from tenancy.platform_models import PlatformAdmin, PlatformEntry, PlatformKey
 from tests.conftest import House
 from tests.factories.platform import Platform, make_platform_admin, typed

@@ -9,11 +9,11 @@ from django.db import IntegrityError, transaction
 from tenancy.actions import add_member, create_tenant
 from tenancy.actions.people import Limits, change_limits
 from tenancy.actions.queues import add_queue, describe_queue, furnish_queues, hold_queues, set_closed
-from tenancy.context import raw_cursor, tenant
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.queues import STANDING_QUEUES
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tenancy.models import AuditEntry, Membership, Queue
 from tests.conftest import House
 from tests.proves import proves

@@ -8,16 +8,16 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, create_key, principal_of
-from tenancy.actions.confirming import NotSignedIn, confirm_person
+from tenancy.actions.confirmation import NotSignedIn, confirm_person
 from tenancy.actions.people import Limits, change_limits, invite, show_link
 from tenancy.actions.relations import record_tie
-from tenancy.clock import database_now
-from tenancy.context import tenant
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
-from tenancy.ids import fresh_id
+from tenancy.db.clock import database_now
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tenancy.models import KeyMaker, PersonTie
-from tenancy.relations import are_related, people_behind, related_people
+from tenancy.people.relations import are_related, people_behind, related_people
 from tests.conftest import House
 from tests.factories.tenancy import make_somebody
 from tests.proves import proves
@@ -43,7 +43,7 @@ def test_a_role_given_is_forgotten_after_a_day(house: House, monkeypatch: pytest
     admin, friend = house.people.admin, house.people.operator.person
     add_member(house.tenant.id, friend, Role.REVIEWER, by=admin.id)
     tomorrow = database_now() + timedelta(hours=24)
-    monkeypatch.setattr("tenancy.relations.database_now", lambda: tomorrow)
+    monkeypatch.setattr("tenancy.people.relations.database_now", lambda: tomorrow)
     with tenant(house.tenant.id):
         assert not are_related(friend.id, admin.person.id)
 
@@ -58,7 +58,7 @@ def test_a_seen_link_relates_until_a_confirmation_also_after_a_day(
         record_tie(house_id, TieKind.LINK_SEEN, seen, by=cast.admin.id)
     later = database_now() + timedelta(days=30)
     with tenant(house_id), monkeypatch.context() as patch:
-        patch.setattr("tenancy.relations.database_now", lambda: later)
+        patch.setattr("tenancy.people.relations.database_now", lambda: later)
         assert are_related(seen, cast.admin.person.id)
     with tenant(house_id):
         record_tie(house_id, TieKind.CONFIRMED, seen, by=cast.admin.id)

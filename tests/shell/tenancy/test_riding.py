@@ -5,7 +5,7 @@ from contextvars import copy_context
 import pytest
 from django.db import connection, transaction
 
-from tenancy.context import tenant, tenant_asking, tenant_reading
+from tenancy.db.tenant_context import tenant, tenant_asking, tenant_reading
 from tenancy.models import Tenant
 from tests.conftest import House
 

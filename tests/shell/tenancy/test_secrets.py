@@ -6,10 +6,10 @@ import psycopg
 import pytest
 from django.test import override_settings
 
-from tenancy.context import tenant
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
+from tenancy.db.tenant_context import tenant
 from tenancy.models import AuditEntry, Secret
-from tenancy.secrets import keep_secret, reveal, revoke_secret, secrets_of
+from tenancy.secret_store import keep_secret, reveal, revoke_secret, secrets_of
 from tests.conftest import House
 from tests.factories.tenancy import make_tenant
 from tests.proves import proves

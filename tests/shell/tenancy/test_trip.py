@@ -7,8 +7,8 @@ import psycopg
 import pytest
 from django.db import DataError, OperationalError, connection
 
-from tenancy.context import raw_cursor, tenant, tenant_asking, tenant_reading
-from tenancy.trip import BEGIN, COMMIT, GONE, Saying, trip
+from tenancy.db.pipeline import BEGIN, COMMIT, GONE, Saying, trip
+from tenancy.db.tenant_context import raw_cursor, tenant, tenant_asking, tenant_reading
 from tests.conftest import House
 
 ADD = Saying(b"SELECT $1::int + 1, $2::text", (1, "a"), prepared=True)

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from channels.layers import InMemoryChannelLayer
 
-from tenancy.ids import fresh_id
-from traces.live import publishing as live
+from tenancy.db.ids import fresh_id
+from traces.live import hints as live
 from traces.signals import appended
 
 PATIENCE_SECONDS = 60.0

@@ -8,20 +8,20 @@ import psycopg
 import pytest
 from django.db import DatabaseError, IntegrityError
 
-from tenancy.batch import Batch
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.statement_batch import Batch
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.factories.traces import Pen, move, said, write_run
 from tests.proves import proves
 from traces.actions import save_snapshot, store_payloads
-from traces.core import events
 from traces.core.canonical import canonical
 from traces.core.errors import TraceMissing
-from traces.core.patch import apply
+from traces.core.events import trace_events
+from traces.core.state_patch import apply
 from traces.models import Event, Payload, Record
 from traces.queries import events_after, payloads, recall, records, salt
-from traces.verify import verify_run
+from traces.verification import verify_run
 
 TABLES = ("traces_event", "traces_record", "traces_snapshot", "traces_payload", "traces_salt")
 
@@ -59,7 +59,7 @@ def test_a_state_is_recalled_from_the_newest_snapshot_and_the_patches_after_it(h
 @proves("R-SESS-4", part="flat")
 def test_bytes_a_record_do_not_grow_with_the_run(house: House) -> None:
     pen = Pen(house.tenant.id)
-    word = said(events.RunResumed(cause="decision"))
+    word = said(trace_events.RunResumed(cause="decision"))
     pen.commit(move(word), snapshot=True)
     for number in range(1, 60):
         pen.commit(move(word, patch={"version": {"set": number}}))

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from tenancy.context import raw_cursor, tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.proves import proves
 from traces.actions import copy_payloads

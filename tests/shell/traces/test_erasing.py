@@ -4,17 +4,17 @@ import psycopg
 import pytest
 from django.db import DatabaseError
 
-from tenancy.context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant
 from tests.conftest import House
 from tests.factories.traces import Pen, move, said, write_run
 from tests.proves import proves
 from traces.actions import erase
-from traces.core import events
 from traces.core.errors import Erased
-from traces.core.phases import Phase
+from traces.core.events import trace_events
+from traces.core.events.phases import Phase
 from traces.models import Payload
 from traces.queries import payloads, salt
-from traces.verify import verify_run
+from traces.verification import verify_run
 
 
 def erased(house: House) -> Pen:
@@ -22,7 +22,7 @@ def erased(house: House) -> Pen:
     pen = write_run(house.tenant.id)
     with tenant(house.tenant.id):
         count = erase(pen.run)
-    word = events.PayloadErased(payloads=count, by="dpo", reason="asked for")
+    word = trace_events.PayloadErased(payloads=count, by="dpo", reason="asked for")
     pen.commit(move(said(word, Phase.TRACE_LOGGING)))
     return pen
 

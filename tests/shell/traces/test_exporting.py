@@ -6,15 +6,15 @@ from uuid import UUID
 import orjson
 import pytest
 
-from tenancy.context import tenant
 from tenancy.core.errors import OutsideTenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.traces import one_run, write_run
 from tests.proves import proves
 from traces.core.canonical import canonical, digest
 from traces.core.errors import NotAnExport, TraceMissing
-from traces.core.exported import verify_lines
+from traces.core.integrity.export_format import verify_lines
 from traces.exports.jsonl import export, verify_file
 from traces.ports import Pinned
 

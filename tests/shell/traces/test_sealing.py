@@ -4,19 +4,19 @@ import pytest
 from django.db import DatabaseError, transaction
 
 from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse
-from orchestrator.gateways.llm.sealing import sealed_arguments
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from orchestrator.gateways.llm.sealed_arguments import sealed_arguments
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.traces import write_run
 from tests.proves import proves
 from traces.actions import erase
 from traces.core.canonical import payload_digest
 from traces.core.errors import Unopenable
-from traces.core.sealed import Place, read_sealed, written
+from traces.core.sealed_references import Place, read_sealed, written
 from traces.models import Salt
 from traces.queries import vault_of
-from traces.sealing import Vault, fresh_vault
+from traces.sealed_values import Vault, fresh_vault
 
 PLACE = Place(source="call", tool="crm.change", member="password")
 

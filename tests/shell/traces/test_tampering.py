@@ -9,14 +9,14 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tenancy.context import tenant
-from tenancy.ids import fresh_id
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.traces import Pen, write_run
 from tests.proves import proves
-from traces.core.proof import Fault
+from traces.core.integrity.verification import Fault
 from traces.models import Event, Payload, Record, Row, Snapshot
-from traces.verify import verify_run
+from traces.verification import verify_run
 
 Change = Callable[[Any, House], Any]
 

@@ -5,18 +5,18 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from tenancy.context import tenant
+from tenancy.db.tenant_context import tenant
 from tests.conftest import House
 from tests.factories.traces import OneRun, Pen, move, one_run, registered, said, write_run
 from tests.proves import proves
-from traces import verify
-from traces.core import events
-from traces.core.chain import Head
+from traces import verification
 from traces.core.errors import TraceMissing
-from traces.core.phases import Phase
+from traces.core.events import trace_events
+from traces.core.events.phases import Phase
+from traces.core.integrity.chain import Head
 from traces.ports import Pinned
 from traces.queries import incomplete
-from traces.verify import Fault, verify_run, verify_tenant
+from traces.verification import Fault, verify_run, verify_tenant
 
 
 @proves("R-TRACE-3", part="cut end")
@@ -33,7 +33,7 @@ def test_the_head_that_a_run_claims_shows_a_cut_end(house: House, superuser: psy
 @proves("X2", part="whole run")
 def test_a_run_whose_whole_trace_is_gone_is_missed(house: House) -> None:
     pen = Pen(house.tenant.id)
-    head = pen.linked(move(said(events.RunStarted()))).head
+    head = pen.linked(move(said(trace_events.RunStarted()))).head
     with tenant(house.tenant.id), one_run(head):
         assert {fault.where for _, faults in verify_tenant() for fault in faults} == {"Record", "Event"}
 
@@ -41,7 +41,7 @@ def test_a_run_whose_whole_trace_is_gone_is_missed(house: House) -> None:
 def test_a_run_that_goes_on_while_it_is_read_is_verified_up_to_where_it_was(house: House) -> None:
     pen = write_run(house.tenant.id)
     before = pen.head
-    late = events.LateOutcome(effect="e", status="ok")
+    late = trace_events.LateOutcome(effect="e", status="ok")
     after = pen.commit(move(said(late, Phase.OBSERVATION_GROUNDING)), snapshot=True).head
     answers = [before, after]
 
@@ -57,8 +57,8 @@ def test_a_run_that_goes_on_while_it_is_read_is_verified_up_to_where_it_was(hous
 def test_a_floor_above_adds_its_own_check(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     pen = write_run(house.tenant.id)
     fault = Fault(where="Entry", number=0, column="amount", sentence="it is not what was written")
-    monkeypatch.setattr(verify, "_CHECKS", {})
-    verify.register_check("ledger", lambda run: [fault] if run == pen.run else [])
+    monkeypatch.setattr(verification, "_CHECKS", {})
+    verification.register_check("ledger", lambda run: [fault] if run == pen.run else [])
     with tenant(house.tenant.id):
         assert verify_run(pen.run, pen.head) == [fault]
 

@@ -3,7 +3,7 @@
 from channels.layers import InMemoryChannelLayer
 from structlog.testing import capture_logs
 
-from traces.live.watching import followed
+from traces.live.subscriber_count import followed
 
 
 async def test_a_layer_that_cannot_be_asked_is_named_once_and_nobody_follows() -> None:

@@ -9,15 +9,15 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tenancy.context import tenant
 from tenancy.core.errors import InterlockError
+from tenancy.db.tenant_context import tenant
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 from traces.exports.jsonl import export, verify_file
 from traces.models import Record
 from traces.ports import runs
-from traces.verbs import verbs
-from traces.verify import Fault, verify_run, verify_tenant
+from traces.subcommands import verbs
+from traces.verification import Fault, verify_run, verify_tenant
 
 
 class Command(BaseCommand):

@@ -13,7 +13,7 @@ from orchestrator.core.domain.graph import EdgeSpec, GuardSpec
 from orchestrator.core.results.validators import known_validators
 from orchestrator.core.workflow import edge_guards
 from orchestrator.core.workflow.untrusted_inputs import MARK, untrusted_names
-from tenancy.core.schemas import schema_fault
+from tenancy.core.json_schema.validation import schema_fault
 
 ENTRY_KIND = "goal_intake"
 OF_FACTS = ("facts", "fact_is", "fact_at_most")

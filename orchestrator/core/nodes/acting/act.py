@@ -25,10 +25,10 @@ from orchestrator.core.workflow.edge_guards import MODEL
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
 from traces.core.canonical import canonical
-from traces.core.chain import Said
-from traces.core.events import CallAnsweredNot, CallRequested, OutputDrafted
-from traces.core.events import ModelReplied as RepliedBody
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import CallAnsweredNot, CallRequested, OutputDrafted
+from traces.core.events.trace_events import ModelReplied as RepliedBody
+from traces.core.integrity.chain import Said
 
 KEPT_LINKS = 16
 

@@ -7,8 +7,8 @@ from orchestrator.core.domain.graph import GuardSpec
 from orchestrator.core.workflow.edge_guards import holds
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.events import PhaseNoted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import PhaseNoted
 
 
 class Config(Value):

@@ -21,9 +21,9 @@ from orchestrator.core.llm.model_call import (
 from orchestrator.core.nodes.acting.act import replied_said
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import OutputDrafted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import OutputDrafted
+from traces.core.integrity.chain import Said
 
 
 class Respond(Plain):

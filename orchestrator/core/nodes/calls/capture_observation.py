@@ -34,8 +34,8 @@ from orchestrator.core.domain.run_state import Call, State, Unread
 from orchestrator.core.tools.schema_drift import CUT, drift_said
 from orchestrator.core.workflow.node_protocol import Step, View, interrupted, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import (
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import (
     ApprovalExpired,
     BreakerTripped,
     CallObserved,
@@ -43,7 +43,7 @@ from traces.core.events import (
     RetryScheduled,
     RunPaused,
 )
-from traces.core.phases import Phase
+from traces.core.integrity.chain import Said
 
 EXPIRY_SINCE = 3
 RESENDS_SINCE = 5

@@ -26,9 +26,9 @@ from orchestrator.core.nodes.acting.act import not_run
 from orchestrator.core.workflow.interrupts import halting_for, refusal_said
 from orchestrator.core.workflow.node_protocol import Refused, Step, View, interrupted, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped
+from traces.core.integrity.chain import Said
 
 # In runs of an earlier core a batch was cut to the calls that were left, and not to the money.
 MONEY_SINCE = 10

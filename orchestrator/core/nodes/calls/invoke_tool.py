@@ -12,9 +12,9 @@ from orchestrator.core.domain.run_state import Call, State
 from orchestrator.core.nodes.acting.act import not_run
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped
+from traces.core.integrity.chain import Said
 
 
 class Config(Value):

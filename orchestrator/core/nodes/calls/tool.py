@@ -11,8 +11,8 @@ from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
 from orchestrator.core.workflow.value_sources import ToolCallConfig, value_of
 from traces.core.canonical import canonical_outside
-from traces.core.events import CallRequested
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import CallRequested
 
 
 class FixedTool(Plain):

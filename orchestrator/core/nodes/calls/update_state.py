@@ -10,9 +10,9 @@ from orchestrator.core.workflow.goal_inputs import small_values
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
 from traces.core.canonical import canonical
-from traces.core.chain import Said
-from traces.core.events import FactCommitted, FailureCommitted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import FactCommitted, FailureCommitted
+from traces.core.integrity.chain import Said
 
 SHOWN_FAILURES = 8
 GOOD = ("verified", "observed_only")

@@ -22,9 +22,9 @@ from orchestrator.core.tools.schema_drift import CUT, drift_said, drifting, faul
 from orchestrator.core.workflow.goal_inputs import MISSING, pointed, same
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import CallObserved, CallVerified
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import CallObserved, CallVerified
+from traces.core.integrity.chain import Said
 
 # Judged so far; its reader has the last word.
 READING = "reading"

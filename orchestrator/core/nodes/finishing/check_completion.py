@@ -7,9 +7,9 @@ from orchestrator.core.common.frozen_model import Slug, Value
 from orchestrator.core.results.validators import unmet
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import BreakerTripped, CompletionChecked, PhaseSkipped
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, CompletionChecked, PhaseSkipped
+from traces.core.integrity.chain import Said
 
 
 class Config(Value):

@@ -8,8 +8,8 @@ from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
 from orchestrator.core.workflow.value_sources import ValueSource
 from traces.core.canonical import digest
-from traces.core.events import ResultFinalized
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import ResultFinalized
 
 
 class Config(Value):

@@ -9,7 +9,7 @@ from orchestrator.core.compensation.saga import begin
 from orchestrator.core.results.termination import ended
 from orchestrator.core.workflow.node_protocol import Step, View
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
 
 Written = Literal["trace", "status", "release", "final_state"]
 ALL: tuple[Written, ...] = ("trace", "status", "release", "final_state")

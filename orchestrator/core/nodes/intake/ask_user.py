@@ -14,9 +14,9 @@ from orchestrator.core.domain.run_state import Gate
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
 from traces.core.canonical import digest
-from traces.core.events import ApprovalExpired, ApprovalRequested
-from traces.core.events import QuestionAnswered as AnsweredBody
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import ApprovalExpired, ApprovalRequested
+from traces.core.events.trace_events import QuestionAnswered as AnsweredBody
 
 
 class Config(Value):

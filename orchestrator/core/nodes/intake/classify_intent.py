@@ -8,8 +8,8 @@ from pydantic import Field
 from orchestrator.core.common.frozen_model import Slug, Value
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.events import PhaseNoted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import PhaseNoted
 
 
 class Config(Value):

@@ -9,8 +9,8 @@ from orchestrator.core.results.validators import known_validators
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
 from traces.core.canonical import canonical_outside
-from traces.core.events import BreakerTripped, PhaseNoted
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BreakerTripped, PhaseNoted
 
 
 class Config(Value):

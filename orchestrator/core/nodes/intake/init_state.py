@@ -6,8 +6,8 @@ from typing import ClassVar
 from orchestrator.core.common.frozen_model import Value
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.events import BudgetAssigned, PhaseNoted, PhaseSkipped
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import BudgetAssigned, PhaseNoted, PhaseSkipped
 
 
 class Config(Value):

@@ -9,9 +9,9 @@ from orchestrator.core.llm.prompt_builder import permitted_tools
 from orchestrator.core.workflow.goal_inputs import inputs
 from orchestrator.core.workflow.node_protocol import Step, View, say
 from orchestrator.core.workflow.plain_node import Plain
-from traces.core.chain import Said
-from traces.core.events import PhaseNoted, PolicyDecided
-from traces.core.phases import Phase
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import PhaseNoted, PolicyDecided
+from traces.core.integrity.chain import Said
 
 
 class Config(Value):

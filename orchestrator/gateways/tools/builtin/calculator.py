@@ -18,8 +18,8 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
-from orchestrator.gateways.tools.http import CallFailed
 from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.service_client import CallFailed
 
 LONGEST: Final = 1_000
 DEEPEST: Final = 64

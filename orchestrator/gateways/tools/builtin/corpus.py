@@ -11,9 +11,9 @@ from pydantic import Field
 
 from orchestrator.core.common.visible_text import shown
 from orchestrator.core.domain.tool_spec import Verifier
-from orchestrator.gateways.tools.house import in_house
-from orchestrator.gateways.tools.http import CallFailed, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading
+from orchestrator.gateways.tools.service_client import CallFailed, ToolContext
+from orchestrator.gateways.tools.tenant_services import in_house
 from orchestrator.queries.corpora import Hit, passage_of, search_corpus
 
 Corpus = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$", description="which corpus")]

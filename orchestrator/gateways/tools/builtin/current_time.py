@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
-from orchestrator.gateways.clock import wall_now
-from orchestrator.gateways.tools.http import CallFailed
+from orchestrator.gateways.monotonic_clock import wall_now
 from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.service_client import CallFailed
 
 
 class Now(Told):

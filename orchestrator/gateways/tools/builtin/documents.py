@@ -10,8 +10,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
-from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 
 Query = Annotated[str, Field(min_length=1, max_length=300, description="the words to look for")]
 PassageId = Annotated[

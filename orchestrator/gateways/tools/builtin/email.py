@@ -9,10 +9,9 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
 from orchestrator.core.tools.destinations import ADDRESS
-from orchestrator.gateways.clock import wall_now
-from orchestrator.gateways.tools.house import in_house, keep_draft
-from orchestrator.gateways.tools.http import CallFailed, ToolContext
+from orchestrator.gateways.monotonic_clock import wall_now
 from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.service_client import CallFailed, ToolContext
 from orchestrator.gateways.tools.smtp import (
     Letter,
     composed,
@@ -21,7 +20,8 @@ from orchestrator.gateways.tools.smtp import (
     no_mail_server,
     send_letter,
 )
-from orchestrator.queries.outside import draft_of, kept_draft
+from orchestrator.gateways.tools.tenant_services import in_house, keep_draft
+from orchestrator.queries.destinations import draft_of, kept_draft
 from traces.core.canonical import canonical
 
 Recipient = Annotated[str, Field(pattern=ADDRESS, max_length=254)]

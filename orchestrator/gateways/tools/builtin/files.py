@@ -17,11 +17,11 @@ from orchestrator.core.files import unified_diff
 from orchestrator.core.files.unified_diff import FileDiff, text_of
 from orchestrator.core.files.workspace import Tree, content_digest, replaced
 from orchestrator.core.files.workspace_paths import safe_path, within
-from orchestrator.gateways.tools.calling import in_words, refused
-from orchestrator.gateways.tools.files import Files
-from orchestrator.gateways.tools.house import in_house
-from orchestrator.gateways.tools.http import ToolContext
 from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.service_client import ToolContext
+from orchestrator.gateways.tools.tenant_services import in_house
+from orchestrator.gateways.tools.tool_errors import in_words, refused
+from orchestrator.gateways.tools.workspace_port import Files
 from orchestrator.queries.workspace import Held, content, contents, newest, revision
 
 T = TypeVar("T")

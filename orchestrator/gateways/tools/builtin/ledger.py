@@ -7,8 +7,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import QuorumStep, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
-from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 
 Account = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Booked = Annotated[

@@ -12,13 +12,13 @@ from pydantic import Field
 
 from orchestrator.core.domain.memory_gate import Kind
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
-from orchestrator.gateways.tools.calling import in_words, refused
-from orchestrator.gateways.tools.house import in_house
-from orchestrator.gateways.tools.http import ToolContext
+from orchestrator.gateways.tools.memory_port import proposer
 from orchestrator.gateways.tools.registry import Told, tool
-from orchestrator.gateways.tools.remembering import proposer
+from orchestrator.gateways.tools.service_client import ToolContext
+from orchestrator.gateways.tools.tenant_services import in_house
+from orchestrator.gateways.tools.tool_errors import in_words, refused
 from orchestrator.queries.memory import Remembered, proposal_of, search
-from tenancy.clock import database_now
+from tenancy.db.clock import database_now
 
 
 class Support(Told):

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 
 SERVICE = "INTERLOCK_DEMO_URL"
 OrderId = Annotated[str, Field(min_length=1, max_length=200, description="such as A-1001")]

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import QuorumStep, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
-from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading, tool
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 
 Amount = Annotated[
     str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,2})?$", description="a decimal amount, such as 129.90")

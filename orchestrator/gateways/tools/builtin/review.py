@@ -11,11 +11,11 @@ from pydantic import Field
 
 from orchestrator.core.approval.review_item import CATEGORY, MOST_EVIDENCE, QUEUE, Severity
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
-from orchestrator.gateways.tools.calling import in_words, refused
-from orchestrator.gateways.tools.house import in_house
-from orchestrator.gateways.tools.http import ToolContext
 from orchestrator.gateways.tools.registry import Told, tool
-from orchestrator.gateways.tools.reviewing import review_asker
+from orchestrator.gateways.tools.review_port import review_asker
+from orchestrator.gateways.tools.service_client import ToolContext
+from orchestrator.gateways.tools.tenant_services import in_house
+from orchestrator.gateways.tools.tool_errors import in_words, refused
 from orchestrator.queries.reviews import Reviewed, item_of
 
 

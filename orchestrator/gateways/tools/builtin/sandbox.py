@@ -13,13 +13,13 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
 from orchestrator.core.files.workspace_paths import safe_path, within
-from orchestrator.gateways.sandbox import bubblewrap, scripts, testing
+from orchestrator.gateways.sandbox import bubblewrap, monty_scripts, suite_runner
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
-from orchestrator.gateways.sandbox.testing import Failure, Report
-from orchestrator.gateways.tools.calling import in_words, refused
-from orchestrator.gateways.tools.house import in_house
-from orchestrator.gateways.tools.http import CallFailed, ToolContext
+from orchestrator.gateways.sandbox.suite_runner import Failure, Report
 from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.service_client import CallFailed, ToolContext
+from orchestrator.gateways.tools.tenant_services import in_house
+from orchestrator.gateways.tools.tool_errors import in_words, refused
 from orchestrator.queries.workspace import contents, newest
 
 LONGEST_CODE = 50_000
@@ -82,7 +82,7 @@ class Tested(Told):
 
 @tool(
     name="sandbox.script", category="sandbox", capability="script", risk=Risk.LOCAL_WRITE,
-    reversibility=Reversibility.PURE, honours_keys=True, lacks=scripts.unavailable, isolation="machine",
+    reversibility=Reversibility.PURE, honours_keys=True, lacks=monty_scripts.unavailable, isolation="machine",
     timeout_ms=10_000,
     rate_per_minute=60, verifier=Verifier(name="schema"),
     effect_sentence="Run a small script. It changes nothing.",
@@ -93,10 +93,10 @@ async def script(context: ToolContext, code: Code) -> Ran:
 
     Returns what it prints and the value of its last expression. 5 seconds, 64 MB.
     """
-    limits = _within_time(context, scripts.LIMITS)
+    limits = _within_time(context, monty_scripts.LIMITS)
     apart = context.spec is not None and context.spec.isolated
     try:
-        return _ran(await (scripts.run_apart if apart else scripts.run)(code, limits), limits)
+        return _ran(await (monty_scripts.run_apart if apart else monty_scripts.run)(code, limits), limits)
     except bubblewrap.Unavailable as why:
         raise _nowhere(why) from why
 
@@ -146,12 +146,14 @@ async def suite(
     """Run the tests of a folder of the run's files, on a copy of all of them, and tell how many passed and
     what failed: name, expected, actual, trace, place. 60 seconds, 1 GB."""
     state, files = await _files(context, folder)
-    chosen: testing.Runner = "unittest" if runner == "unittest" or not testing.has_pytest() else "pytest"
+    chosen: suite_runner.Runner = (
+        "unittest" if runner == "unittest" or not suite_runner.has_pytest() else "pytest"
+    )
     if runner == "pytest" and chosen != runner:
         raise refused("there is no pytest on this machine; take unittest")
-    limits = _within_time(context, testing.LIMITS)
+    limits = _within_time(context, suite_runner.LIMITS)
     try:
-        ended, report = await testing.run_suite(files, folder, chosen, limits)
+        ended, report = await suite_runner.run_suite(files, folder, chosen, limits)
     except bubblewrap.Unavailable as why:
         raise _nowhere(why) from why
     return _tested(ended, report, folder=folder, runner=chosen, state=state, limits=limits)
@@ -162,11 +164,13 @@ def _tested(
     report: Report | None,
     *,
     folder: str,
-    runner: testing.Runner,
+    runner: suite_runner.Runner,
     state: str,
     limits: Limits,
 ) -> Tested:
-    counts = report.counts if report is not None else testing.Counts(passed=0, failed=0, errors=0, skipped=0)
+    counts = (
+        report.counts if report is not None else suite_runner.Counts(passed=0, failed=0, errors=0, skipped=0)
+    )
     end: End = ended.why if report is not None or ended.why != "ended" else "crashed"
     return Tested(
         end=end, runner=runner, folder=folder, state=state, passed=counts.passed, failed=counts.failed,

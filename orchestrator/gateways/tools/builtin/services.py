@@ -11,8 +11,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
-from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading, tool
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,63}$", description="such as checkout")]
 Reason = Annotated[str, Field(min_length=1, max_length=500, description="what the evidence shows")]

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
-from orchestrator.gateways.tools.http import ToolContext
 from orchestrator.gateways.tools.registry import Told, reading, tool
+from orchestrator.gateways.tools.service_client import ToolContext
 from orchestrator.gateways.tools.sql import Scalar, ask_database, change_database, no_database
 
 Source = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", description="which database")]

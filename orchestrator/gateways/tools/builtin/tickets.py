@@ -6,8 +6,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Compensation, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
-from orchestrator.gateways.tools.http import Answer, ToolContext
 from orchestrator.gateways.tools.registry import Told, reading, tool
+from orchestrator.gateways.tools.service_client import Answer, ToolContext
 
 TicketId = Annotated[str, Field(pattern=r"^TK-[0-9]{6,12}$", description="such as TK-000001")]
 FACTS = {"ticket_id": "/id", "order_id": "/order_id", "status": "/status"}

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from orchestrator.core.common.visible_text import shown
 from orchestrator.core.domain.tool_spec import Egress, Verifier
-from orchestrator.gateways.tools.http import ToolContext
-from orchestrator.gateways.tools.pages import Link, Unsure, read_page
+from orchestrator.gateways.tools.html_text import Link, Unsure, read_page
 from orchestrator.gateways.tools.registry import Told, reading
-from orchestrator.gateways.tools.web import read_web
+from orchestrator.gateways.tools.service_client import ToolContext
+from orchestrator.gateways.tools.web_fetch import read_web
 
 MOST_TEXT = 60_000
 Address = Annotated[

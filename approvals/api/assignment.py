@@ -1,0 +1,99 @@
+"""What is done with a request besides deciding: claim, assign, release, snooze, wake, comment (R-APPR-9)."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request as HttpRequest
+from rest_framework.response import Response
+
+from approvals.actions.assignment import LONGEST_COMMENT, Wish, handle
+from approvals.core.assignment import WISHES, Handle
+from approvals.core.errors import RequestNotFound
+from approvals.models import Request
+from approvals.queries.assignment import comments_of, handled_of, holders_of
+from tenancy.core.roles import Scope
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, post_once, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, Id, Moment, Text, asked
+
+
+class HandlingBody(Exact):
+    """What somebody does with a request."""
+
+    do = serializers.ChoiceField(choices=[kind.value for kind in WISHES])
+    to = Id(required=False)
+    until = Moment(required=False)
+    text = Text(max_length=LONGEST_COMMENT, required=False, allow_blank=True)
+
+
+class HolderField(serializers.Serializer[Any]):
+    """Whose it is."""
+
+    principal = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class CommentField(serializers.Serializer[Any]):
+    """A remark."""
+
+    name = serializers.CharField()
+    at = serializers.DateTimeField()
+    text = serializers.CharField()
+
+
+class HandlingField(serializers.Serializer[Any]):
+    """Whose a request is, and what was remarked on it."""
+
+    request = serializers.UUIDField()
+    held_by = HolderField(allow_null=True)
+    comments = CommentField(many=True)
+
+
+class Handlings(APIView):
+    """What is done with a request besides deciding it. Who may is judged per request."""
+
+    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+
+    @extend_schema(operation_id="get_approval_handling", responses=HandlingField)
+    def get(self, request: HttpRequest, request_id: str) -> Response:
+        """Whose it is, and the remarks."""
+        wanted = uuid_or_none(request_id)
+        with tenant(caller(request).tenant):
+            if wanted is None or not Request.objects.filter(id=wanted).exists():
+                raise RequestNotFound
+            return Response(_told(wanted))
+
+    @extend_schema(operation_id="handle_approval", request=HandlingBody, responses=HandlingField)
+    def post(self, request: HttpRequest, request_id: str) -> Response:
+        """Do it: 200; 403 not yours, 409 settled or claimed by another, 422 what does not fit."""
+        found = uuid_or_none(request_id)
+        if found is None:
+            raise RequestNotFound
+        said = asked(HandlingBody, request.data)
+        return post_once(request, lambda: self._handled(request, found, said))
+
+    def _handled(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> Answer:
+        who = caller(request)
+        wish = Wish(
+            kind=Handle(said["do"]), to=said.get("to"), until=said.get("until"), text=said.get("text", "")
+        )
+        handle(who.tenant, found, who.principal, wish)
+        with tenant(who.tenant):
+            return Answer(200, _told(found))
+
+
+def _told(request: UUID) -> dict[str, Any]:
+    held = holders_of(handled_of([request])).get(request)
+    return {
+        "request": str(request),
+        "held_by": {"principal": str(held[0]), "name": held[1]} if held is not None else None,
+        "comments": [
+            {"name": one.name, "at": one.at.isoformat(), "text": one.text} for one in comments_of(request)
+        ],
+    }

@@ -1,0 +1,81 @@
+"""POST /approvals/decisions: one word to several requests (R-APPR-9)."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request as HttpRequest
+from rest_framework.response import Response
+
+from approvals.actions.bulk import WORDS, Outcome, decide_together
+from approvals.api.requests import DeferredField, deferral
+from approvals.core.bulk import MOST
+from approvals.core.lifecycle import DecisionKind
+from tenancy.core.roles import Scope
+from tenancy.rest.api_helpers import caller, post_once
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import Exact, Formed, Id, Text, asked
+
+
+class ShownField(Exact):
+    """A request and the digest of the packet that was looked at."""
+
+    id = Id()
+    packet_digest = Formed(r"^[0-9a-f]{64}$")
+
+
+class TogetherBody(Exact):
+    """The same word to all of them."""
+
+    decision = serializers.ChoiceField(choices=[kind.value for kind in WORDS])
+    reason = Text(max_length=4_000, required=False, allow_blank=True)
+    requests = serializers.ListField(child=ShownField(), min_length=1, max_length=MOST)
+
+
+class OutcomeField(serializers.Serializer[Any]):
+    """What became of one of them; `error` is why the word did not count, `deferred` a yes that counts only
+    once it can be taken back no more."""
+
+    id = serializers.UUIDField()
+    status = serializers.CharField(allow_null=True)
+    error = serializers.DictField(allow_null=True)
+    deferred = DeferredField(allow_null=True)
+
+
+class TogetherField(serializers.Serializer[Any]):
+    """What became of each."""
+
+    results = OutcomeField(many=True)
+
+
+class DecisionsTogether(APIView):
+    """One word to several requests for the same tool version and risk class, network at most.
+
+    Who may is judged per request.
+    """
+
+    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+
+    @extend_schema(operation_id="decide_approvals", request=TogetherBody, responses=TogetherField)
+    def post(self, request: HttpRequest) -> Response:
+        """Decide each by itself: 200 with what became of each; 422 where they may not stand together."""
+        said = asked(TogetherBody, request.data)
+        return post_once(request, lambda: self._decided(request, said))
+
+    def _decided(self, request: HttpRequest, said: dict[str, Any]) -> Answer:
+        who = caller(request)
+        shown = [(one["id"], one["packet_digest"]) for one in said["requests"]]
+        kind = DecisionKind(said["decision"])
+        done = decide_together(who.tenant, who.principal, shown, kind, said.get("reason", ""))
+        return Answer(200, {"results": [_told(one) for one in done]})
+
+
+def _told(one: Outcome) -> dict[str, Any]:
+    error = None if one.error is None else {"code": one.error.code, "detail": str(one.error)}
+    status = one.request.status if one.request is not None else None
+    kept = one.request.kept if one.request is not None else None
+    told = None if kept is None else deferral(kept)
+    return {"id": str(one.request_id), "status": status, "error": error, "deferred": told}

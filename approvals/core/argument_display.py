@@ -1,0 +1,172 @@
+"""A call's arguments as a reviewer reads them: leaf by leaf, whole, with where each came from (R-APPR-2)."""
+
+from collections.abc import Collection, Iterable, Mapping
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import orjson
+
+from approvals.core.packet import ArgumentOrigin, Origin
+from traces.core.redaction import redact
+from traces.core.sealed_references import REFERENCE, holds_reference
+
+TARGETS = ("to", "recipient", "target", "service", "account", "order_id", "path", "name", "id")
+ORIGINS: Mapping[Origin, str] = {
+    "goal": "the goal",
+    "plan": "the workflow",
+    "trusted_fact": "a verified fact",
+    "untrusted_observation": "tool output, not verified",
+    "person": "a person",
+    "model": "written by the model",
+}
+
+
+class Argument(NamedTuple):
+    """One leaf. `text` is its value, a secret's without the secret; `fingerprint` tells secrets apart;
+    `alarming`: the packet states its origin first; `sealed`: the value can be revealed."""
+
+    pointer: str
+    text: str
+    kind: str
+    origin: Origin | None = None
+    reference: str = ""
+    fingerprint: str = ""
+    sensitive: bool = False
+    alarming: bool = False
+    sealed: bool = False
+
+    @property
+    def source(self) -> str:
+        """Where it came from, in words."""
+        if self.origin == "untrusted_observation" and self.reference.startswith("/"):
+            return "an untrusted input"
+        return ORIGINS[self.origin] if self.origin is not None else "unknown"
+
+
+class Typed(NamedTuple):
+    """What a reviewer types before a yes: `what` it is called, the text, and the amount where it is one."""
+
+    what: str
+    text: str
+    amount: Decimal | None = None
+
+    def right(self, given: str) -> bool:
+        """Whether this was typed; an amount counts by its value."""
+        plain = given.strip()
+        if self.amount is None:
+            return plain == self.text.strip()
+        return plain.isascii() and plain.replace(".", "", 1).isdigit() and Decimal(plain) == self.amount
+
+
+def shown_arguments(
+    value: Any,
+    origins: Iterable[ArgumentOrigin],
+    sensitive: Iterable[str] = (),
+    alarming: Collection[str] = (),
+) -> tuple[Argument, ...]:
+    """Every leaf of the arguments in their order; an empty object or list is a leaf too."""
+    known = {part.pointer: part for part in origins}
+    marked = tuple(sensitive)
+    return tuple(
+        _argument(pointer, key, leaf, known, marked)._replace(alarming=pointer in alarming)
+        for pointer, key, leaf in _leaves(value, "", "")
+    )
+
+
+class Pair(NamedTuple):
+    """One place that was asked for and approved with different values; None: there was nothing."""
+
+    asked: Argument | None
+    approved: Argument | None
+
+    @property
+    def pointer(self) -> str:
+        """Where it is."""
+        return next(one.pointer for one in self if one is not None)
+
+
+def different(asked: Any, approved: Any) -> tuple[Pair, ...]:
+    """The places in which what was approved is not what was asked, in their order. Secrets show as marks."""
+    before, after = ({one.pointer: one for one in shown_arguments(each, ())} for each in (asked, approved))
+    pairs = (Pair(before.get(place), after.get(place)) for place in dict.fromkeys((*before, *after)))
+    return tuple(pair for pair in pairs if pair.asked != pair.approved)
+
+
+def secret_pointers(value: Any) -> tuple[str, ...]:
+    """The places whose values must not be shown."""
+    return tuple(argument.pointer for argument in shown_arguments(value, ()) if argument.fingerprint)
+
+
+def without_secrets(value: Any) -> Any:
+    """The same value with a mark where something looks like a secret."""
+    return orjson.loads(redact(orjson.dumps(value))[0])
+
+
+def to_type(
+    risk: str, *, has_amount: bool, amount: Decimal | None, arguments: Any, tool: str
+) -> Typed | None:
+    """What must be typed before a yes: the amount that moves, or the target of what is destructive.
+
+    None where a click is enough.
+    """
+    if has_amount and amount is not None:
+        return Typed("amount", _written(arguments, amount), amount)
+    if risk != "destructive" and not has_amount:
+        return None
+    held = arguments if isinstance(arguments, dict) else {}
+    found = [held[name] for name in TARGETS if isinstance(held.get(name), str) and held[name].strip()]
+    return Typed("target", found[0]) if found else Typed("tool's name", tool)
+
+
+def _written(arguments: Any, amount: Decimal) -> str:
+    """The amount as it is written in the arguments, else plainly."""
+    for _, _, leaf in _leaves(arguments, "", ""):
+        if isinstance(leaf, str) and Typed("", "", amount).right(leaf):
+            return leaf
+    return f"{amount.normalize():f}"
+
+
+def _argument(
+    pointer: str, key: str, leaf: Any, known: Mapping[str, ArgumentOrigin], sensitive: tuple[str, ...]
+) -> Argument:
+    part = known.get(pointer)
+    text, fingerprint = _safe(key, leaf)
+    return Argument(
+        pointer, text, _kind(leaf), part.origin if part is not None else None,
+        part.reference if part is not None else "", fingerprint, pointer in sensitive,
+        sealed=isinstance(leaf, str) and holds_reference(leaf),
+    )  # fmt: skip
+
+
+def _safe(key: str, leaf: Any) -> tuple[str, str]:
+    """The text without what looks like a secret, and that secret's fingerprint."""
+    text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
+    if (sealed := REFERENCE.search(text)) is not None:
+        return REFERENCE.sub(r"[sealed:\1]", text), sealed[2][:8]
+    clean, found = redact(orjson.dumps({key: leaf}))
+    if not found:
+        return text, ""
+    kept = orjson.loads(clean)[key]
+    return kept if isinstance(kept, str) else orjson.dumps(kept).decode(), sha256(text.encode()).hexdigest()[
+        :8
+    ]
+
+
+def _leaves(value: Any, pointer: str, key: str) -> list[tuple[str, str, Any]]:
+    if isinstance(value, dict) and value:
+        return [
+            found for name in value for found in _leaves(value[name], f"{pointer}/{_escaped(name)}", name)
+        ]
+    if isinstance(value, list) and value:
+        return [found for n, item in enumerate(value) for found in _leaves(item, f"{pointer}/{n}", key)]
+    return [(pointer, key, value)]
+
+
+def _kind(leaf: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "text", dict: "object", list: "list"}
+    return names.get(type(leaf), "null")
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

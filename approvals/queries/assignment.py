@@ -1,0 +1,116 @@
+"""What was done with requests besides deciding them. Inside the tenant's context."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+
+from approvals.core.assignment import RESTING, Handle, Handled, asleep_until, holder
+from approvals.core.policy import refusal
+from approvals.models import Handling, Request
+from approvals.queries.people import asked_of, deciders_of, names_of
+from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
+from tenancy.models import Membership, Principal
+from tenancy.queries import ClockTimestamp, Standing
+
+MOST_COMMENTS = 100
+MOST_PEOPLE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """A remark, by name."""
+
+    name: str
+    at: datetime
+    text: str
+
+
+def handled_of(requests: Iterable[UUID]) -> dict[UUID, list[Handled]]:
+    """What was done with each of these requests, in order, without the texts of remarks."""
+    found: dict[UUID, list[Handled]] = {request: [] for request in requests}
+    columns = ("request_id", "kind", "owner", "to", "until")
+    rows = Handling.objects.filter(request_id__in=found).order_by("at", "id").values_list(*columns)
+    for request, kind, owner, to, until in rows:
+        found[request].append(Handled(kind=Handle(kind), owner=str(owner), to=str(to or ""), until=until))
+    return found
+
+
+def holders_of(handled: Mapping[UUID, Iterable[Handled]]) -> dict[UUID, tuple[UUID, str]]:
+    """Whose each of these requests is: their principal and name; what is nobody's is left out."""
+    held = {request: holder(done) for request, done in handled.items()}
+    names = names_of({UUID(to) for to in held.values() if to})
+    return {request: (UUID(to), names.get(UUID(to), "somebody")) for request, to in held.items() if to}
+
+
+def comments_of(request_id: UUID) -> tuple[Comment, ...]:
+    """The newest remarks on a request, and who had a value revealed, in order."""
+    told = (Handle.COMMENT.value, Handle.REVEAL.value)
+    rows = Handling.objects.filter(request_id=request_id, kind__in=told)
+    newest = list(rows.order_by("-at", "-id")[:MOST_COMMENTS])[::-1]
+    names = names_of({row.principal for row in newest})
+    return tuple(
+        Comment(name=names.get(row.principal, "somebody"), at=row.at, text=row.text) for row in newest
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What a card shows for handling: the remarks, who could have it, and until when the reader put it
+    aside."""
+
+    comments: tuple[Comment, ...]
+    people: tuple[tuple[UUID, str], ...]
+    asleep_until: datetime | None
+
+
+def desk_of(request: Request, owner: UUID, now: datetime) -> Desk:
+    """The desk of one request for one reader."""
+    handled = handled_of([request.id])[request.id]
+    return Desk(
+        comments=comments_of(request.id),
+        people=who_may(request) if request.status == "pending" else (),
+        asleep_until=asleep_until(handled, str(owner), now),
+    )
+
+
+def resting(rows: QuerySet[Request], owner: str) -> QuerySet[Request]:
+    """With `rests_until`: until when this person put each aside; null or past where it stands before them."""
+    of_theirs = Handling.objects.filter(
+        request_id=OuterRef("id"), owner=owner, kind__in=[kind.value for kind in RESTING]
+    )
+    return rows.annotate(rests_until=Subquery(of_theirs.order_by("-at", "-id").values("until")[:1]))
+
+
+def awake() -> Q:
+    """Of rows from `resting`, those that stand before the person."""
+    return Q(rests_until=None) | Q(rests_until__lte=ClockTimestamp())
+
+
+def who_may(request: Request) -> tuple[tuple[UUID, str], ...]:
+    """The people who may decide a request, by name: principal and name each."""
+    deciding = [role.value for role in Role if Scope.DECIDE in SCOPES[role]]
+    members: dict[UUID, list[Membership]] = {}
+    found = Membership.objects.filter(role__in=deciding, person__is_active=True, awaits_confirmation=False)
+    for member in found.order_by("role"):
+        members.setdefault(member.person_id, []).append(member)
+    people = list(
+        Principal.objects.filter(kind="person", owner_id__in=members)
+        .annotate(name=F("owner__name"))
+        .order_by("name", "id")
+    )
+    deciders = deciders_of(_standing(one, members[one.owner_id]) for one in people)
+    asked = asked_of(request)
+    may = [(one.id, str(one.name)) for one in people if refusal(asked, deciders[one.id]) is None]
+    return tuple(may[:MOST_PEOPLE])
+
+
+def _standing(principal: Principal, members: Sequence[Membership]) -> Standing:
+    """What a person may decide by these memberships."""
+    roles = tuple(Role(member.role) for member in members)
+    return Standing(
+        principal=principal.id, owner=principal.owner_id, roles=roles, scopes=scopes_of(roles),
+        authorities=tuple(Authority(tuple(m.queues), m.max_amount, m.max_risk) for m in members),
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""Requests side by side: what they share, and where they differ (R-APPR-9). Inside the tenant's context."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from approvals.core.argument_display import Argument, shown_arguments
+from approvals.core.bulk import Alike, apart
+from approvals.core.packet import alarming_pointers, read_packet
+from approvals.core.policy import Decider
+from approvals.models import Request
+from approvals.queries.inbox import Row, rows_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One of them: its row, and by place its values where they differ (None: it has none)."""
+
+    row: Row
+    values: tuple[tuple[str, Argument | None], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """The table. `shared` are arguments that are the same in all, `places` where they differ; `apart` is why
+    they may not be decided together, or ""."""
+
+    rows: tuple[Beside, ...]
+    shared: tuple[Argument, ...]
+    places: tuple[str, ...]
+    apart: str
+
+    @property
+    def decidable(self) -> tuple[Row, ...]:
+        """Those that the reader may decide now."""
+        return tuple(row for row in (one.row for one in self.rows) if _decidable(row))
+
+
+def _decidable(row: Row) -> bool:
+    free = row.open and not row.stands and not row.voted
+    return free and row.refusal is None and row.no_yes is None
+
+
+def alike(request: Request) -> Alike:
+    """What the rule looks at in a request."""
+    tool = orjson.loads(bytes(request.packet)).get("tool") or {}
+    return Alike(
+        kind=request.kind, tool=request.tool, definition=tool.get("digest", ""), risk=request.risk,
+        has_amount=request.has_amount,
+    )  # fmt: skip
+
+
+def together(requests: Sequence[Request], decider: Decider) -> Together:
+    """The requests side by side, in their order, for one reader."""
+    why = apart([alike(request) for request in requests])
+    leaves = [_leaves(request) for request in requests]
+    places = tuple(dict.fromkeys(pointer for one in leaves for pointer in one))
+    same = [place for place in places if len({one.get(place) for one in leaves}) == 1]
+    differing = tuple(place for place in places if place not in same)
+    return Together(
+        rows=tuple(
+            Beside(row=row, values=tuple((place, one.get(place)) for place in differing))
+            for row, one in zip(rows_of(requests, decider), leaves, strict=True)
+        ),
+        shared=tuple(leaves[0][place] for place in same),
+        places=differing,
+        apart=why,
+    )
+
+
+def _leaves(request: Request) -> dict[str, Argument]:
+    """A call's arguments by their places; what is no call has none."""
+    if request.kind != "action":
+        return {}
+    packet = read_packet(bytes(request.packet))
+    found = orjson.loads(packet.arguments) if packet.arguments else {}
+    shown = shown_arguments(found, packet.provenance, alarming=alarming_pointers(packet))
+    return {one.pointer: one for one in shown}

@@ -1,0 +1,371 @@
+"""The inbox: what waits, riskiest and nearest deadline first, and what was decided (R-APPR-9, R-UI-4).
+
+All inside the tenant's context. A page is 50 rows, found by the key of the row before it.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import orjson
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+
+from approvals.core.argument_display import Pair, different
+from approvals.core.bulk import LOW, Alike, alone
+from approvals.core.lifecycle import RequestStatus
+from approvals.core.policy import RISKS, Decider, Refusal, refusal
+from approvals.core.quorum import Vote, agreed, agreement_refusal
+from approvals.models import Request
+from approvals.ports import RunWords, asking_runs
+from approvals.queries import decisions_by_request, votes_of
+from approvals.queries.assignment import awake, handled_of, holders_of, resting
+from approvals.queries.authority import has_related_vote, has_voted, mine
+from approvals.queries.countable_votes import counting_by_request
+from approvals.queries.people import asked_of, names_of
+from approvals.queries.undo import Deferred, deferred_of, kept_back
+from tenancy.core.errors import InvalidInput
+from tenancy.core.timestamps import read_moment
+from tenancy.db.clock import database_now
+
+Tab = Literal["mine", "open", "snoozed", "decided"]
+TABS: Final[tuple[Tab, ...]] = ("mine", "open", "snoozed", "decided")
+PICKED: Final[tuple[Tab, ...]] = ("mine", "open")
+"""The tabs in which several are picked to be decided together."""
+PAGE: Final = 50
+CAP: Final = 1_000
+PENDING: Final = RequestStatus.PENDING.value
+LINE: Final = 300
+LONGEST: Final = 64
+WORDS: Final = {
+    "approve": "approved", "edit": "approved with changes", "reject": "rejected",
+    "revise": "asked for changes", "answer": "answered", "extend": "extended the budget",
+    "happened": "confirmed that it happened", "not_happened": "confirmed that it did not happen",
+    "cancel": "cancelled the run",
+}  # fmt: skip
+RANK = Case(
+    *(When(risk=risk, then=Value(rank)) for rank, risk in enumerate(RISKS)),
+    default=Value(len(RISKS)),
+    output_field=IntegerField(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a list is narrowed to; "" is not asked for."""
+
+    tool: str = ""
+    risk: str = ""
+    workflow: str = ""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The filters in force, as the address has them."""
+        named = {"tool": self.tool, "risk": self.risk, "workflow": self.workflow}
+        return {name: value for name, value in named.items() if value}
+
+
+def filters_of(given: Mapping[str, str]) -> Filters:
+    """What an address asks for; a risk class that is none is not asked for."""
+    text = {name: given.get(name, "").strip()[:LONGEST] for name in ("tool", "risk", "workflow")}
+    return Filters(**text | {"risk": text["risk"] if text["risk"] in RISKS else ""})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One person's word, by name."""
+
+    name: str
+    kind: str
+    at: datetime
+    owner: UUID
+    principal: UUID
+    reason: str = ""
+    arguments: bytes | None = None
+    """Those they agreed to, where they are not those of the packet."""
+    counts: bool = True
+    """False for an agreement of somebody who may not decide the request any more."""
+
+    @property
+    def vote(self) -> Vote:
+        """As far as counting goes."""
+        return Vote(str(self.owner), self.kind, self.arguments, str(self.principal))
+
+    @property
+    def word(self) -> str:
+        """Return the decision as a verb in the past tense."""
+        return WORDS[self.kind]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A request in the list. `line` says in one line what it is about; `refusal` why this reader may not
+    decide it, `no_yes` why they may only refuse it; `voted` that they did already; `held` whose it is, by
+    principal and name; `handled` how much was done with it besides deciding; `deferred` the newest yes to it
+    that was kept back."""
+
+    request: Request
+    line: str
+    run: RunWords | None
+    said: tuple[Said, ...]
+    refusal: Refusal | None = None
+    no_yes: Refusal | None = None
+    voted: bool = False
+    held: tuple[UUID, str] | None = None
+    handled: int = 0
+    deferred: Deferred | None = None
+
+    @property
+    def stands(self) -> bool:
+        """Whether a yes to it can still be taken back, and nothing else be said."""
+        return self.open and self.deferred is not None and self.deferred.stands
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the last yes that was kept back came to nothing; it waits still."""
+        return self.open and self.deferred is not None and self.deferred.lapsed
+
+    @property
+    def words(self) -> str:
+        """Another text as soon as a word more was said, or taken back."""
+        kept = self.deferred.id.hex if self.deferred is not None and (self.stands or self.lapsed) else ""
+        return f"{len(self.said)}{'+' if self.stands else '-' if self.lapsed else ''}{kept}"
+
+    @property
+    def open(self) -> bool:
+        """Whether it waits."""
+        return self.request.status == PENDING
+
+    @property
+    def together(self) -> bool:
+        """Whether this reader may decide it beside others."""
+        alone_because = alone(Alike(
+            kind=self.request.kind, tool=self.request.tool, definition="", risk=self.request.risk,
+            has_amount=self.request.has_amount,
+        ))  # fmt: skip
+        free = self.open and not self.stands and self.refusal is None and not self.voted
+        return free and self.no_yes is None and not alone_because
+
+    @property
+    def agreed(self) -> int:
+        """How many people said yes: to what was approved in the end, before that to what is asked."""
+        final = self.ended_by.arguments if self.ended_by is not None else None
+        return agreed([one.vote for one in self.said if one.counts], final)
+
+    @property
+    def elsewise(self) -> int:
+        """How many people said yes to other arguments, while it waits."""
+        return sum(one.kind == "edit" for one in self.said) if self.open else 0
+
+    @property
+    def edited(self) -> tuple[Pair, ...]:
+        """Where what was approved is not what was asked."""
+        ended = self.ended_by
+        if ended is None or ended.kind != "edit" or ended.arguments is None:
+            return ()
+        asked = orjson.loads(bytes(self.request.packet))["arguments"]
+        return different(orjson.loads(asked), orjson.loads(ended.arguments))
+
+    @property
+    def ended_by(self) -> Said | None:
+        """Whose word ended it; None where time or the run did."""
+        return self.said[-1] if self.said and self.request.status == RequestStatus.DECIDED else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbox:
+    """One page of a tab."""
+
+    rows: tuple[Row, ...]
+    next: str | None
+
+
+def inbox_page(
+    tab: Tab, decider: Decider, filters: Filters, *, cursor: str = "", done: Sequence[UUID] = ()
+) -> Inbox:
+    """A page of a tab as one person sees it. `done` were decided just now and keep their place in the list.
+
+    Raises InvalidInput for a cursor that is none of ours.
+    """
+    found = _narrowed(_of_tab(tab, decider, done), filters)
+    page = list(_after(found, tab, cursor)[: PAGE + 1])
+    rows = rows_of(page[:PAGE], decider)
+    return Inbox(rows=rows, next=_cursor(page[PAGE - 1], tab) if len(page) > PAGE else None)
+
+
+def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, ...]:
+    """Rows for requests, in their order; without a decider nobody's rights are judged."""
+    words = asking_runs().words({request.run_id for request in requests})
+    said = words_of(requests)
+    handled = handled_of(request.id for request in requests)
+    held = holders_of(handled)
+    deferred = deferred_of(request.id for request in requests)
+    return tuple(
+        Row(
+            request=request,
+            line=line_of(request),
+            run=words.get(request.run_id),
+            said=said[request.id],
+            refusal=refusal(asked_of(request), decider) if decider is not None else None,
+            no_yes=_no_yes(said[request.id], decider),
+            voted=decider is not None and any(str(one.owner) == decider.owner for one in said[request.id]),
+            held=held.get(request.id),
+            handled=len(handled[request.id]),
+            deferred=deferred.get(request.id),
+        )
+        for request in requests
+    )
+
+
+def _no_yes(said: Sequence[Said], decider: Decider | None) -> Refusal | None:
+    """Why a reader may not agree to the packet, though they may refuse it."""
+    return (
+        None
+        if decider is None
+        else agreement_refusal([one.vote for one in said if one.counts], None, decider)
+    )
+
+
+def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[Said, ...]]:
+    """Who said what to each of these requests, in order."""
+    by_id = {request.id: request for request in requests}
+    found = decisions_by_request(by_id)
+    counting = counting_by_request(by_id, found)
+    names = names_of({decision.principal for said in found.values() for decision in said})
+    return {
+        request: tuple(
+            Said(
+                name=names.get(d.principal, "somebody"),
+                kind=d.kind,
+                at=d.at,
+                owner=d.owner,
+                principal=d.principal,
+                reason=d.reason,
+                arguments=None if d.arguments is None else bytes(d.arguments),
+                counts=vote in counting[request],
+            )
+            for d, vote in zip(said, votes_of(said), strict=True)
+        )
+        for request, said in found.items()
+    }
+
+
+def line_of(request: Request) -> str:
+    """What a request is about: the tool's effect sentence, or the question."""
+    packet = orjson.loads(bytes(request.packet))
+    tool = packet.get("tool")
+    text: str = tool["effect"] or tool["name"] if tool else packet["why"]
+    return text if len(text) <= LINE else f"{text[:LINE]} … ({len(text) - LINE} more characters)"
+
+
+def belonging(tab: Tab, decider: Decider, filters: Filters, ids: Collection[UUID]) -> set[UUID]:
+    """Which of these requests are in a tab, narrowed, as one person sees it."""
+    found = _narrowed(_of_tab(tab, decider, ()), filters).order_by().filter(id__in=list(ids))
+    return set(found.values_list("id", flat=True))
+
+
+def several_fit(tab: Tab, decider: Decider, filters: Filters) -> bool:
+    """Whether more than one request of a tab, narrowed, is such that this reader may decide it beside others:
+    what `Row.together` says of each, as a filter.
+    """
+    if tab not in PICKED:
+        return False
+    free = mine(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
+    free &= ~Q(has_related_vote(decider))
+    fit = free & Q(kind="action", has_amount=False, risk__in=LOW)
+    found = _narrowed(_of_tab(tab, decider, ()), filters).filter(fit)
+    return found.order_by()[:2].count() > 1
+
+
+def workflows_that_ask() -> list[str]:
+    """The workflows whose runs have asked, by name."""
+    return list(asking_runs().workflows())
+
+
+def count(tab: Tab, decider: Decider) -> int:
+    """How many are in a tab; what is beyond a thousand is not counted."""
+    return _of_tab(tab, decider, ()).order_by()[: CAP + 1].count()
+
+
+def counts_of(decider: Decider) -> dict[Tab, int]:
+    """How many are in each tab that is counted."""
+    return {tab: count(tab, decider) for tab in TABS if tab != "decided"}
+
+
+def waiting_for(decider: Decider) -> QuerySet[Request]:
+    """The open requests that somebody may decide and has not said a word to: what the tab "mine" holds,
+    unordered."""
+    return _of_tab("mine", decider, ()).order_by()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lately:
+    """What was decided in the last 24 hours: how many (of a thousand at most), and how long the one in the
+    middle took."""
+
+    decided: int
+    median: timedelta | None
+
+
+def decided_lately() -> Lately:
+    """What an empty inbox says about the last 24 hours."""
+    since = database_now() - timedelta(hours=24)
+    decided = Request.objects.filter(status=RequestStatus.DECIDED.value, settled_at__gte=since)
+    times = decided.order_by("-settled_at").values_list("created_at", "settled_at")[:CAP]
+    took = sorted(settled - created for created, settled in times if settled is not None)
+    return Lately(decided=len(took), median=took[len(took) // 2] if took else None)
+
+
+def tools_that_ask() -> list[str]:
+    """The tools that requests were made for, by name."""
+    named = Request.objects.exclude(tool="").order_by("tool")
+    return list(named.values_list("tool", flat=True).distinct()[:200])
+
+
+def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Request]:
+    rows: Any = Request.objects.annotate(rank=RANK)
+    if tab == "decided":
+        return Request.objects.annotate(rank=RANK).exclude(status=PENDING).order_by("-settled_at", "-id")
+    waiting = Q(status=PENDING)
+    if tab == "mine":
+        mine_still = mine(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
+        rows, waiting = resting(rows, decider.owner), waiting & mine_still & awake()
+    elif tab == "snoozed":
+        rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~awake()
+    kept: QuerySet[Request] = rows.filter(waiting | Q(id__in=list(done))).order_by(
+        "-rank", "expires_at", "id"
+    )
+    return kept
+
+
+def _narrowed(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:
+    if filters.tool:
+        rows = rows.filter(tool=filters.tool)
+    if filters.risk:
+        rows = rows.filter(risk=filters.risk)
+    return rows.filter(run_id__in=asking_runs().of_workflow(filters.workflow)) if filters.workflow else rows
+
+
+def _after(rows: QuerySet[Request], tab: Tab, cursor: str) -> QuerySet[Request]:
+    if not cursor:
+        return rows
+    rank, at, row = _read(cursor)
+    if tab == "decided":
+        return rows.filter(Q(settled_at__lt=at) | Q(settled_at=at, id__lt=row))
+    beyond = Q(expires_at__gt=at) | Q(expires_at=at, id__gt=row)
+    return rows.filter(Q(rank__lt=rank) | Q(rank=rank) & beyond)
+
+
+def _cursor(row: Any, tab: Tab) -> str:
+    at = row.settled_at if tab == "decided" else row.expires_at
+    return urlsafe_b64encode(orjson.dumps([row.rank, at.isoformat(), str(row.id)])).decode().rstrip("=")
+
+
+def _read(cursor: str) -> tuple[int, datetime, UUID]:
+    try:
+        rank, at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        return int(rank), read_moment(at), UUID(row)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(errors=[]) from None

@@ -1,0 +1,260 @@
+"""One request as a reviewer sees it: the frozen packet, and around it what has happened since (R-APPR-2).
+
+All inside the tenant's context.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import orjson
+
+from approvals.core.allowed_decisions import offered
+from approvals.core.argument_display import (
+    Argument,
+    Pair,
+    Typed,
+    different,
+    secret_pointers,
+    shown_arguments,
+    to_type,
+    without_secrets,
+)
+from approvals.core.lifecycle import AGREEING, DecisionKind, RequestStatus
+from approvals.core.packet import Packet, alarming_pointers, read_packet
+from approvals.core.policy import Decider
+from approvals.core.quorum import agreed
+from approvals.models import Decision, Request
+from approvals.ports import CallShape, asking_runs
+from approvals.queries.countable_votes import counting_votes
+from approvals.queries.inbox import Row, Said, rows_of
+from approvals.queries.people import names_of
+from tenancy.db.clock import database_now
+from traces.models import Event
+
+BEFORE: Final = 3
+LAST_EVENTS: Final = 5
+LOOKED_AT: Final = 400
+AN_HOUR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """One of the run's last events."""
+
+    seq: int
+    at: datetime
+    words: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Other arguments that somebody agreed to: who says the same edit agrees with them. `agreed` people
+    have."""
+
+    name: str
+    at: datetime
+    arguments: Any
+    decision: Decision
+    agreed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """An earlier decision on the same tool, with the arguments of then."""
+
+    request: Request
+    said: Said
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """All that the decision rests on. `arguments` is the exact value, `shown` its leaves for reading."""
+
+    row: Row
+    packet: Packet
+    arguments: Any
+    shown: tuple[Argument, ...]
+    sources: Mapping[str, int]
+    shape: CallShape | None
+    secrets: tuple[str, ...]
+    typed: Typed | None
+    edits: tuple[Edit, ...]
+    history: tuple[Happened, ...]
+    before: tuple[Before, ...]
+    approved_lately: int
+    now: datetime
+
+    @property
+    def request(self) -> Request:
+        """Its request."""
+        return self.row.request
+
+    @property
+    def safe(self) -> Any:
+        """The arguments with a mark where something looks like a secret."""
+        return without_secrets(self.arguments)
+
+    @property
+    def seen(self) -> str:
+        """What the page keeps of them, to say what changed since."""
+        return orjson.dumps(self.safe, option=orjson.OPT_SORT_KEYS).decode()
+
+    @property
+    def late(self) -> bool:
+        """Whether its time is up."""
+        request = self.request
+        return request.status == RequestStatus.EXPIRED or (self.row.open and self.now >= request.expires_at)
+
+    @property
+    def decidable(self) -> bool:
+        """Whether this reader may decide it now."""
+        free = self.row.open and not self.row.stands and not self.late
+        return free and self.row.refusal is None and not self.row.voted
+
+    @property
+    def fitting(self) -> tuple[DecisionKind, ...]:
+        """What can be said to it."""
+        return offered(self.packet)
+
+    @property
+    def returnable(self) -> bool:
+        """Whether it can be sent back to whoever proposed it."""
+        return DecisionKind.REVISE in self.fitting
+
+    @property
+    def said_before(self) -> tuple[str, ...]:
+        """What people said to what was sent back, with a mark where something looks like a secret."""
+        proposal = self.packet.proposal
+        return () if proposal is None else tuple(without_secrets(words) for words in proposal.words)
+
+    @property
+    def answer(self) -> str:
+        """What the agent wrote beside the call, with such marks."""
+        return "" if self.packet.proposal is None else str(without_secrets(self.packet.proposal.answer))
+
+    @property
+    def anew(self) -> tuple[Pair, ...]:
+        """Where this proposal is not the one that it takes the place of; secrets are told apart by their
+        fingerprints."""
+        previous = self.packet.previous_arguments
+        return () if previous is None else different(orjson.loads(previous), self.arguments)
+
+    @property
+    def editable(self) -> bool:
+        """Whether other arguments can be given by a form."""
+        return self.shape is not None and DecisionKind.EDIT in self.fitting
+
+
+def card_of(request: Request, decider: Decider) -> Card:
+    """The card of a request for one reader."""
+    packet = read_packet(bytes(request.packet))
+    arguments = orjson.loads(packet.arguments) if packet.arguments else None
+    (row,) = rows_of([request], decider)
+    shape = asking_runs().shape(request.run_id, request.tool) if request.tool else None
+    said = list(Decision.objects.filter(request_id=request.id).order_by("at", "id"))
+    now = database_now()
+    return Card(
+        row=row,
+        packet=packet,
+        arguments=arguments,
+        shown=_shown(packet, arguments, shape),
+        sources=_sources(request, packet),
+        shape=shape,
+        secrets=secret_pointers(arguments) if packet.arguments else (),
+        typed=_typed(request, arguments),
+        edits=_edits(request, said),
+        history=_history(request),
+        before=_before(request),
+        approved_lately=_approved_lately(request, decider, now - AN_HOUR),
+        now=now,
+    )
+
+
+def _shown(packet: Packet, arguments: Any, shape: CallShape | None) -> tuple[Argument, ...]:
+    if not packet.arguments:
+        return ()
+    sensitive = shape.sensitive if shape is not None else ()
+    return shown_arguments(arguments, packet.provenance, sensitive, alarming_pointers(packet))
+
+
+def _typed(request: Request, arguments: Any) -> Typed | None:
+    return to_type(
+        request.risk, has_amount=request.has_amount, amount=request.amount, arguments=arguments,
+        tool=request.tool,
+    )  # fmt: skip
+
+
+def _edits(request: Request, said: Sequence[Decision]) -> tuple[Edit, ...]:
+    """The edits that were agreed to, each once, by who proposed it."""
+    names = names_of({decision.principal for decision in said})
+    found: dict[bytes, Edit] = {}
+    votes = counting_votes(request, said)
+    for decision in said:
+        if decision.arguments is None:
+            continue
+        other = orjson.loads(body := bytes(decision.arguments))
+        found.setdefault(body, Edit(
+            name=names.get(decision.principal, "somebody"), at=decision.at, arguments=other,
+            decision=decision, agreed=agreed(votes, body),
+        ))  # fmt: skip
+    return tuple(found.values())
+
+
+def _sources(request: Request, packet: Packet) -> dict[str, int]:
+    """The event in which each fact that the packet refers to was observed."""
+    wanted = {part.reference for part in packet.provenance} | {part.fact for part in packet.evidence}
+    kinds = ("call_observed", "fact_committed")
+    rows = list(Event.objects.filter(run_id=request.run_id, kind__in=kinds).order_by("-seq")[:LOOKED_AT])
+    calls: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for event in reversed(rows):
+        body = orjson.loads(bytes(event.body))
+        if event.kind == "call_observed":
+            calls[body["call"]] = event.seq
+        elif body["fact"] in wanted:
+            found[body["fact"]] = calls.get(body["call"], event.seq)
+    return found
+
+
+def _history(request: Request) -> tuple[Happened, ...]:
+    rows = list(Event.objects.filter(run_id=request.run_id).order_by("-seq")[:LAST_EVENTS])
+    return tuple(
+        Happened(
+            seq=event.seq, at=event.at, words=event.kind.replace("_", " ").capitalize(),
+            detail=_detail(orjson.loads(bytes(event.body))),
+        )
+        for event in reversed(rows)
+    )  # fmt: skip
+
+
+def _detail(body: dict[str, Any]) -> str:
+    named = (body.get(name) for name in ("tool", "fact", "status", "decision", "reason", "awaiting"))
+    return " · ".join(text for text in named if isinstance(text, str) and text)
+
+
+def _before(request: Request) -> tuple[Before, ...]:
+    """What was decided on the same tool the last few times."""
+    if not request.tool:
+        return ()
+    decided = Request.objects.filter(tool=request.tool, status=RequestStatus.DECIDED.value, kind=request.kind)
+    rows = list(decided.exclude(id=request.id).order_by("-settled_at", "-id")[:BEFORE])
+    found = []
+    for row in rows_of(rows, None):
+        last, packet = row.ended_by, orjson.loads(bytes(row.request.packet))
+        if last is None:
+            continue
+        then = without_secrets(orjson.loads(packet["arguments"])) if packet["arguments"] else None
+        found.append(Before(request=row.request, said=last, arguments=then))
+    return tuple(found)
+
+
+def _approved_lately(request: Request, decider: Decider, since: datetime) -> int:
+    """How often this reader said yes to this tool in the last hour (R-APPR-10)."""
+    if not request.tool:
+        return 0
+    own = Decision.objects.filter(owner=decider.owner, kind__in=AGREEING, at__gte=since)
+    return own.filter(request__tool=request.tool).count()

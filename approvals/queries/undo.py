@@ -1,0 +1,138 @@
+"""What is kept back, until when, and how long the tenant lets a yes be taken back. Inside the tenant's
+context."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Exists, OuterRef
+
+from approvals.core.undo import Fate
+from approvals.models import Deferral, Request, UndoWindow
+from approvals.queries.people import Stands, names_of
+from tenancy.core.roles import Scope
+
+MOST_OFFERS: Final = 5
+MOST_VERSIONS: Final = 20
+STANDS: Final = Fate.STANDS.value
+# One trip, also where nothing is ever kept back: a decision takes none more for it.
+MOMENT = """
+SELECT clock_timestamp(),
+       coalesce((SELECT seconds FROM approvals_undowindow ORDER BY version DESC LIMIT 1), 0),
+       d.id, d.principal, d.owner, d.effective_at
+  FROM (SELECT 1) AS here
+  LEFT JOIN approvals_deferral d ON d.request_id = %s AND d.fate = 'stands'"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A yes to one request that has not taken effect."""
+
+    id: UUID
+    principal: UUID
+    owner: UUID
+    effective_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The database's time, how many seconds a yes that is said now is kept back, and the yes to the request
+    that stands."""
+
+    at: datetime
+    seconds: int
+    standing: Standing | None
+
+
+def moment_of(request_id: UUID) -> Moment:
+    """The moment at which somebody says something to a request. Read once the request's row is held."""
+    with connection.cursor() as cursor:
+        cursor.execute(MOMENT, (request_id,))
+        row = cursor.fetchone()
+    assert row is not None  # noqa: S101 - a left join to one row has one
+    at, seconds, found, principal, owner, effective_at = row
+    standing = None
+    if found is not None:
+        standing = Standing(id=found, principal=principal, owner=owner, effective_at=effective_at)
+    return Moment(at=at, seconds=seconds, standing=standing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """The newest yes to a request that was kept back, by name; `because` is why it lapsed."""
+
+    id: UUID
+    name: str
+    principal: UUID
+    owner: UUID
+    kind: str
+    effective_at: datetime
+    fate: Fate
+    because: str = ""
+
+    @property
+    def stands(self) -> bool:
+        """Whether it has still to take effect."""
+        return self.fate is Fate.STANDS
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether it came to nothing."""
+        return self.fate is Fate.LAPSED
+
+
+def may_undo(who: Stands, kept: Standing | Deferred) -> bool:
+    """Whether somebody takes a yes back: who said it, by a key of theirs too that decides, and whoever
+    administers. A key that only reads does not."""
+    own = kept.principal == who.principal or (kept.owner == who.owner and Scope.DECIDE in who.scopes)
+    return own or Scope.ADMIN in who.scopes
+
+
+def deferred_of(requests: Iterable[UUID]) -> dict[UUID, Deferred]:
+    """The newest that was kept back of each of these requests; those of which none was are left out."""
+    found = Deferral.objects.filter(request_id__in=list(requests)).defer("arguments", "reason")
+    newest = found.order_by("request_id", "-at", "-id").distinct("request_id")
+    rows = {row.request_id: row for row in newest}
+    names = names_of({row.principal for row in rows.values()})
+    return {
+        request: Deferred(
+            id=row.id, name=names.get(row.principal, "somebody"), principal=row.principal,
+            owner=row.owner, kind=row.kind, effective_at=row.effective_at, fate=Fate(row.fate),
+            because=row.ended_because,
+        )
+        for request, row in rows.items()
+    }  # fmt: skip
+
+
+def kept_back() -> Exists:
+    """Of requests, those to which a yes stands."""
+    return Exists(Deferral.objects.filter(request_id=OuterRef("id"), fate=STANDS))
+
+
+def offered_to(owner: UUID) -> list[Request]:
+    """The requests to which this person's yes can be taken back, what they said last first."""
+    theirs = Request.objects.filter(deferrals__owner=owner, deferrals__fate=STANDS)
+    return list(theirs.order_by("-deferrals__at", "-id")[:MOST_OFFERS])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowNow:
+    """For how many seconds a yes can be taken back, 0 for not at all; version 0 is what ships."""
+
+    version: int = 0
+    seconds: int = 0
+    row: UndoWindow | None = None
+
+
+def window_now() -> WindowNow:
+    """What holds for the next yes."""
+    row = UndoWindow.objects.order_by("-version").first()
+    return WindowNow() if row is None else WindowNow(version=row.version, seconds=row.seconds, row=row)
+
+
+def windows() -> list[UndoWindow]:
+    """What was said of it, the newest first."""
+    return list(UndoWindow.objects.order_by("-version")[:MOST_VERSIONS])

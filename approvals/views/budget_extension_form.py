@@ -1,0 +1,82 @@
+"""The form by which somebody gives a run more budget, and the amounts it says (R-BUDGET-7)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from approvals.core.packet import BudgetLine, BudgetPacket
+from approvals.queries.request_detail import Card
+from traces.core.canonical import plain
+
+PREFIX: Final = "g-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """One limit with the field that raises it; `text` is what stands in the field."""
+
+    line: BudgetLine
+    field: str
+    text: str
+    first: bool
+
+    @property
+    def label(self) -> str:
+        """The dimension in words."""
+        return self.line.dimension.replace("_", " ").replace("usd", "(US$)")
+
+    @property
+    def unit(self) -> str:
+        """The unit as pages write amounts."""
+        return {"cost_usd": "usd", "wall_clock_seconds": "s"}.get(self.line.dimension, "")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is counted in whole units."""
+        return not self.unit
+
+    @property
+    def doubled(self) -> bool:
+        """Whether at most as much again as the boundary gave can be given at once; money has its ceilings."""
+        return self.line.dimension != "cost_usd"
+
+    @property
+    def short(self) -> Decimal | None:
+        """What the next effect lacks; None where it lacks nothing of it."""
+        needed = self.line.needed
+        return None if needed is None else max(needed - self.line.left, Decimal(0))
+
+
+def grants(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
+    """Every limit that can be raised, the one that was reached first; filled in with what is asked for, or
+    with what was said. A limit of 0 forbids, and is never raised (R-BUDGET-16)."""
+    packet = card.packet
+    if not isinstance(packet, BudgetPacket):
+        return ()
+    found = [
+        Grant(
+            line=line, field=f"{PREFIX}{line.dimension}", text=_text(line, said),
+            first=line.dimension == packet.refused,
+        )
+        for line in packet.budget
+        if line.limit
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: not one.first))
+
+
+def _text(line: BudgetLine, said: Mapping[str, Any] | None) -> str:
+    given = said.get(f"{PREFIX}{line.dimension}") if said is not None else None
+    if isinstance(given, str):
+        return given[:40]
+    return plain(line.asked) if line.asked else ""
+
+
+def amounts_said(said: Mapping[str, Any]) -> dict[str, str]:
+    """The amounts that a form gives; the verb judges them."""
+    fields = ((name, value) for name, value in said.items() if name.startswith(PREFIX))
+    return {
+        name.removeprefix(PREFIX)[:40]: value.strip().replace(",", "")[:40]
+        for name, value in fields
+        if isinstance(value, str) and value.strip()
+    }

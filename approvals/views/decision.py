@@ -1,0 +1,301 @@
+"""/approvals/<id>: one request on its own page, and one person's word on it by a form (R-APPR-3, R-UI-4).
+
+A word that is refused answers at the same address, with the card as it stands and what was typed kept: the
+whole page without script, the card alone for a page that puts it in its place.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import render, resolve_url
+from django.views.decorators.http import require_http_methods
+
+from approvals.actions import Word, decide
+from approvals.core.errors import (
+    AlreadyDecided,
+    DecisionInvalid,
+    Expired,
+    NotYours,
+    PacketChanged,
+    YesStands,
+)
+from approvals.core.lifecycle import DecisionKind
+from approvals.core.policy import Rule
+from approvals.models import Request
+from approvals.queries import decisions_of
+from approvals.queries.edits import missing_for
+from approvals.queries.request_detail import Card
+from approvals.views.assignment import handle_here
+from approvals.views.decision_form import (
+    FormFaulty,
+    NotReviewed,
+    NotSaid,
+    agreed_edit,
+    edit_of,
+    row_id,
+    word_of,
+)
+from approvals.views.request_detail import (
+    Notice,
+    Preview,
+    card_answer,
+    go_on,
+    previewed,
+    shown_card,
+    way_back,
+    way_of,
+)
+from approvals.views.reveal import REVEAL, reveal_here
+from approvals.views.undo import UNDO, undo_here
+from tenancy.core.errors import InterlockError
+from tenancy.core.roles import Scope
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.change_cursor import mark_now
+from tenancy.db.tenant_context import tenant
+from tenancy.web.page_auth import PageRequest, page, posted
+
+SAID: Mapping[DecisionKind, str] = {
+    DecisionKind.APPROVE: "Approved.",
+    DecisionKind.EDIT: "Approved with your changes.",
+    DecisionKind.REJECT: "Rejected; the run is told your reason.",
+    DecisionKind.REVISE: "Sent back; the agent sees your words and proposes again.",
+    DecisionKind.ANSWER: "Answered; the run goes on.",
+    DecisionKind.HAPPENED: "Noted: it happened.",
+    DecisionKind.NOT_HAPPENED: "Noted: it did not happen.",
+    DecisionKind.CANCEL: "Noted: the run is cancelled.",
+    DecisionKind.EXTEND: "Budget extended; the run goes on.",
+}
+AGAIN = Notice(
+    tone="stale", title="Look again.", text="The page was old; this is how it stands. Nothing was decided."
+)
+HARMLESS = ("review", *(one.value for one in (DecisionKind.REJECT, DecisionKind.REVISE, DecisionKind.CANCEL)))
+MOVES_MONEY = "destructive"
+PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "revise": "revise", "cancel": "cancel"}
+
+
+def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """A word by which money may move is a change of money: any but a no, to a request that states an amount,
+    is of the class of tools that move money, or asks for more budget."""
+    if "do" in request.POST or request.POST.get("decision") in HARMLESS:
+        return ()
+    with tenant(request.member.tenant.id):
+        row = Request.objects.filter(id=places["request_id"]).first()
+    moves = row is not None and (row.has_amount or row.risk == MOVES_MONEY or row.kind == "budget")
+    return (Area.MONEY,) if moves else ()
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(Scope.READ, asks=_areas)
+def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """The request, or a word on it: then on to the next request, or the card again with what stands in the
+    way: 403 not yours, 409 decided before or changed, 410 too late, 422 a word that does not fit. What is
+    done with it besides deciding (`do`) comes here too.
+    """
+    if request.method != "POST":
+        return _read(request, request_id)
+    if request.POST.get("do") == UNDO:
+        return undo_here(request, request_id)
+    if request.POST.get("do") == REVEAL:
+        return reveal_here(request, request_id)
+    return handle_here(request, request_id) if "do" in request.POST else _decide(request, request_id)
+
+
+def _read(request: PageRequest, request_id: UUID) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        seq = str(mark_now())
+        way = way_of(request)
+        way["back"] = way["back"] or resolve_url("approval", request_id)
+        shown = shown_card(request.member, request_id, **way)
+    notice = AGAIN if "again" in request.GET else None
+    return card_answer(request, {"shown": shown, "seq": seq, "notice": notice})
+
+
+def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
+    member, said = request.member, request.POST
+    with tenant(member.tenant.id):
+        card = shown_card(member, request_id).card
+    if said.get("decision") == "review":
+        return _review(request, card)
+    try:
+        word = word_of(card, said) if card.decidable else _in_vain(card)
+        settled = decide(member.tenant.id, request_id, member.principal, word)
+    except NotReviewed:
+        return _review(request, card)
+    except (NotYours, AlreadyDecided, YesStands, PacketChanged, Expired, DecisionInvalid) as error:
+        return _refused(request, request_id, error)
+    # What is kept back says so itself, where it can be taken back.
+    if settled.kept is None:
+        messages.success(request, _told(settled, word))
+    return go_on(request, _onwards(request, request_id))
+
+
+def _in_vain(card: Card) -> Word:
+    """A word that cannot count, so that the verb says why. Raises AlreadyDecided for a person's second.
+
+    Without the digest of what was shown it decides nothing, whatever has changed meanwhile.
+    """
+    if card.row.open and card.row.voted:
+        raise AlreadyDecided(status="decided by you")
+    return Word(kind=card.fitting[0], packet_digest="")
+
+
+@posted("approval", "request_id")
+@page(Scope.READ)
+def preview(request: PageRequest, request_id: UUID) -> HttpResponse:
+    """What an edit would change, as it is typed: a fragment; without script the whole page."""
+    with tenant(request.member.tenant.id):
+        card = shown_card(request.member, request_id).card
+    return _review(request, card)
+
+
+def _review(request: PageRequest, card: Card) -> HttpResponse:
+    """The difference, with the button that approves just this one."""
+    said = request.POST
+    small = said.get("decision") is None and request.headers.get("HX-Request") is not None
+    with tenant(request.member.tenant.id):
+        seq = str(mark_now())
+        try:
+            found = agreed_edit(card, said) or edit_of(card, said)
+        except DecisionInvalid as error:
+            if not small:
+                return _refused(request, card.request.id, error)
+            return render(request, "approvals/_preview.html", {"faulty": _faults_of(error)})
+        shown = shown_card(
+            request.member, card.request.id, said=said, preview=previewed(card, found), panel="edit",
+            **way_of(request),
+        )  # fmt: skip
+    if small:
+        return render(request, "approvals/_preview.html", {"shown": shown, "preview": shown.preview})
+    return card_answer(request, {"shown": shown, "seq": seq})
+
+
+def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
+    """The card as it stands now, with what stood in the way."""
+    said = request.POST
+    with tenant(request.member.tenant.id):
+        seq = str(mark_now())
+        shown = shown_card(
+            request.member, request_id, said=said, faults=_named(error),
+            form_faults=error.read.faults if isinstance(error, FormFaulty) else _at_fields(error),
+            **way_of(request),
+        )  # fmt: skip
+        if shown.agreed is None:
+            panel, preview = PANELS.get(said.get("decision", ""), ""), _preview_again(shown.card, said)
+            shown = replace(shown, panel=panel, preview=preview)
+    notice = _notice(error, shown.card)
+    context = {"shown": shown, "notice": notice, "seq": seq}
+    return card_answer(request, context, status=_status(error))
+
+
+def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
+    """The difference that stood under the edit, with the field that is typed into; none where the values
+    themselves are at fault."""
+    if said.get("decision") != DecisionKind.EDIT or not card.decidable:
+        return None
+    try:
+        return previewed(card, edit_of(card, said))
+    except DecisionInvalid:
+        return None
+
+
+def _status(error: InterlockError) -> int:
+    """As the API answers it (config/statuses.py)."""
+    table: tuple[tuple[type[InterlockError], int], ...] = (
+        (NotYours, 403), (AlreadyDecided, 409), (YesStands, 409), (PacketChanged, 409), (Expired, 410),
+        (DecisionInvalid, 422),
+    )  # fmt: skip
+    return next(status for kind, status in table if isinstance(error, kind))
+
+
+def _notice(error: InterlockError, card: Card) -> Notice:
+    match error:
+        case NotYours():
+            return Notice(tone="forbidden", title="This is not yours to decide.", text=_why_not(error))
+        case AlreadyDecided():
+            return _already(error, card)
+        case YesStands():
+            name = error.data["name"]
+            text = "Other decisions are blocked until the undo window closes; the card says when."
+            return Notice(tone="stale", title=f"{name} has already approved this.", text=text)
+        case PacketChanged():
+            text = "What is asked changed after you opened it. Nothing was decided; the changes are marked."
+            return Notice(tone="stale", title="Look again.", text=text)
+        case Expired():
+            text = "Nothing was decided. The run was told that nobody answered in time."
+            return Notice(tone="stale", title="You are too late: the request expired.", text=text)
+    return Notice(tone="error", title="Nothing was decided yet.", text=str(error))
+
+
+def _already(error: AlreadyDecided, card: Card) -> Notice:
+    if card.row.voted and card.row.open:
+        text = "Your decision is recorded; another person must agree."
+        return Notice(tone="info", title="You have decided this before.", text=text)
+    title = f"The request was already {error.data['status']}."
+    return Notice(
+        tone="stale",
+        title=title,
+        text="Your decision was not counted. The card below shows who decided and when.",
+    )
+
+
+def _why_not(error: NotYours) -> str:
+    more = {
+        Rule.OWN_RUN.value: " Somebody else who may decide in this queue must do it.",
+        Rule.RELATED.value: " A person related to neither of you must decide it.",
+        Rule.RELATED_AGREED.value: " A person unrelated to both of you must agree.",
+        Rule.SUBMITTER_ANSWERS.value: " The question was put to them.",
+        Rule.SCOPE.value: " The roles reviewer and admin have it; an admin of the tenant grants them.",
+    }
+    reason = str(error.data.get("reason", ""))
+    return (
+        f"{reason[:1].upper()}{reason[1:]}.{more.get(str(error.data.get('rule')), ' Ask an administrator.')}"
+    )
+
+
+def _named(error: InterlockError) -> dict[str, str]:
+    """A fault at a field of the card's own: the reason, or what is to be typed."""
+    pointer = str(error.data.get("pointer", ""))
+    return {pointer[1:]: f"Needed: {error.data['detail']}."} if isinstance(error, NotSaid) and pointer else {}
+
+
+def _at_fields(error: InterlockError) -> dict[str, tuple[str, ...]]:
+    """What the verb has against a value, at the field it names."""
+    pointer = str(error.data.get("pointer", ""))
+    for start in ("/arguments", "/answer"):
+        if pointer.startswith(start):
+            return {pointer.removeprefix(start): (str(error.data.get("detail", error)),)}
+    return {}
+
+
+def _faults_of(error: DecisionInvalid) -> list[str]:
+    if isinstance(error, FormFaulty):
+        return [
+            f"{where or 'The value'}: {text}" for where, said in error.read.faults.items() for text in said
+        ]
+    return [str(error)]
+
+
+def _told(settled: Request, word: Word) -> str:
+    """What became of the word just said, and how many people more must say the same."""
+    if settled.status != "pending":
+        return SAID[word.kind]
+    with tenant(settled.tenant_id):
+        missing = missing_for(settled, decisions_of(settled.id), word.arguments)
+    if missing == 1:
+        return f"{SAID[word.kind]} One more person must agree before it is done."
+    return f"{SAID[word.kind]} {missing} more people must agree before it is done."
+
+
+def _onwards(request: PageRequest, done: UUID) -> str:
+    """Back to the list, with the next request open and this one struck through; or to where one came from."""
+    where = way_back(request)
+    if not where.startswith("/approvals?"):
+        return where or resolve_url("approval", done)
+    following = row_id(request.POST.get("next", ""))
+    query = [("done", str(done)), *([("open", str(following))] if following is not None else [])]
+    return f"{where}&{urlencode(query)}"

@@ -1,0 +1,171 @@
+"""What a person's form says to a request, read into a word that the verb takes (R-APPR-3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from approvals.actions import Word
+from approvals.core.allowed_decisions import unfit_words
+from approvals.core.argument_diff import Change, changes
+from approvals.core.argument_display import Typed, to_type
+from approvals.core.errors import DecisionInvalid
+from approvals.core.lifecycle import DecisionKind
+from approvals.queries.request_detail import Card
+from approvals.views.budget_extension_form import amounts_said
+from tenancy.core.json_schema.form_parsing import Read, read_form
+from traces.core.canonical import canonical_outside, digest
+from traces.core.errors import NotCanonical
+from traces.core.sealed_references import references
+
+Said = Mapping[str, Any]
+EDIT, ANSWER = "f", "a"
+FREE_TEXT: Mapping[str, Any] = {"type": "string", "title": "Answer", "minLength": 1, "maxLength": 4_000}
+
+
+class NotSaid(DecisionInvalid):
+    """Something is still missing before this can be decided: {detail}"""
+
+    code = "decision-invalid"
+
+
+class FormFaulty(DecisionInvalid):
+    """The form has fields that need another look: {detail}"""
+
+    code = "decision-invalid"
+
+    def __init__(self, read: Read) -> None:
+        self.read = read
+        super().__init__(detail=", ".join(sorted(read.faults)) or "the answer")
+
+
+class NotReviewed(DecisionInvalid):
+    """The change was not shown as it is now: look at the difference, then approve it."""
+
+    code = "decision-invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """Other arguments than were asked for, what differs, what must be typed for them. `key` names them."""
+
+    arguments: Any
+    changes: tuple[Change, ...]
+    typed: Typed | None
+    key: str
+
+
+def word_of(card: Card, said: Said) -> Word:
+    """The word that a form says. Raises NotSaid, FormFaulty, NotReviewed: all are DecisionInvalid (422)."""
+    kind = _kind(card, said)
+    given: dict[str, Any] = {"kind": kind, "packet_digest": text_of(said, "digest")}
+    if kind is DecisionKind.APPROVE:
+        _check_typed(card.typed, said)
+    elif kind is DecisionKind.EDIT:
+        edited = agreed_edit(card, said) or edit_of(card, said)
+        if text_of(said, "shown") != edited.key:
+            raise NotReviewed
+        _check_typed(edited.typed, said)
+        given["arguments"] = edited.arguments
+    elif kind is DecisionKind.ANSWER:
+        given["answer"] = _answer(card, said)
+    elif kind is DecisionKind.EXTEND:
+        given["amounts"] = amounts_said(said)
+    elif kind is DecisionKind.REVISE:
+        if fault := unfit_words(text_of(said, "reason").replace("\r\n", "\n")):
+            raise NotSaid(detail=fault, pointer="/reason")
+    elif kind in (DecisionKind.REJECT, DecisionKind.CANCEL) and not text_of(said, "reason").strip():
+        raise NotSaid(detail="a reason, which the run and the agent are told", pointer="/reason")
+    return Word(reason=text_of(said, "reason").replace("\r\n", "\n"), **given)
+
+
+def text_of(said: Said, name: str) -> str:
+    """A field's text; "" where there is none."""
+    found = said.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def edit_of(card: Card, said: Said) -> Edited:
+    """The arguments that the edit form gives. Raises FormFaulty, NotSaid."""
+    if card.shape is None:
+        raise NotSaid(detail="the schema of this call is not known, so it cannot be edited here")
+    read = read_form(card.shape.input_schema, said, card.arguments, prefix=EDIT, secrets=card.secrets)
+    # A sealed value is held against the schema when it is opened.
+    faults = {place: said for place, said in read.faults.items() if not _is_sealed(read.value, place)}
+    if faults:
+        raise FormFaulty(read._replace(faults=faults))
+    return edited(card, read.value)
+
+
+def _is_sealed(value: Any, pointer: str) -> bool:
+    return any(found.pointer == pointer for found in references(value))
+
+
+def agreed_edit(card: Card, said: Said) -> Edited | None:
+    """The edit of somebody else that this one agrees to."""
+    wanted = text_of(said, "agree")
+    found = [one for one in card.edits if str(one.decision.id) == wanted]
+    return edited(card, found[0].arguments) if found else None
+
+
+def edited(card: Card, arguments: Any) -> Edited:
+    """Other arguments beside those that were asked for."""
+    request = card.request
+    try:
+        key = digest("arguments", canonical_outside(arguments))
+    except NotCanonical as error:
+        raise NotSaid(detail=str(error)) from None
+    typed = to_type(
+        request.risk, has_amount=request.has_amount, amount=_amount(card, arguments), arguments=arguments,
+        tool=request.tool,
+    )  # fmt: skip
+    return Edited(arguments=arguments, changes=changes(card.arguments, arguments), typed=typed, key=key)
+
+
+def answer_schema(card: Card) -> Mapping[str, Any]:
+    """The form of an answer; without a schema it is a text."""
+    return card.request.answer_schema or FREE_TEXT
+
+
+def _kind(card: Card, said: Said) -> DecisionKind:
+    wanted = text_of(said, "decision")
+    for kind in card.fitting:
+        if kind.value == wanted:
+            return kind
+    raise NotSaid(detail="choose what to decide")
+
+
+def _check_typed(typed: Typed | None, said: Said) -> None:
+    if typed is not None and not typed.right(text_of(said, "typed")):
+        raise NotSaid(detail=f"type the {typed.what} exactly: {typed.text}", pointer="/typed")
+
+
+def _answer(card: Card, said: Said) -> Any:
+    read = read_form(answer_schema(card), said, prefix=ANSWER)
+    if read.faults:
+        raise FormFaulty(read)
+    return read.value
+
+
+def _amount(card: Card, arguments: Any) -> Decimal | None:
+    """The amount of other arguments, where the tool says which one it is; the verb judges it again."""
+    found = arguments
+    if card.shape is None or card.shape.amount is None:
+        return card.request.amount
+    for step in card.shape.amount.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        found = found.get(name) if isinstance(found, dict) else None
+    try:
+        amount = Decimal(str(found))
+    except ArithmeticError:
+        return None
+    return abs(amount) if amount.is_finite() else None
+
+
+def row_id(text: str) -> UUID | None:
+    """An id from a form or an address, or None."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,55 @@
+"""What of the inbox a page follows: a tab with its filters, as one reader sees it (R-APPR-9)."""
+
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, urlencode
+from uuid import UUID
+
+from approvals.core.policy import Decider
+from approvals.queries.inbox import TABS, Filters, Tab, filters_of
+from approvals.queries.people import decider_of
+from tenancy.queries import standing_of
+
+KEPT: Final = "kept"
+"""The view of a list in which nothing new comes: a later page, or a card alone."""
+LONGEST: Final = 400
+READER: Final = "reader"
+
+
+class Followed(NamedTuple):
+    """A tab (None: no list), what it is narrowed to, and who reads it."""
+
+    tab: Tab | None
+    filters: Filters
+    reader: UUID
+
+
+def view_text(tab: Tab, filters: Filters) -> str:
+    """What a page says it shows."""
+    return urlencode({"tab": tab, **filters.given})
+
+
+def view_of(given: object, reader: UUID) -> str:
+    """The view of a page, with its reader. Raises ValueError for what is none."""
+    said = given or KEPT
+    if not isinstance(said, str) or len(said) > LONGEST:
+        raise ValueError("the view is no part of the inbox")
+    if said == KEPT:
+        return urlencode({READER: reader})
+    named = dict(parse_qsl(said, strict_parsing=True))
+    tab = next((tab for tab in TABS if tab == named.get("tab")), None)
+    if tab is None:
+        raise ValueError("the view is no part of the inbox")
+    return f"{view_text(tab, filters_of(named))}&{READER}={reader}"
+
+
+def followed(view: str) -> Followed:
+    """A view of `view_of`, read again."""
+    named = dict(parse_qsl(view))
+    tab = next((tab for tab in TABS if tab == named.get("tab")), None)
+    return Followed(tab, filters_of(named), UUID(named[READER]))
+
+
+def reader_of(tenant_id: UUID, reader: UUID) -> Decider | None:
+    """What a reader may decide now; None for whoever is nobody any more."""
+    standing = standing_of(tenant_id, reader)
+    return decider_of(standing) if standing is not None else None

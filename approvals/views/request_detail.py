@@ -1,0 +1,238 @@
+"""The decision card: what a page or a region shows of one request, and after a word that was refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from django.http import HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from approvals.core.allowed_decisions import LONGEST_WORDS
+from approvals.core.argument_diff import Change, changes
+from approvals.core.argument_display import without_secrets
+from approvals.core.errors import RequestNotFound
+from approvals.models import Request
+from approvals.ports import Judged, check_edit
+from approvals.queries.assignment import Desk, desk_of
+from approvals.queries.people import Stands, decider_of
+from approvals.queries.request_detail import Card, Edit, card_of
+from approvals.queries.undo import may_undo
+from approvals.views.budget_extension_form import Grant, grants
+from approvals.views.decision_form import ANSWER, EDIT, Edited, answer_schema, edited
+from tenancy.core.json_schema.form import Faults, SchemaForm, schema_form
+from tenancy.core.roles import Scope
+from tenancy.web.page_auth import PageRequest
+
+TIMES: Final = (
+    ("15", "15 minutes"), ("60", "1 hour"), ("240", "4 hours"), ("morning", "until tomorrow, 9:00"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What happened to the word just said: `tone` error, stale, forbidden or info, a title and a text."""
+
+    tone: str
+    title: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """An edit as it would be approved, and what the tool and the rules say to it. `agreed` people have
+    agreed to it already."""
+
+    edited: Edited
+    judged: Judged | None
+    agreed: int = 0
+
+    @property
+    def missing(self) -> int:
+        """How many people more must agree to it."""
+        return max(0, self.judged.quorum - self.agreed) if self.judged is not None else 0
+
+    @property
+    def missing_after(self) -> int:
+        """How many people more must agree to it after this reader has."""
+        return max(0, self.missing - 1)
+
+    @property
+    def safe(self) -> Any:
+        """The arguments with a mark where something looks like a secret."""
+        return without_secrets(self.edited.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What `approvals/_card.html` draws.
+
+    `agreeing` are edits of others that can be agreed to. `panel` is the part that stands open: edit, revise
+    or reject. `faults` are sentences by the name of a field. `changed` is what differs from the packet that
+    the reader had before their eyes. `desk` is what can be done besides deciding, `reader` the principal who
+    looks, `owner` the person behind it, `manages` whether they give requests to others,
+    `theirs` whether the last yes that was kept back is theirs to take back.
+    """
+
+    card: Card
+    edit: SchemaForm | None = None
+    answer: SchemaForm | None = None
+    agreeing: tuple[tuple[Edit, Preview], ...] = ()
+    preview: Preview | None = None
+    notice: Notice | None = None
+    panel: str = ""
+    faults: Mapping[str, str] | None = None
+    said: Mapping[str, Any] | None = None
+    changed: tuple[Change, ...] = ()
+    back: str = ""
+    next: str = ""
+    grants: tuple[Grant, ...] = ()
+    desk: Desk | None = None
+    reader: UUID | None = None
+    manages: bool = False
+    owner: UUID | None = None
+    theirs: bool = False
+
+    @property
+    def undoable(self) -> bool:
+        """Whether this reader may take the yes back that stands."""
+        return self.theirs and self.card.row.stands and not self.taking
+
+    @property
+    def own(self) -> bool:
+        """Whether the yes that was kept back is this reader's."""
+        kept = self.card.row.deferred
+        return kept is not None and kept.owner == self.owner
+
+    @property
+    def taking(self) -> bool:
+        """Whether the time of the yes has come: it takes effect any moment."""
+        kept = self.card.row.deferred
+        return self.card.row.stands and kept is not None and self.card.now >= kept.effective_at
+
+    @property
+    def longest_words(self) -> int:
+        """How long what is said to send a call back may be."""
+        return LONGEST_WORDS
+
+    @property
+    def times(self) -> tuple[tuple[str, str], ...]:
+        """How long it can be put aside: what a form says, and in words."""
+        return TIMES
+
+    @property
+    def agreed(self) -> UUID | None:
+        """The edit of somebody else that the word agreed to, by the id of their decision."""
+        wanted = str(self.said.get("agree", "")) if self.said is not None else ""
+        return next((one.decision.id for one, _ in self.agreeing if str(one.decision.id) == wanted), None)
+
+
+def request_of(request_id: UUID) -> Request:
+    """The request. Inside the tenant's context. Raises RequestNotFound."""
+    found = Request.objects.filter(id=request_id).first()
+    if found is None:
+        raise RequestNotFound
+    return found
+
+
+def shown_card(
+    who: Stands,
+    request_id: UUID,
+    *,
+    said: Mapping[str, Any] | None = None,
+    form_faults: Faults | None = None,
+    **more: Any,
+) -> Shown:
+    """The card for one reader, its forms filled in as `said`. Inside the tenant's context.
+
+    Raises RequestNotFound.
+    """
+    card = card_of(request_of(request_id), decider_of(who))
+    return Shown(
+        card=card,
+        desk=desk_of(card.request, who.owner, card.now),
+        reader=who.principal,
+        owner=who.owner,
+        manages=Scope.ADMIN in who.scopes,
+        theirs=card.row.deferred is not None and may_undo(who, card.row.deferred),
+        edit=_edit_form(card, said, form_faults),
+        answer=_answer_form(card, said, form_faults),
+        agreeing=tuple((one, previewed(card, edited(card, one.arguments))) for one in card.edits),
+        said=said,
+        changed=_changed(card, said),
+        grants=grants(card, said),
+        **more,
+    )
+
+
+def previewed(card: Card, found: Edited) -> Preview:
+    """An edit with the judgement of it: who must agree to it, or why it is refused."""
+    request = card.request
+    if not card.row.open or not found.changes:
+        return Preview(edited=found, judged=None)
+    judged = check_edit(request.tenant_id, request.run_id, request.call_id, found.arguments)
+    count = next((one.agreed for one in card.edits if one.arguments == found.arguments), 0)
+    return Preview(edited=found, judged=judged, agreed=count)
+
+
+def _edit_form(card: Card, said: Mapping[str, Any] | None, faults: Faults | None) -> SchemaForm | None:
+    if not card.editable or card.shape is None:
+        return None
+    schema = card.shape.input_schema
+    sent = said if said is not None and said.get("decision") in ("edit", "review") else None
+    return schema_form(
+        schema, card.arguments, sent=sent, faults=faults if sent is not None else None, prefix=EDIT,
+        secrets=card.secrets,
+    )  # fmt: skip
+
+
+def _answer_form(card: Card, said: Mapping[str, Any] | None, faults: Faults | None) -> SchemaForm | None:
+    if card.request.kind != "clarification":
+        return None
+    return schema_form(answer_schema(card), sent=said, faults=faults, prefix=ANSWER)
+
+
+def _changed(card: Card, said: Mapping[str, Any] | None) -> tuple[Change, ...]:
+    """What differs between the arguments that were shown and those that are asked for now."""
+    if said is None or said.get("digest") in (None, card.request.packet_digest):
+        return ()
+    try:
+        seen = orjson.loads(said.get("seen", ""))
+    except orjson.JSONDecodeError:
+        return ()
+    return changes(seen, card.safe)
+
+
+def card_answer(request: PageRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
+    """The card: in place of the one on the page that asks, or on its own page."""
+    if request.headers.get("HX-Request") is None:
+        return render(request, "approvals/approval.html", context, status=status)
+    answer = render(request, "approvals/_card.html", context, status=status)
+    answer["Interlock-Card"] = str(context["shown"].card.request.id)
+    return answer
+
+
+def go_on(request: PageRequest, where: str) -> HttpResponse:
+    """Send the browser on; one that asked by script is told to go itself."""
+    if request.headers.get("HX-Request") is None:
+        return HttpResponseRedirect(where)
+    return HttpResponse(headers={"HX-Redirect": where})
+
+
+def way_of(request: PageRequest) -> dict[str, Any]:
+    """Where the form came from and which request comes next."""
+    return {"back": way_back(request), "next": _given(request, "next")}
+
+
+def _given(request: PageRequest, name: str) -> str:
+    """A field of the form; of the address where a page reads its card again."""
+    return str((request.POST if request.method == "POST" else request.GET).get(name, ""))
+
+
+def way_back(request: PageRequest) -> str:
+    """Where the form came from, if that is a page of ours; else ""."""
+    wanted = _given(request, "back")
+    host = {request.get_host()}
+    return wanted if url_has_allowed_host_and_scheme(wanted, host, require_https=request.is_secure()) else ""

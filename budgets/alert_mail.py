@@ -1,0 +1,58 @@
+"""What a letter about an alert says (R-BUDGET-10)."""
+
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from budgets.models import Alert, AlertMail
+from tenancy.models import Tenant
+from tenancy.notifications.mail_outbox import Text, link_to, one_line
+
+WORDS = {"tenant_day": "today", "tenant_month": "this month"}
+
+
+def text_of(letter: AlertMail, house: Tenant) -> Text:
+    """The letter about an alert to one of the house's administrators."""
+    alert, zone = letter.alert, ZoneInfo(house.time_zone)
+    subject = f"[Interlock] {one_line(house.name)}: {_headline(letter, zone)}"
+    return Text(subject=subject, body="\n".join(_lines(alert, zone)))
+
+
+def _headline(letter: AlertMail, zone: ZoneInfo) -> str:
+    alert = letter.alert
+    window = WORDS.get(alert.kind, alert.kind)
+    if _is_over(alert):
+        window = f"the {alert.kind.removeprefix('tenant_')} that ended on {_ends(alert, zone)}"
+    taken = f"{alert.threshold} % of the ceiling for {window} is taken"
+    return f"a task or a call was refused: {taken}" if letter.refused else taken
+
+
+def _lines(alert: Alert, zone: ZoneInfo) -> list[str]:
+    """What is taken of what, what happens next, and where to look."""
+    lines = [
+        f"{alert.threshold} % of the ceiling of ${_shown(alert.limit_usd)} is taken:",
+        f"${_shown(alert.spent_usd)} is spent and ${_shown(alert.held_usd)} is held for runs under way.",
+        "",
+    ]
+    if _is_over(alert):
+        lines.append("It ended before it came to that, so nothing is refused for it any more.")
+    else:
+        if alert.wanted_usd is not None:
+            lines.append("What is left was too little for a task or a call, which was refused.")
+        lines += [
+            "At the ceiling new tasks are refused, and runs stop before their next call with what they have.",
+            f"The window turns on {_ends(alert, zone)}. An administrator can raise the ceiling before.",
+        ]
+    return [*lines, *link_to("/budgets")]
+
+
+def _is_over(alert: Alert) -> bool:
+    """A corrected price, or a call across midnight, may fill a window after its end."""
+    return alert.at >= alert.window_end
+
+
+def _ends(alert: Alert, zone: ZoneInfo) -> str:
+    return f"{alert.window_end.astimezone(zone):%d %b %Y, %H:%M %Z}"
+
+
+def _shown(amount: Decimal) -> str:
+    return f"{amount.quantize(Decimal('0.0001')):f}" if amount < 1 else f"{amount:,.2f}"

@@ -1,0 +1,21 @@
+"""The second wall, budget half: a gateway refuses a call that holds no open reservation (R-BUDGET-17)."""
+
+from typing import Final
+
+from tenancy.db.tenant_context import raw_cursor
+
+_OPEN: Final = """
+SELECT EXISTS (SELECT FROM budgets_entry r WHERE r.effect_id = %(effect)s AND r.cause = 'reserve')
+   AND NOT EXISTS (SELECT FROM budgets_entry s
+                    WHERE s.effect_id = %(effect)s AND s.cause IN ('settle', 'release'))"""
+
+
+def open_reservation(effect_id: str) -> bool:
+    """Whether the effect holds a committed reservation that is not settled yet.
+
+    Asked by gateways in a tenant's context of their own, whatever the machine claims.
+    """
+    cursor = raw_cursor()
+    cursor.execute(_OPEN, {"effect": effect_id}, prepare=True)
+    row = cursor.fetchone()
+    return row is not None and bool(row[0])

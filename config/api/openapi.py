@@ -1,0 +1,262 @@
+"""What the schema says of our own parts (R-API-1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+    OpenApiSerializerFieldExtension,
+)
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+
+from config.api.problems import CONTENT_TYPE
+from tenancy.core.amounts import MOST, amount_schema
+from tenancy.db.model_schema import SHAPES, member_schema, shapes_of
+from tenancy.rest.serializer_fields import MOMENT, Formed, Text
+
+# Python counts the separators of ASCII among the blanks.
+VISIBLE = r"[^\s\x1c-\x1f\x85]"
+
+POST_ONCE = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+    OpenApiParameter.HEADER,
+    description="The same key with the same body is one act for 24 hours, answered the same.",
+)
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match", str, OpenApiParameter.HEADER, description="ETags that are known already."
+)
+ETAG = OpenApiParameter(
+    "ETag",
+    str,
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200, 304],
+    description="Changes with what is shown.",
+)
+REPLAYED = OpenApiParameter(
+    "Idempotent-Replay",
+    {"type": "string", "enum": ["true"]},
+    OpenApiParameter.HEADER,
+    response=[200, 202],
+    description="Only where this key was answered before.",
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match", str, OpenApiParameter.HEADER, description="The ETag of what was looked at: else 412."
+)
+PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "description": "What was refused and why (RFC 9457).",
+    "properties": {
+        "type": {"type": "string", "format": "uri", "description": "Stable: urn:interlock:problem:<code>."},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string"},
+        "remedy": {"type": "string", "description": "What to do next."},
+        "instance": {"type": "string"},
+        "errors": {
+            "type": "array",
+            "description": "One for each field that is not acceptable.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "pointer": {"type": "string", "description": "JSON pointer into the body (RFC 6901)."},
+                    "code": {"type": "string"},
+                    "detail": {"type": "string"},
+                },
+                "required": ["pointer", "code", "detail"],
+            },
+        },
+        "data": {"type": "object", "additionalProperties": {}},
+    },
+    "required": ["type", "title", "status", "detail", "code"],
+}
+ALWAYS = {"401": "No valid key.", "403": "The key lacks the scope.", "503": "Not now; come back later."}
+READING = {"400": "A parameter is not acceptable.", "406": "No such representation."}
+WRITING = {
+    "400": "The body is not acceptable; `errors` names the fields, with the code `not-allowed` where "
+    "the form is right and a rule that no schema can say refuses it.",
+    "406": "No such representation.",
+    "409": "Not in this state, or the Idempotency-Key is in use.",
+    "410": "Too late.",
+    "412": "It was changed since; If-Match names what was looked at.",
+    "413": "The body is too large.",
+    "415": "The body is not JSON.",
+    "422": "Well formed, and not possible; or the Idempotency-Key was used for another body.",
+    "429": "A ceiling is reached.",
+    "507": "The store is full: no new work.",
+}
+MISSING = {"404": "There is no such thing here."}
+# Things named in the body may be missing, as those of a path may.
+NAMING = frozenset({"decide_approvals", "correct_price"})
+
+
+TAGGED: dict[str, tuple[OpenApiParameter, ...]] = {
+    "get_run": (IF_NONE_MATCH, ETAG),
+    "get_tool": (IF_NONE_MATCH, ETAG),
+    "change_tool": (IF_MATCH,),
+    "get_ceilings": (IF_NONE_MATCH, ETAG),
+    "set_ceilings": (IF_MATCH,),
+    "get_tenant": (IF_NONE_MATCH, ETAG),
+    "change_tenant": (IF_MATCH,),
+    "get_member_role": (IF_NONE_MATCH, ETAG),
+    "set_member_limits": (IF_MATCH,),
+}
+
+
+class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """`Authorization: Bearer ilk_…`, as every operation asks for it (R-API-1)."""
+
+    target_class = "tenancy.rest.authentication.KeyAuthentication"
+    name = "apiKey"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        """An HTTP bearer scheme."""
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "ilk_<id>_<secret>"}
+
+
+class ExactShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """An input that refuses unknown fields says so, and how long its lists of objects may be (R-SEC-7)."""
+
+    target_class = "tenancy.rest.serializer_fields.Exact"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """The shape as it is mapped by itself, closed."""
+        mapped: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # noqa: SLF001 - the way of drf-spectacular's own extensions
+        if self.target.one_of:
+            mapped["oneOf"] = [alternative(names, self.target.one_of) for names in self.target.one_of]
+        for name, field in self.target.fields.items():
+            if self.target.judged_by is not None and name in self.target.judged_by.model_fields:
+                tighten(mapped["properties"][name], member_schema(self.target.judged_by, name))
+            refuse_blank(mapped["properties"][name], field)
+            if (most := getattr(field, "max_length", None)) is not None and hasattr(field, "child"):
+                mapped["properties"][name]["maxItems"] = most
+        return mapped | {"additionalProperties": False}
+
+
+class ExactAmount(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """An amount is decimal text or a whole number, within the bound of its field."""
+
+    target_class = "tenancy.rest.serializer_fields.Amount"
+    match_subclasses = True
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """Both ways of writing it."""
+        return amount_schema(min(MOST, int(self.target.max_value or MOST)), self.target.decimal_places)
+
+
+class ExactForm(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """A text of one form says which."""
+
+    target_class = "tenancy.rest.serializer_fields.Formed"
+    match_subclasses = True
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """Its pattern, and how long it may be where that is not in the pattern."""
+        most = self.target.max_length
+        return {"type": "string", "pattern": self.target.form} | ({} if most is None else {"maxLength": most})
+
+
+class ExactMoment(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """A moment has a zone, and a year that every zone knows."""
+
+    target_class = "tenancy.rest.serializer_fields.Moment"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """The format, and what of it is taken."""
+        return {"type": "string", "format": "date-time", "pattern": MOMENT}
+
+
+class JudgedMember(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """A member that a pydantic model is made of refers to the schema that judges it."""
+
+    target_class = "tenancy.rest.serializer_fields.Judged"
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        """The reference; `with_problems` adds the components."""
+        JUDGED.update(shapes_of(self.target.model))
+        return {"$ref": SHAPES + self.target.model.__name__}
+
+
+# The components of pydantic models. They join the document after its enums were given names of their own.
+JUDGED: dict[str, dict[str, Any]] = {}
+TIGHTER = (
+    "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems",
+)  # fmt: skip
+
+
+def tighten(mapped: dict[str, Any], judged: dict[str, Any]) -> None:
+    """Say of a member, or of the members of a list, what the model that it goes into asks of it."""
+    mapped |= {word: judged[word] for word in TIGHTER if word in judged}
+    if "items" in judged and "items" in mapped:
+        tighten(mapped["items"], judged["items"])
+
+
+def alternative(names: tuple[str, ...], every: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
+    """One of the sets of members of which exactly one is given: these, and none of the others."""
+    others = [name for one in every if one != names for name in one]
+    return {"required": list(names), "not": {"anyOf": [{"required": [name]} for name in others]}}
+
+
+def refuse_blank(mapped: dict[str, Any], field: Any) -> None:
+    """Say of a text that is trimmed, and may not be empty then, that it has more than blanks; of one with
+    a form that may be empty, that its form says so."""
+    blank = isinstance(field, Text) and field.trim_whitespace and not field.allow_blank
+    if isinstance(field, Formed) and "oneOf" in mapped:
+        mapped |= mapped.pop("oneOf")[0]
+    elif blank and not {"pattern", "format", "enum"} & set(mapped):
+        mapped["pattern"] = VISIBLE
+    elif (child := getattr(field, "child", None)) is not None and "items" in mapped:
+        refuse_blank(mapped["items"], child)
+
+
+class Schema(AutoSchema):
+    """Adds the headers that doors of a kind share."""
+
+    def get_override_parameters(self) -> list[Any]:
+        """Idempotency-Key on every POST, ETags and their conditions where there are some."""
+        given: list[Any] = super().get_override_parameters()
+        if self.method == "POST":
+            given = [*given, POST_ONCE, REPLAYED]
+        known = TAGGED.get(self.get_operation_id())
+        return [*given, *known] if known is not None else given
+
+
+def simplified(node: Any) -> Any:
+    """A document in which "anything, or null" is "anything": as oneOf it would refuse null, which is both."""
+    if isinstance(node, dict):
+        if node.get("oneOf") == [{}, {"type": "null"}]:
+            return {name: simplified(value) for name, value in node.items() if name != "oneOf"}
+        return {name: simplified(value) for name, value in node.items()}
+    return [simplified(item) for item in node] if isinstance(node, list) else node
+
+
+def _asks_for_one(result: dict[str, Any], operation: dict[str, Any]) -> bool:
+    """Whether the body has one of several sets of members, none of which is required by itself."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    name = content.get("schema", {}).get("$ref", "").removeprefix(SHAPES)
+    return "oneOf" in result["components"]["schemas"].get(name, {})
+
+
+def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """The hook of drf-spectacular: every operation that asks for a key documents its refusals."""
+    shapes: dict[str, Any] = result["components"].setdefault("schemas", {})
+    shapes |= {"Problem": PROBLEM} | JUDGED
+    reference = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for path, methods in result["paths"].items():
+        for method, operation in methods.items():
+            writes = method in {"post", "put", "patch"}
+            names = "{" in path or operation["operationId"] in NAMING
+            refusals = ALWAYS | (WRITING if writes else READING) | (MISSING if names else {})
+            for status, words in refusals.items():
+                operation["responses"].setdefault(status, {"description": words, "content": reference})
+            operation["responses"] = dict(sorted(operation["responses"].items()))
+            if writes and _asks_for_one(result, operation):
+                operation["requestBody"]["required"] = True
+    exact: dict[str, Any] = simplified(result)
+    return exact

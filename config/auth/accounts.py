@@ -1,0 +1,180 @@
+"""How people sign in, where ours differs from the library's: nobody makes an account for themselves
+(R-SEC-2)."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from base64 import urlsafe_b64encode
+from typing import Any
+from uuid import UUID
+
+import structlog
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.authentication import get_authentication_records
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base.constants import AuthProcess
+from cryptography.fernet import Fernet, MultiFernet
+from django.conf import settings
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse
+from requests import Session
+
+from config.site.pages import too_many
+from tenancy.actions.people import note_sign_in, note_tie
+from tenancy.actions.sign_in import begin_attempt, forget_devices, remember_device, take_back_attempt
+from tenancy.core.addresses import folded
+from tenancy.core.sign_in.limits import LimitKind, Refusal
+from tenancy.db.clock import database_now
+from tenancy.models import Person
+from tenancy.web.client_address import visitor_of
+from tenancy.web.device_cookie import device_of, fresh_device, set_device
+
+LOG = structlog.get_logger(__name__)
+
+
+class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
+    """Accounts are made by administrators; errors name the wait and never the account."""
+
+    error_messages = DefaultAccountAdapter.error_messages | {
+        "email_password_mismatch": "The e-mail address and the password do not belong together.",
+    }
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Never."""
+        return False
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """The address as all of Interlock reads it. Raises PermissionDenied where it cannot be told."""
+        address = visitor_of(request).address
+        if address is None:
+            raise PermissionDenied("the client's address cannot be told")
+        return str(address)
+
+    def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
+        """Weigh the try by address and account. Raises ValidationError, and ImmediateHttpResponse where the
+        address has to wait whatever the account."""
+        self._attempt = weighed(request, str(credentials.get("email", "")), "password")
+
+    def _rollback_login_failed_rl_usage(self) -> None:
+        """The password was right: the library says so by this name."""
+        take_back_attempt(self._attempt)
+
+    def set_password(self, user: Person, password: str) -> None:
+        """A new password makes every browser a stranger's, until its person signs in there."""
+        super().set_password(user, password)
+        forget_devices(user)
+
+    def get_reauthentication_methods(self, user: Person) -> list[dict[str, Any]]:
+        """How somebody who is signed in proves again who they are: by a second factor where they have one,
+        for which the password is no substitute."""
+        methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        factors = [one for one in methods if one["id"] != "reauthenticate"]
+        return factors or methods
+
+    def post_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse:
+        """Signed in, by whatever way: it is written down, and the browser is known from now on."""
+        note_sign_in(user, by=_ways(request, user))
+        answer: HttpResponse = super().post_login(request, user, **how)
+        device = device_of(request) or fresh_device()
+        remember_device(user, device, visitor_of(request))
+        set_device(answer, device)
+        return answer
+
+    def pre_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse | None:
+        """Proven to be who they are, and switched off: that is written down, too."""
+        if not user.is_active:
+            note_sign_in(user, by=_ways(request, user), refused="The account is switched off.")
+        answer: HttpResponse | None = super().pre_login(request, user, **how)
+        return answer
+
+
+def _ways(request: HttpRequest, user: Person) -> list[str]:
+    """How this browser proved who is there: `password`, `socialaccount`, `totp`, `webauthn`, …"""
+    return [str(one.get("type") or one["method"]) for one in get_authentication_records(request, user)]
+
+
+def weighed(request: HttpRequest, name: str, step: str) -> UUID:
+    """Begin a try to sign in; its id. Raises as `Accounts.pre_authenticate` does."""
+    begun = begin_attempt(name, step, visitor_of(request), device_of(request))
+    if not isinstance(begun, Refusal):
+        return begun
+    minutes = max(1, math.ceil((begun.until - database_now()).total_seconds() / 60))
+    if begun.kind is LimitKind.ADDRESS:
+        raise ImmediateHttpResponse(too_many(request, minutes))
+    raise ValidationError(
+        f"Too many attempts. Wait {_span(minutes)}, then try again, or ask an administrator of your tenant.",
+        code="too_many_login_attempts",
+    )
+
+
+def _span(minutes: int) -> str:
+    if minutes > 90:
+        return f"{math.ceil(minutes / 60)} hours"
+    return "a minute" if minutes == 1 else f"{minutes} minutes"
+
+
+class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Who comes from the configured provider must be known here by their verified address.
+
+    The library would take the password of whom it recognizes by an address, for anybody might have made the
+    account; here an administrator did.
+    """
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """The first time, tie the provider's account to the person with that address. Raises
+        PermissionDenied where it is not to sign in: a borrowed session would tie a lasting door to itself."""
+        if sociallogin.state.get("process") != AuthProcess.LOGIN:
+            raise PermissionDenied("the provider signs people in, and nothing else")
+        if sociallogin.is_existing:
+            return
+        verified = [folded(one.email) for one in sociallogin.email_addresses if one.verified]
+        if person := Person.objects.filter(email__in=verified).first():
+            sociallogin.connect(request, person)
+            note_tie(person, provider=sociallogin.account.provider, account=sociallogin.account.uid)
+
+    def get_requests_session(self) -> Session:
+        """One that follows no redirect: only the provider's own addresses were looked at."""
+        session: Session = super().get_requests_session()
+        session.max_redirects = 0
+        return session
+
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_more: Any
+    ) -> None:
+        """The page says that it failed; why is for who runs the house."""
+        LOG.warning("sign_on_refused", provider=str(provider), error=str(error), reason=str(exception))
+
+    def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
+        """None: a mail server that is away must keep nobody out."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        """Never; whom the provider proved and nobody added is for who runs the house."""
+        account = sociallogin.account
+        LOG.warning("sign_on_refused", provider=account.provider, account=account.uid, reason="nobody here")
+        return False
+
+
+class SecondFactors(DefaultMFAAdapter):  # type: ignore[misc]
+    """What codes are made from is stored encrypted (R-SEC-4): the database alone makes none."""
+
+    error_messages = DefaultMFAAdapter.error_messages | {
+        "incorrect_code": "The code is not right. Codes change every 30 seconds; try the next one.",
+    }
+
+    def encrypt(self, text: str) -> str:
+        """As it is stored."""
+        return _lock().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """As it was. Raises InvalidToken under a foreign secret key."""
+        return _lock().decrypt(encrypted_text.encode()).decode()
+
+
+def _lock() -> MultiFernet:
+    """Keys drawn from the secret key, and from those it replaced."""
+    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    digests = (hashlib.sha256(b"interlock.second-factor:" + str(one).encode()).digest() for one in secrets)
+    return MultiFernet([Fernet(urlsafe_b64encode(digest)) for digest in digests])

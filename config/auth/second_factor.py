@@ -1,0 +1,140 @@
+"""Asking a person for their second factor, before a change or before anything (R-SEC-11).
+
+A form that was sent is drawn again with what was typed in it, and with a field for the code: it goes to the
+same address once more, so nothing typed is lost and nothing of it is kept here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from allauth.account.internal.flows.login import record_authentication
+from allauth.core.internal.httpkit import authenticated_user
+from allauth.mfa.models import Authenticator
+from allauth.mfa.signals import authenticator_added
+from allauth.mfa.webauthn.forms import ReauthenticateWebAuthnForm
+from allauth.mfa.webauthn.internal.auth import begin_authentication
+from django.dispatch import receiver
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render, resolve_url
+from django.utils.http import urlencode
+
+from config.auth.code_forms import CodeAgainForm
+from tenancy.core.sign_in.rules import Lack
+from tenancy.web.page_auth import PageRequest
+
+CODE: Final = "second-factor-code"
+CREDENTIAL: Final = "second-factor-credential"
+OURS: Final = (CODE, CREDENTIAL, "csrfmiddlewaretoken")
+SENT_PLAINLY: Final = "Interlock-Send-Plainly"
+"""The header by which a script is told to send its form as a browser without one does."""
+
+
+def ask_for_factor(request: PageRequest, lack: Lack) -> HttpResponse | None:
+    """The page that asks to set up a second factor or to show it; None where the form that came has just
+    shown it."""
+    if request.headers.get("HX-Request"):
+        return _told_to_script(request)
+    if request.method != "POST":
+        return _to_set_up(request) if lack is Lack.ENROL else _to_show(request)
+    code = credential = None
+    if lack is Lack.PROVE:
+        code, credential = _code_form(request), _credential_form(request)
+        if _has_proven(code) or _has_proven(credential):
+            _forget_proof(request)
+            return None
+    return _asked_again(request, lack, code, credential)
+
+
+def _has_proven(form: Form | None) -> bool:
+    """Whether a form shows the factor; the session remembers it then."""
+    if form is None or not form.is_bound or not form.is_valid():
+        return False
+    form.save()  # type: ignore[attr-defined]  # both forms of the library have one
+    return True
+
+
+def _code_form(request: PageRequest) -> CodeAgainForm:
+    code = request.POST.get(CODE)
+    return CodeAgainForm(user=request.member.person, data=None if code is None else {"code": code.strip()})
+
+
+def _credential_form(request: PageRequest) -> ReauthenticateWebAuthnForm | None:
+    given = request.POST.get(CREDENTIAL)
+    if not given:
+        return None
+    return ReauthenticateWebAuthnForm(user=request.member.person, data={"credential": given})
+
+
+def _forget_proof(request: PageRequest) -> None:
+    """Leave the form as it was sent first."""
+    request.POST = _typed(request)  # type: ignore[assignment]  # the stubs ask for one that cannot change
+
+
+def _typed(request: PageRequest) -> QueryDict:
+    typed = request.POST.copy()
+    for name in OURS:
+        typed.pop(name, None)
+    return typed
+
+
+def _asked_again(
+    request: PageRequest,
+    lack: Lack,
+    code: CodeAgainForm | None,
+    credential: ReauthenticateWebAuthnForm | None,
+) -> HttpResponse:
+    """What was typed, in a form that asks for the factor as well."""
+    person = request.member.person
+    held = set(Authenticator.objects.filter(user=person).values_list("type", flat=True))
+    faults = [one for form in (code, credential) if form is not None for one in _faults_of(form)]
+    context: dict[str, Any] = {
+        "lack": lack.value,
+        "typed": [(name, text) for name, texts in _typed(request).lists() for text in texts],
+        "by_code": bool(held - {Authenticator.Type.WEBAUTHN}),
+        "by_passkey": Authenticator.Type.WEBAUTHN in held and lack is Lack.PROVE,
+        "faults": faults,
+        "minutes": request.member.rules.minutes,
+        "lost_files": bool(request.FILES),
+    }
+    if context["by_passkey"]:
+        context["js_data"] = {"request_options": begin_authentication(person)}
+    return render(request, "account/second_factor.html", context, status=403)
+
+
+def _faults_of(form: Form) -> list[str]:
+    return [str(text) for texts in form.errors.values() for text in texts] if form.is_bound else []
+
+
+def _to_set_up(request: PageRequest) -> HttpResponse:
+    """The page of somebody who has no second factor, where their role needs one."""
+    return render(
+        request, "account/second_factor.html", {"lack": Lack.ENROL.value, "typed": None}, status=403
+    )
+
+
+def _to_show(request: PageRequest) -> HttpResponse:
+    """To the page that asks for the factor, and back."""
+    return HttpResponse(status=302, headers={"Location": _way_to_show(request.get_full_path())})
+
+
+def _told_to_script(request: PageRequest) -> HttpResponse:
+    """A fragment must not be replaced by a whole page: a form is sent again plainly, a part that is read is
+    left for the page that it belongs to."""
+    if request.method == "POST":
+        return HttpResponse(status=403, headers={SENT_PLAINLY: "yes"})
+    return HttpResponse(status=403, headers={"HX-Redirect": request.headers.get("HX-Current-URL", "/")})
+
+
+def _way_to_show(back: str) -> str:
+    return f"{resolve_url('account_reauthenticate')}?{urlencode({'next': back})}"
+
+
+@receiver(authenticator_added)
+def note_added_factor(request: HttpRequest, authenticator: Authenticator, **_more: Any) -> None:
+    """Whoever has just set up a second factor has shown it in this session."""
+    if authenticator.type == Authenticator.Type.RECOVERY_CODES:
+        return
+    person = authenticated_user(request)
+    record_authentication(request, person, "mfa", id=authenticator.pk, type=authenticator.type)

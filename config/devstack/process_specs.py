@@ -1,0 +1,130 @@
+"""What `manage.py up` starts, in which order, and how each part shows that it is ready."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import redis
+
+from config.devstack.child_process import Command
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One child of the supervisor: how to start it, how to know it is ready, what to do before and after."""
+
+    name: str
+    command: Callable[[], Command]
+    ready: Callable[[], bool]
+    before: Callable[[], None] = lambda: None
+    after: Callable[[], None] = lambda: None
+    patience: float = 60.0
+
+
+def python(*arguments: str, environment: dict[str, str], patience: float = 15.0) -> Command:
+    """A command of this interpreter in the checkout."""
+    argv = (sys.executable, *arguments)
+    return Command(argv=argv, environment=environment, folder=ROOT, patience=patience)
+
+
+def free_port() -> int:
+    """A loopback port nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def port_taken(host: str, port: int) -> bool:
+    """Whether somebody already listens there."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return True
+    return False
+
+
+def answers(url: str, *, at_all: bool = False) -> bool:
+    """Whether a GET of `url` gives 200; with `at_all`, any answer will do."""
+    try:
+        with urllib.request.urlopen(url, timeout=3) as response:  # noqa: S310 - a loopback address of ours
+            return bool(response.status == 200)
+    except urllib.error.HTTPError:
+        return at_all
+    except OSError:
+        return False
+
+
+def database_answers(url: str) -> bool:
+    """Whether an external PostgreSQL takes connections."""
+    try:
+        psycopg.connect(url, connect_timeout=3).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def broker_answers(url: str) -> bool:
+    """Whether an external broker answers a PING."""
+    try:
+        with redis.Redis.from_url(url, socket_timeout=3, socket_connect_timeout=3) as client:
+            return bool(client.ping())
+    except (redis.RedisError, OSError):
+        return False
+
+
+def demo_company(url: str, data: Path, environment: dict[str, str]) -> Part:
+    """The demo company: its own process, its own database."""
+    port = url.rpartition(":")[2]
+    command = python("-m", "demo", "--port", port, "--data", str(data), environment=environment)
+    return Part("demo", lambda: command, lambda: answers(f"{url}/status", at_all=True))
+
+
+def web(host: str, port: int, environment: dict[str, str]) -> Part:
+    """uvicorn on the ASGI application."""
+    command = python("-m", "config.devstack.serve", environment=environment)
+    return Part("web", lambda: command, lambda: answers(f"http://{host}:{port}/readyz"))
+
+
+def _celery(name: str, data: Path, environment: dict[str, str], patience: float, *arguments: str) -> Part:
+    mark = data / f"{name}.ready"
+    told = environment | {"INTERLOCK_READY_FILE": str(mark)}
+    if os.geteuid() == 0:
+        # Celery fears root for its pickles; ours is JSON only.
+        told |= {"C_FORCE_ROOT": "1", "PYTHONWARNINGS": "ignore:::celery.platforms"}
+    command = python(
+        "-m", "celery", "-A", "config.celery", "-q", *arguments, environment=told, patience=patience
+    )
+
+    def before() -> None:
+        mark.unlink(missing_ok=True)
+
+    return Part(name, lambda: command, mark.exists, before=before)
+
+
+def worker(data: Path, environment: dict[str, str], *, threads: int, drain: float) -> Part:
+    """The Celery worker, threads in one process; it may take `drain` seconds to hand its runs back
+    (R-SESS-13).
+    """
+    arguments = (
+        "worker", "--pool", "threads", "--concurrency", str(threads), "--loglevel", "INFO",
+        "--without-gossip", "--without-mingle", "--without-heartbeat",
+    )  # fmt: skip
+    return _celery("worker", data, environment, drain + 5, *arguments)
+
+
+def beat(data: Path, environment: dict[str, str]) -> Part:
+    """The clock of the static schedule. Its memory of past beats is worth nothing after a restart."""
+    arguments = ("beat", "--schedule", str(data / "beat"), "--pidfile=", "--loglevel", "INFO")
+    return _celery("beat", data, environment, 10, *arguments)

@@ -1,0 +1,247 @@
+"""The plan of this house for the supervisor: which servers are ours, what runs once, what is said."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from config.devstack import demo_database, process_specs
+from config.devstack.child_process import Command, make_folder, wait_for
+from config.devstack.embedded import EmbeddedPostgres, EmbeddedValkey
+from config.devstack.process_specs import Part, python
+from config.devstack.secrets_file import secrets_in, write_private
+from config.devstack.supervisor import Journal, StartFailedError, Step, Supervisor
+from config.env import SERVERS_FILE, Given, clear, data_dir
+from tenancy.core.demo_users import CAST, HOUSES, PASSWORD
+
+PORT_SECONDS = 15.0
+NOTED = (
+    "DATABASE_URL", "REDIS_URL", "INTERLOCK_SECRET_KEY", "INTERLOCK_DEMO_URL", "INTERLOCK_EMBEDDED",
+    "INTERLOCK_PORT",
+)  # fmt: skip
+
+
+class House:
+    """Everything `manage.py up` decides before it starts the first process."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.given = Given()
+        self.data = data_dir()
+        self.environment: dict[str, str] = {}
+        self.owner_url: str | None = None
+        self.postgres: EmbeddedPostgres | None = None
+        self._seeded = False
+        self._lock: IO[str] | None = None
+
+    def enter(self) -> None:
+        """Take the data folder for this supervisor alone and look at the port. Raises StartFailedError."""
+        make_folder(self.data, 0o711 if os.geteuid() == 0 else 0o700)
+        self._lock = (self.data / "supervisor.lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"Interlock is already up on {self.data}; stop it or set INTERLOCK_DATA_DIR."
+            raise StartFailedError(message) from None
+        killed_before = self._begin_lock_file()
+        patience = PORT_SECONDS if killed_before else 0.0
+        try:
+            # The web server of a supervisor that was killed ends by itself, and has the port until then.
+            wait_for(lambda: not process_specs.port_taken(self.given.host, self.given.port), patience, "")
+        except TimeoutError:
+            where = f"Port {self.given.port} of {self.given.host}"
+            raise StartFailedError(
+                f"{where} is in use by somebody else; set INTERLOCK_PORT to another."
+            ) from None
+
+    def _begin_lock_file(self) -> bool:
+        """Write this supervisor's id into its lock file; whether a killed one left its own there."""
+        assert self._lock is not None  # noqa: S101 - `enter` holds it
+        killed_before = self._lock.tell() > 0
+        self._lock.truncate(0)
+        self._lock.write(f"{os.getpid()}\n")
+        self._lock.flush()
+        return killed_before
+
+    def leave(self) -> None:
+        """Empty the lock file: this supervisor ended its children itself."""
+        if self._lock is not None:
+            self._lock.truncate(0)
+
+    def steps(self) -> list[Step | tuple[Step, ...]]:
+        """What to do, in order; side by side what stands in one tuple. The demo company is there before the
+        worker, who may have runs in hand that act on it.
+        """
+        database, broker = self._database(), self._broker()
+        self._furnish()
+        given, environment = self.given, self.environment
+        threads, drain = given.worker_threads, float(given.drain_seconds)
+        return [
+            (database, broker),
+            self._write_down,
+            (self._prepare, *self._demo(), *self._books()),
+            (
+                process_specs.web(given.host, given.port, environment),
+                process_specs.worker(self.data, environment, threads=threads, drain=drain),
+                process_specs.beat(self.data, environment),
+            ),
+        ]
+
+    def _database(self) -> Step:
+        if (url := clear(self.given.database_url)) is not None:
+            self.owner_url = clear(self.given.database_owner_url)
+            self.environment["DATABASE_URL"] = url
+            return self._reach("the database of DATABASE_URL", lambda: process_specs.database_answers(url))
+        self.postgres = postgres = EmbeddedPostgres(self.data)
+        self.owner_url = postgres.url("interlock_owner")
+        self.environment |= {"DATABASE_URL": postgres.url("interlock_app"), "INTERLOCK_EMBEDDED": "1"}
+        before, after = postgres.prepare, postgres.ensure_roles
+        return Part("postgres", postgres.command, postgres.ready, before=before, after=after)
+
+    def _broker(self) -> Step:
+        if (url := clear(self.given.redis_url)) is not None:
+            self.environment["REDIS_URL"] = url
+            return self._reach("the broker of REDIS_URL", lambda: process_specs.broker_answers(url))
+        valkey = EmbeddedValkey(self.data)
+        self.environment["REDIS_URL"] = valkey.url
+        return Part("valkey", valkey.command, valkey.ready, before=valkey.prepare)
+
+    @staticmethod
+    def _reach(what: str, answers: Callable[[], bool]) -> Callable[[], None]:
+        def reach() -> None:
+            if not answers():
+                raise StartFailedError(f"Cannot reach {what}.")
+
+        return reach
+
+    def _demo(self) -> list[Step]:
+        if self.given.demo_url or not self.given.demo or not find_spec("demo"):
+            return []
+        url = self.environment["INTERLOCK_DEMO_URL"]
+        return [process_specs.demo_company(url, self.data / "demo", self.environment)]
+
+    def _books(self) -> list[Step]:
+        """The demo company's books, for the tools that ask databases; none where the operator names some."""
+        named = self.given.demo_url or self.given.databases
+        if self.postgres is None or named or not self.given.demo or not find_spec("demo"):
+            return []
+        postgres, passwords = self.postgres, demo_database.fresh_passwords()
+        self.environment["INTERLOCK_DATABASES"] = demo_database.addresses(postgres, passwords)
+        return [lambda: demo_database.furnish(postgres, passwords)]
+
+    def _furnish(self) -> None:
+        """The environment of every child: what was given, and ours. The owner's address is not in it."""
+        kept = {name: value for name, value in os.environ.items() if name != "DATABASE_OWNER_URL"}
+        added = {
+            "INTERLOCK_SECRET_KEY": clear(self.given.secret_key) or secrets_in(self.data).secret_key,
+            "INTERLOCK_DATA_DIR": str(self.data),
+            "INTERLOCK_PORT": str(self.given.port),
+            "DJANGO_SETTINGS_MODULE": "config.settings",
+            "INTERLOCK_POOL": "1",
+            "PYTHONUNBUFFERED": "1",
+        }
+        if self.given.demo_url or self.given.demo:
+            added["INTERLOCK_DEMO_URL"] = (
+                self.given.demo_url or f"http://127.0.0.1:{process_specs.free_port()}"
+            )
+        self.environment = kept | self.environment | added
+
+    def _prepare(self) -> Command:
+        """Migrations, checks and seed in one process: each process of its own spends seconds on imports."""
+        environment, wanted = self.environment, ["--seed"] if self._seeds() else []
+        if self.owner_url is None:
+            self.journal.say("DATABASE_OWNER_URL is not set: the database is taken as migrated")
+        else:
+            environment = environment | {"DATABASE_OWNER_URL": self.owner_url}
+            wanted.append("--migrate")
+        return python("manage.py", "prepare", *wanted, environment=environment)
+
+    def _write_down(self) -> None:
+        """Leave the addresses where `config.env` finds them: `manage.py key create` needs no setting then."""
+        known = {name: self.environment[name] for name in NOTED if name in self.environment}
+        if self.given.database_url is None and self.owner_url is not None:
+            known["DATABASE_OWNER_URL"] = self.owner_url
+        write_private(self.data / SERVERS_FILE, json.dumps(known))
+
+    def _seeds(self) -> bool:
+        """Demo people have a published password: an external database gets them when asked alone."""
+        if not self.given.demo:
+            return False
+        if self.given.database_url is not None and not self.given.seed_demo:
+            self.journal.say("the database is yours: INTERLOCK_SEED_DEMO=1 would put the demo people in it")
+            return False
+        self._seeded = True
+        return True
+
+    def announce(self) -> None:
+        """Print what there is to know, the address and the demonstration accounts last (R-TOOL-23)."""
+        self.journal.show(["", *self._models(), *self._keys(), "", *self._address(), *self._accounts(), ""])
+
+    def _models(self) -> list[str]:
+        given = self.given
+        if given.has_model_key:
+            named = given.model or "those of the configured provider"
+            return [f"Models: {named}, and the scripted scenarios", *self._unpriced()]
+        return [
+            "Models: none is configured, so scripted scenarios play:",
+            f"  {', '.join(scenarios()) or 'none yet'}",
+            "  For a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL,",
+            "  and INTERLOCK_MODEL.",
+        ]
+
+    def _unpriced(self) -> list[str]:
+        """Say what calls are charged at where nobody said what the operator's own model costs."""
+        given = self.given
+        if not given.openai_base_url or given.model_price is not None:
+            return []
+        worst = f"${given.worst_case_usd_per_mtok} a million tokens"
+        said = f"charged at {worst}" if given.unknown_price == "worst" else "refused"
+        return [
+            f"  Nobody said what the model at {given.openai_base_url} costs:",
+            f"  where no price is listed, calls are {said}.",
+            "  INTERLOCK_MODEL_PRICE=0 says that you run it yourself.",
+        ]
+
+    def _keys(self) -> list[str]:
+        if not self._seeded:
+            return ["Open a tenant: .venv/bin/python manage.py tenant create --help"]
+        return ["A key for programs: .venv/bin/python manage.py key create --tenant demo --role client"]
+
+    def _address(self) -> list[str]:
+        where = f"http://{self.given.host}:{self.given.port}"
+        return [f"Interlock is up at {where}", f"  API {where}/api/v1   Ctrl-C stops everything"]
+
+    def _accounts(self) -> list[str]:
+        if not self._seeded:
+            return []
+        first, *others = (slug for slug, _name in HOUSES)
+        lines = ["", f"Demonstration accounts (password for all: {PASSWORD})"]
+        lines += [f"  {title + '@' + first + '.example':<32} {role.value}" for title, role, _queues in CAST]
+        return [*lines, *(f"  The same people are in a second tenant: …@{slug}.example" for slug in others)]
+
+
+def run() -> int:
+    """The whole house until it is told to end: 0 after a stop that was asked for, 1 when the start failed."""
+    journal = Journal()
+    house = House(journal)
+    try:
+        house.enter()
+        steps = house.steps()
+    except (StartFailedError, OSError, ValueError) as failure:
+        journal.say(str(failure))
+        return 1
+    status = asyncio.run(Supervisor(journal).run(steps, house.announce))
+    house.leave()
+    return status
+
+
+def scenarios() -> list[str]:
+    """The names of the scripted scenarios that ship."""
+    folder = Path(__file__).resolve().parents[2] / "orchestrator" / "scenarios"
+    return sorted(path.stem for path in folder.glob("*.yaml"))

@@ -1,0 +1,120 @@
+"""What this process did, for Prometheus (R-API-1, R-BUDGET-12): requests by route, calls by gateway, breakers
+that tripped, and the process.
+
+Each process tells its own numbers on a port of its own; the web server tells them under /metrics as well, to
+whoever shows the operator's token (R-SEC-11). Nothing in them names a tenant, a run or a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hmac import compare_digest
+from time import perf_counter
+
+import structlog
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    Counter,
+    Histogram,
+    generate_latest,
+    start_http_server,
+)
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from orchestrator.gateways.counters import BREAKER, CIRCUIT, TALLY
+
+log = structlog.get_logger(__name__)
+REQUESTS = Counter("interlock_requests", "Answered requests.", ("method", "route", "status"))
+SECONDS = Histogram("interlock_request_seconds", "How long an answer took.", ("method", "route"))
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class Calls(Collector):
+    """The gateways' own books, and the breakers that tripped."""
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """One counter of calls by gateway, subject and outcome; one of breakers by name and reason; one of
+        changes of circuits."""
+        counted = CounterMetricFamily(
+            "interlock_calls",
+            "Calls that gateways made or refused.",
+            labels=("gateway", "subject", "outcome"),
+        )
+        tripped = CounterMetricFamily(
+            "interlock_breakers_tripped",
+            "Breakers that tripped in runs of this process.",
+            labels=("breaker", "reason"),
+        )
+        switched = CounterMetricFamily(
+            "interlock_circuits_changed",
+            "Changes of circuits' states that this process made.",
+            labels=("subject", "state"),
+        )
+        for labels, count in sorted(TALLY.read().items()):
+            if labels[0] == BREAKER:
+                tripped.add_metric(labels[1:], count)
+            elif labels[0] == CIRCUIT:
+                switched.add_metric(labels[1:], count)
+            else:
+                counted.add_metric(labels, count)
+        yield from (counted, tripped, switched)
+
+
+REGISTRY.register(Calls())
+
+
+class Measured:
+    """Counts and times every request by its route, never by its address, which a stranger chooses."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """The response."""
+        started = perf_counter()
+        response = self.get_response(request)
+        match = request.resolver_match
+        route = match.route if match is not None else "(none)"
+        method = request.method if request.method in METHODS else "(other)"
+        REQUESTS.labels(method, route, response.status_code).inc()
+        SECONDS.labels(method, route).observe(perf_counter() - started)
+        return response
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """The text format of Prometheus, for the operator's token. Without one configured nothing is here."""
+    token: str | None = settings.INTERLOCK_METRICS_TOKEN
+    if token is None:
+        raise Http404
+    word, _, given = request.headers.get("Authorization", "").partition(" ")
+    if word.lower() != "bearer" or not compare_digest(given.strip().encode(), token.encode()):
+        return HttpResponse(
+            "The token of the metrics is missing or wrong.\n", status=401, content_type="text/plain",
+            headers={"WWW-Authenticate": 'Bearer realm="metrics"'},
+        )  # fmt: skip
+    return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
+
+
+def serve(host: str, port: int) -> bool:
+    """Answer Prometheus on a port of this process's own; whether it could. It works without it, too."""
+    try:
+        start_http_server(port, addr=host)
+    except OSError as error:
+        log.error("metrics.not_served", host=host, port=port, error=str(error))
+        return False
+    return True
+
+
+def serve_web() -> None:
+    """Answer Prometheus on the web process's own port, where one is given."""
+    if settings.INTERLOCK_WEB_METRICS_PORT is not None:
+        serve(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_WEB_METRICS_PORT)

@@ -1,0 +1,80 @@
+"""What the palette finds besides the pages and actions it can see itself: a run, a request, by its id, and
+the person's own views of the runs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypedDict
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from approvals.models import Request
+from config.site.page_context import address
+from orchestrator.models import Run
+from orchestrator.queries.saved_views import views_of
+from tenancy.core.roles import Scope
+from tenancy.db.tenant_context import tenant
+from tenancy.web.page_auth import Member
+
+MOST = 5
+NEWEST = 500
+SHORTEST = 4
+
+
+class Found(TypedDict):
+    """One line of the palette."""
+
+    text: str
+    detail: str
+    url: str
+
+
+def found(member: Member, text: str) -> list[Found]:
+    """Runs and requests of the member's tenant whose id begins or ends with `text`; for no text, the member's
+    own views of the runs, which the palette asks for once and then looks through itself (R-UI-2)."""
+    if not text:
+        return _views(member)
+    digits = re.sub(r"[^0-9a-f]", "", text.lower())
+    if (
+        Scope.READ not in member.scopes
+        or len(digits) < SHORTEST
+        or len(digits) != len(text.replace("-", "").strip("… "))
+    ):
+        return []
+    with tenant(member.tenant.id):
+        runs: list[Found] = [
+            {
+                "text": f"Run {run.workflow}",
+                "detail": str(run.id),
+                "url": f"{address('runs') or '/runs'}/{run.id}",
+            }
+            for run in _like(Run.objects.order_by("-created_at"), digits)
+        ]
+        requests: list[Found] = [
+            {
+                "text": f"Approval {one.tool or one.kind}", "detail": str(one.id),
+                "url": f"{address('approvals') or '/approvals'}/{one.id}",
+            }
+            for one in _like(Request.objects.order_by("-created_at"), digits)
+        ]  # fmt: skip
+    return runs + requests
+
+
+def _views(member: Member) -> list[Found]:
+    """The views by name; none where runs may not be read."""
+    if Scope.READ not in member.scopes:
+        return []
+    with tenant(member.tenant.id):
+        return [
+            {"text": f"View {one.name}", "detail": "", "url": f"{address('runs') or '/runs'}?{one.query}"}
+            for one in views_of(member.principal)
+        ]
+
+
+def _like(rows: QuerySet[Any], digits: str) -> list[Any]:
+    """A range of ids for a beginning; for an ending, among the newest alone: no index reads backwards."""
+    low, high = UUID(digits.ljust(32, "0")[:32]), UUID(digits.ljust(32, "f")[:32])
+    begins = list(rows.filter(id__gte=low, id__lte=high)[:MOST])
+    ends = [row for row in rows[:NEWEST] if row.id.hex.endswith(digits)] if not begins else []
+    return (begins + ends)[:MOST]

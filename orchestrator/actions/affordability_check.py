@@ -1,0 +1,39 @@
+"""Whether a tenant's ceilings leave enough for a run to begin with (R-BUDGET-10): one that would end at once
+is refused before it is admitted, and its client told when to come back."""
+
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from budgets.actions import ensure_tenant_windows, require_room, tell_refused
+from budgets.core.errors import CeilingTooNear
+from orchestrator.core.admission.affordability import wanted_of_tenant
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.run_state import State
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import raw_cursor, tenant
+
+
+def begins_within(graph: CompiledGraph, manifest: Manifest, state: State, at: datetime) -> None:
+    """Raises CeilingTooNear where the tenant's day or month leaves less than the run begins with, in the
+    `state` it is opened with. Joins the admission's transaction."""
+    windows = ensure_tenant_windows(manifest.tenant, at)
+    lefts = [left for left in (windows.day_left, windows.month_left) if left is not None]
+    limit = manifest.limits.get("cost_usd")
+    # The walk costs a millisecond or two: where the whole run fits, it is not made.
+    if not lefts or (limit is not None and limit <= min(lefts)):
+        return
+    window, ceiling = windows.scarcer
+    room = Headroom(tenant_cost=min(lefts), tenant_window=window, tenant_limit=ceiling)
+    wanted = wanted_of_tenant(graph, manifest, state, room)
+    if wanted is not None:
+        require_room(manifest.tenant, wanted, at)
+
+
+def tell_too_near(tenant_id: UUID, refused: CeilingTooNear) -> None:
+    """Tell administrators that what is left turns tasks away, as a run that it stopped would have
+    (R-BUDGET-10). Outermost verb: the admission was undone."""
+    with tenant(tenant_id):
+        tell_refused(tenant_id, Decimal(refused.data["wanted"]), database_now(), raw_cursor())

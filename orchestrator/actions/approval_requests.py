@@ -1,0 +1,70 @@
+"""What a walk asks of people, as requests in the same commit (docs/ring.md, step 5)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from approvals.actions import NewRequest, open_request, withdraw_one
+from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.run_notifications import tell_asked
+from orchestrator.core.domain.effects import AskApproval, AskPerson
+from orchestrator.queries.retry_lineage import retriers_of
+from traces.core.events.trace_events import ApprovalWithdrawn, Body
+from traces.core.sealed_references import holds_reference
+
+
+def open_requests(
+    hand: Hand,
+    asked: Sequence[AskApproval | AskPerson],
+    bodies: Mapping[str, bytes],
+    at: datetime,
+) -> dict[str, str]:
+    """Open every request that the trace speaks of; what the record is to bind.
+
+    One that a later signal of the same commit made void is withdrawn with the run's end, like any other.
+    """
+    binds: dict[str, str] = {}
+    for ask in asked:
+        packet = bodies[ask.packet] if ask.packet in bodies else hand.shelf[ask.packet]
+        new = _new(hand, ask, packet)
+        open_request(hand.tenant, new, at)
+        tell_asked(hand, at, new)
+        binds[f"request:{ask.request}"] = ask.packet_digest
+    return binds
+
+
+def withdraw(hand: Hand, said: Iterable[Body], at: datetime) -> None:
+    """Withdraw every request that the trace says nobody has to answer any more. One that was decided
+    meanwhile stays so: its word comes to the run, which says that it moved on."""
+    for body in said:
+        if isinstance(body, ApprovalWithdrawn):
+            withdraw_one(hand.tenant, UUID(body.request), body.reason, at)
+
+
+def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
+    manifest = hand.manifest
+    retriers = () if manifest.began is None else retriers_of(hand.run)
+    approval = ask if isinstance(ask, AskApproval) else None
+    return NewRequest(
+        id=ask.request,
+        run_id=hand.run,
+        call_id=approval.call if approval else f"q{ask.id[:16]}",
+        kind=approval.request_kind if approval else "clarification",
+        packet=packet,
+        packet_digest=ask.packet_digest,
+        action_digest=approval.action_digest if approval else "",
+        tool=approval.tool if approval else "",
+        queue=approval.queue if approval else "submitter",
+        quorum=approval.quorum if approval else 1,
+        risk=approval.risk if approval else "read_only",
+        amount=approval.amount if approval else None,
+        has_amount=approval.has_amount if approval else False,
+        submitter=manifest.principal,
+        submitter_owner=manifest.owner,
+        grant_seconds=manifest.pins.boundary.grant_ttl_seconds,
+        expires_at=ask.expires_at,
+        retriers=[one.principal for one in retriers],
+        retrier_owners=[one.owner for one in retriers],
+        sealed=approval is not None and holds_reference(packet.decode()),
+        answer_schema=None if approval else ask.answer_schema,  # type: ignore[union-attr]
+    )

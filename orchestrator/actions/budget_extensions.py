@@ -1,0 +1,133 @@
+"""What somebody may grant a run that asks for more budget (R-BUDGET-7)."""
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from uuid import UUID
+
+from approvals.core.packet import BudgetLine, BudgetPacket, read_packet
+from approvals.ports import Judged
+from budgets.actions import newest_ceilings
+from budgets.core.dimension import Dimension
+from orchestrator.core.compiler.compiler import transition_bound
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.runs import state_now
+from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
+from tenancy.db.tenant_context import raw_cursor
+from traces.core.canonical import canonical, plain
+
+COST, TRANSITIONS = Dimension.COST_USD.value, Dimension.TRANSITIONS.value
+# More than this of anything at once is a slip of the hand.
+MOST = Decimal(10) ** 12
+FINEST = Decimal("0.000001")
+
+
+# What may change the world is granted by those who may decide on what changes it, at the least.
+MUTATING = (Dimension.SIDE_EFFECTS.value, Dimension.GRANTED_SIDE_EFFECTS.value)
+
+
+class Refused(Exception):
+    """The amounts cannot be granted, why, and for which dimension ("": for none of them alone)."""
+
+    def __init__(self, sentence: str, dimension: str = "") -> None:
+        super().__init__(sentence)
+        self.dimension = dimension
+
+
+def judge_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]) -> Judged:
+    """The judgement of an extension, for approvals' port. Inside the tenant's context.
+
+    Granted are amounts of the run's own limits, enough for what was refused: never of what is forbidden, cost
+    within the tenant's ceiling per run, of anything else at most as much again as the boundary gave the run.
+    What the reviewer's authority must reach is the cost of all grants to this run together, and a class that
+    changes something where changes are granted. The bound on transitions grows with the amounts. The day's
+    and the month's ceilings hold as they are.
+    """
+    try:
+        asked = read_packet(packet)
+        if not isinstance(asked, BudgetPacket):
+            raise Refused("this request asks for no budget")
+        lines = {line.dimension: line for line in asked.budget}
+        amounts_read = {name: _amount(lines, name, value) for name, value in amounts.items()}
+        granted = {name: amount for name, amount in amounts_read.items() if amount}
+        manifest = _manifest(tenant_id, run_id)
+        for name, amount in granted.items():
+            _in_measure(manifest, lines[name], amount)
+        _suffices(lines[asked.refused], granted)
+        _within_ceiling(tenant_id, lines.get(COST), granted)
+    except Refused as refused:
+        return Judged(None, refusal=str(refused), field=refused.dimension)
+    risk = Risk.LOCAL_WRITE.value if any(name in granted for name in MUTATING) else ""
+    cost = lines[COST].limit + granted[COST] - manifest.limits[COST] if COST in granted else None
+    granted = _with_transitions(run_id, granted)
+    body = canonical({name: plain(amount) for name, amount in sorted(granted.items())})
+    return Judged(body, amount=cost, risk=risk)
+
+
+def _manifest(tenant_id: UUID, run_id: UUID) -> Manifest:
+    body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
+    return manifest_of(bytes(body), pins_of(tenant_id, pinned))
+
+
+def _in_measure(manifest: Manifest, line: BudgetLine, amount: Decimal) -> None:
+    """Nothing of what is forbidden (R-BUDGET-16), and no more at once than the boundary gave; money has
+    limits of its own."""
+    name = line.dimension
+    given = manifest.pins.boundary.budget.get(name)
+    given = manifest.limits.get(name, line.limit) if given is None else given
+    if not line.limit or not given:
+        raise Refused(f"{name} is forbidden to this run, its limit is 0: it cannot be given", name)
+    if name != COST and amount > given:
+        most = f"{plain(given)} {line.unit}"
+        raise Refused(f"{name}: at most as much again as the boundary gave the run, {most}", name)
+
+
+def _amount(lines: Mapping[str, BudgetLine], name: str, value: Any) -> Decimal:
+    if name not in lines:
+        raise Refused(f"{name[:60]} is no limit that can be raised here")
+    try:
+        amount = Decimal(str(value)) if not isinstance(value, bool) else Decimal("NaN")
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0 or amount > MOST:
+        raise Refused(f"{name}: give a number from 0 to {plain(MOST)}", name)
+    if name in (COST, Dimension.WALL_CLOCK_SECONDS.value):
+        if amount != amount.quantize(FINEST):
+            raise Refused(f"{name}: at most six decimal places", name)
+    elif amount != amount.to_integral_value():
+        raise Refused(f"{name} is counted in whole {lines[name].unit}", name)
+    return amount
+
+
+def _suffices(line: BudgetLine, granted: Mapping[str, Decimal]) -> None:
+    """Less than the next effect lacks would freeze the run again at once."""
+    lacking = (line.needed or Decimal(0)) - line.left
+    given = granted.get(line.dimension, Decimal(0))
+    if given <= 0 or given < lacking:
+        least = plain(max(lacking, FINEST))
+        raise Refused(f"at least {least} more {line.dimension} is needed to go on", line.dimension)
+
+
+def _within_ceiling(tenant_id: UUID, line: BudgetLine | None, granted: Mapping[str, Decimal]) -> None:
+    more = granted.get(COST)
+    ceiling = newest_ceilings(tenant_id, raw_cursor()).per_run_usd
+    if not more or line is None or ceiling is None:
+        return
+    if line.limit + more > ceiling:
+        most = max(Decimal(0), ceiling - line.limit)
+        raise Refused(
+            f"the tenant's ceiling is {plain(ceiling)} US$ a run: at most {plain(most)} more cost_usd",
+            COST,
+        )
+
+
+def _with_transitions(run_id: UUID, granted: Mapping[str, Decimal]) -> dict[str, Decimal]:
+    """With the bound on transitions raised as admission would have derived it from the larger limits."""
+    run = Run.objects.get(id=run_id)
+    limits = state_now(run_id).limits
+    larger = {name: limit + granted.get(name, Decimal(0)) for name, limit in limits.items()}
+    bound = Decimal(transition_bound(graph_of(run.tenant_id, run.workflow_version_id), larger))
+    more = max(bound - limits.get(TRANSITIONS, bound), granted.get(TRANSITIONS, Decimal(0)))
+    return {**granted, TRANSITIONS: more} if more > 0 else dict(granted)

@@ -1,0 +1,113 @@
+"""What people say, and have looked up, of a change that was in doubt when its run ended (R-TOOL-9)."""
+
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal
+from uuid import UUID
+
+import orjson
+from django.db import transaction
+
+from approvals.core.errors import NotYours
+from approvals.core.policy import refusal
+from approvals.queries.people import Stands, decider_of
+from orchestrator.actions.run_signals import leave_signal
+from orchestrator.core.common.errors import EffectNotInDoubt, NoLookUp, RunNotFound, RunUnderWay
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.effects import SentChange
+from orchestrator.core.engine.late_reconciliation import Doubt
+from orchestrator.models import Run
+from orchestrator.queries.in_doubt_changes import asked_about, doubts_of, is_looked_up_by
+from orchestrator.queries.pending_signals import is_asked_of_effect
+from tenancy.actions import audit
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.queries import standing_of
+from traces.live import nudge
+
+LONGEST_REASON = 500
+VERDICTS: tuple[Literal["happened"], Literal["not_happened"]] = ("happened", "not_happened")
+
+
+def reconcile(
+    tenant_id: UUID,
+    run_id: UUID,
+    effect: str,
+    *,
+    by: UUID,
+    verdict: Literal["happened", "not_happened"],
+    reason: str,
+) -> Run:
+    """Say of a change in doubt of an ended run whether it happened. The run's next record takes it; its end
+    stays as it is. Outermost verb: owns the transaction.
+
+    Raises RunNotFound, RunUnderWay, EffectNotInDoubt (nobody asks, or somebody said so before), NotYours.
+    """
+    given = {"verdict": verdict, "reason": reason[:LONGEST_REASON]}
+    return _left(tenant_id, run_id, effect, "reconciled", by, given)
+
+
+def ask_look_up(tenant_id: UUID, run_id: UUID, effect: str, *, by: UUID) -> Run:
+    """Have a change in doubt of an ended run looked up, as its tool declares it. A worker does it and records
+    what came of it. Outermost verb: owns the transaction.
+
+    Raises what `reconcile` does, and NoLookUp.
+    """
+    return _left(tenant_id, run_id, effect, "look_up", by, {})
+
+
+def _left(tenant_id: UUID, run_id: UUID, effect: str, kind: str, by: UUID, given: dict[str, Any]) -> Run:
+    with tenant(tenant_id):
+        # Two who say so at once: the second finds the word of the first.
+        run = Run.objects.select_for_update().filter(id=run_id).first()
+        if run is None:
+            raise RunNotFound
+        change = _doubt(run, effect).change
+        _check_may_say(run, change, by, database_now())
+        if is_asked_of_effect(run.id, kind, effect):
+            raise EffectNotInDoubt(why="it was asked for a moment ago and is being recorded")
+        if kind == "look_up" and not is_looked_up_by(run, change.tool):
+            raise NoLookUp(tool=change.tool)
+        payload = {"change": orjson.loads(change.model_dump_json()), **given}
+        leave_signal(tenant_id, run_id, kind, payload, by)
+        transaction.on_commit(partial(nudge, tenant_id, run_id))
+        _audit(tenant_id, run, change, kind, by, given)
+        return run
+
+
+def _doubt(run: Run, effect: str) -> Doubt:
+    if Status(run.status) not in TERMINAL_STATUSES:
+        raise RunUnderWay(status=run.status)
+    found = next((one for one in doubts_of(run) if one.change.effect == effect), None)
+    if found is None:
+        raise EffectNotInDoubt(why="it is known what became of it, or the run never asked for it")
+    return found
+
+
+def _check_may_say(run: Run, change: SentChange, by: UUID, at: datetime) -> None:
+    """Raises NotYours where the rule of deciding says so."""
+    standing = standing_of(run.tenant_id, by)
+    if standing is None:
+        raise RunNotFound
+    why = refusal(asked_about(run, change), decider_of(standing, at))
+    if why is not None:
+        raise NotYours(reason=why.sentence, rule=why.rule.value)
+
+
+def why_not(run: Run, change: SentChange, who: Stands) -> str:
+    """Why somebody may not say what became of a change, in a sentence; empty where they may. Inside the
+    tenant's context."""
+    found = refusal(asked_about(run, change), decider_of(who))
+    return found.sentence if found is not None else ""
+
+
+def _audit(tenant_id: UUID, run: Run, change: SentChange, kind: str, by: UUID, given: dict[str, Any]) -> None:
+    audit(
+        tenant_id,
+        by,
+        verb="run.reconcile" if kind == "reconciled" else "run.look_up",
+        object=f"run:{run.id}",
+        before={"status": run.status},
+        after={"effect": change.effect, "tool": change.tool, "verdict": given.get("verdict", "")},
+        reason=given.get("reason", ""),
+    )

@@ -1,0 +1,165 @@
+"""Changing a tenant's policy: what is stricter holds at once, what is weaker once a second person agrees
+(R-TOOL-17).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from orchestrator.actions.dual_control import Who as Who
+from orchestrator.actions.dual_control import dropped_as, not_own, settle
+from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.policy.rules import Policy, loosens
+from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
+from orchestrator.queries.policies import PolicyNow, policy_in, policy_now
+from tenancy.actions import audit
+from tenancy.core.errors import InvalidInput, NotFound, Stale
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, tenant
+from tenancy.people.dual_control import check_reason
+from traces.core.canonical import canonical_model
+
+OBJECT = "policy:origin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What became of a change: the policy in force, and the proposal where it waits for a second person."""
+
+    now: PolicyNow
+    proposal: PolicyProposal | None = None
+
+
+# What a validator of the policy says is beyond its form: that two rules have one name, or no detector one.
+CODES = {"extra_forbidden": "unknown", "value_error": "not-allowed"}
+
+
+def asked_policy(given: dict[str, Any]) -> Policy:
+    """The policy in a body or a form; its version is not the caller's. Raises InvalidInput naming each wrong
+    or unknown field."""
+    try:
+        return Policy.model_validate({**given, "version": 0})
+    except ValidationError as error:
+        raise InvalidInput(
+            errors=[
+                {
+                    "pointer": "/" + "/".join(str(part) for part in found["loc"]),
+                    "code": CODES.get(found["type"], "invalid"),
+                    "detail": found["msg"],
+                }
+                for found in error.errors(include_url=False, include_input=False, include_context=False)[:50]
+            ]
+        ) from None
+
+
+def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who: Who, reason: str) -> Changed:
+    """Make this the policy of the tenant. Outermost verb: owns the transaction.
+
+    One that is nowhere weaker holds at once, for running runs from their next call on. Any other becomes a
+    proposal. `expected` is the version that was looked at. The same again changes nothing. Raises Stale,
+    InvalidInput, ProposalOpen.
+    """
+    check_reason(reason)
+    with tenant(tenant_id):
+        before = _held(tenant_id)
+        if expected is not None and expected != before.version:
+            raise Stale
+        after = policy.evolve(version=before.version + 1)
+        if after == before.policy.evolve(version=after.version):
+            return Changed(now=before)
+        if loosens(before.policy, after):
+            return Changed(now=before, proposal=_proposed(tenant_id, before, after, who, reason))
+        _publish(tenant_id, before, after, who=who, agreed=None, reason=reason)
+        return Changed(now=policy_now())
+
+
+def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> Changed:
+    """A second person's yes to a weaker policy: it holds for new runs. Outermost verb: owns the transaction.
+
+    Raises NotFound, OwnProposal, and Stale where the policy has changed since it was proposed.
+    """
+    check_reason(reason)
+    with tenant(tenant_id):
+        before = _held(tenant_id)
+        row = _open(proposal_id)
+        not_own(row, who)
+        if row.before != before.version:
+            raise Stale
+        settle(row, "agreed", who, reason)
+        proposer = Who(principal=row.by, owner=row.owner)
+        _publish(
+            tenant_id, before, policy_in(bytes(row.body)), who=proposer, agreed=who, reason=row.reason
+        )  # fmt: skip
+        return Changed(now=policy_now())
+
+
+def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> None:
+    """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound."""
+    check_reason(reason)
+    with tenant(tenant_id):
+        _held(tenant_id)
+        row = _open(proposal_id)
+        became = dropped_as(row, who)
+        settle(row, became, who, reason)
+        verb = "policy.withdraw" if became == "withdrawn" else "policy.refuse"
+        audit(
+            tenant_id, who.principal, verb=verb, object=OBJECT, before={"proposal": str(row.id)}, after={},
+            reason=reason,
+        )  # fmt: skip
+
+
+def _held(tenant_id: UUID) -> PolicyNow:
+    """The policy now; nobody else changes it until the transaction ends."""
+    hold(f"policy:{tenant_id}")
+    return policy_now()
+
+
+def _open(proposal_id: UUID) -> PolicyProposal:
+    row = PolicyProposal.objects.filter(id=proposal_id, status="open").first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _proposed(tenant_id: UUID, before: PolicyNow, after: Policy, who: Who, reason: str) -> PolicyProposal:
+    waiting = PolicyProposal.objects.filter(status="open").first()
+    if waiting is not None:
+        raise ProposalOpen
+    row = PolicyProposal.objects.create(
+        tenant_id=tenant_id, before=before.version, digest=after.digest, body=canonical_model(after),
+        reason=reason[:500], by=who.principal, owner=who.owner, at=database_now(),
+    )  # fmt: skip
+    audit(
+        tenant_id, who.principal, verb="policy.propose", object=OBJECT, before=_said(before.policy),
+        after=_said(after), reason=reason,
+    )  # fmt: skip
+    return row
+
+
+def _publish(
+    tenant_id: UUID, before: PolicyNow, after: Policy, *, who: Who, agreed: Who | None, reason: str
+) -> None:
+    """A new version, and the word of it to the runs under way. What waited on the former one is outdated."""
+    at = database_now()
+    PolicyVersion.objects.create(
+        tenant_id=tenant_id, version=after.version, digest=after.digest, body=canonical_model(after),
+        loosens=agreed is not None, reason=reason[:500], by=who.principal, owner=who.owner,
+        agreed_by=agreed.principal if agreed else None, agreed_owner=agreed.owner if agreed else None, at=at,
+    )  # fmt: skip
+    PolicyProposal.objects.filter(status="open").update(status="outdated", settled_at=at)
+    standing = EmergencyStop.objects.filter(tenant_id=tenant_id, scope="policy", lifted_at=None)
+    standing.update(lifted_at=at, lifted_by=who.principal)
+    EmergencyStop.objects.create(
+        scope="policy", tenant_id=tenant_id, target=after.digest, reason=reason[:500], by=who.principal, at=at
+    )
+    actor = who if agreed is None else agreed
+    audit(
+        tenant_id, actor.principal, verb="policy.change", object=OBJECT, before=_said(before.policy),
+        after={**_said(after), "proposed_by": str(who.principal)}, reason=reason,
+    )  # fmt: skip
+
+
+def _said(policy: Policy) -> dict[str, Any]:
+    return policy.model_dump(mode="json")

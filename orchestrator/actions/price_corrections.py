@@ -1,0 +1,203 @@
+"""A wrong price is made good: a new version, and a ledger correction for every call charged at the old one
+(R-BUDGET-15). Each run in transactions of its own: it is told first, then booked for in the ring's order of
+locks, its row, then its lines.
+
+A run under way charges what it asks for from its next commit on at the right price; a call in flight, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+from budgets.actions import book_correction
+from budgets.core.amounts import ZERO
+from budgets.core.errors import PriceUnknown
+from budgets.price_lookup import price_for
+from orchestrator.actions.run_signals import leave_signal
+from orchestrator.core.accounting.effect_pricing import price_of_version
+from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.common.tool_price import ToolPrice
+from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.mispriced_calls import Charged, Right, Wrong, charged, runs_charged_at, told_of
+from orchestrator.queries.state_loader import pins_of
+from orchestrator.queries.tools import tool_now
+from tenancy.actions import audit
+from tenancy.core.errors import InvalidInput
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from traces.core.canonical import plain
+
+AT_ONCE: Final = 500
+NAMED: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """What a correction changes in one run: how many calls, and by how many US$; `later`: those that it has
+    yet to make, too."""
+
+    run: UUID
+    calls: int
+    delta: Decimal
+    later: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What a correction changes, or changed where it was `applied`. `beyond` is the run to go on after; None:
+    there is no further one."""
+
+    right: Right
+    runs: Sequence[Corrected]
+    applied: bool
+    beyond: UUID | None = None
+
+    @property
+    def calls(self) -> int:
+        """How many calls."""
+        return sum(one.calls for one in self.runs)
+
+    @property
+    def under_way(self) -> int:
+        """How many runs have calls yet to make."""
+        return sum(one.later for one in self.runs)
+
+    @property
+    def delta(self) -> Decimal:
+        """US$ in all; less than zero where too much was booked."""
+        return sum((one.delta for one in self.runs), ZERO)
+
+
+def right_for(tenant_id: UUID, wrong: Wrong) -> Right:
+    """What is in force now in place of the wrong price. Inside the tenant's context. Raises NotFound for a
+    tool that is none, PriceUnknown, InvalidInput where the wrong price is the one in force."""
+    if wrong.tool:
+        spec = tool_now(tenant_id, wrong.tool).spec
+        if spec.price_usd is None:
+            raise PriceUnknown(provider="the tools", model=spec.name)
+        right = Right(version=price_of_version(spec), a_call=spec.price_usd)
+    else:
+        price = price_for(tenant_id, wrong.provider, wrong.model, database_now())
+        right = Right(version=price.version, model=price)
+    if right.version == wrong.version:
+        detail = "This is the price in force: declare the right one first."
+        raise InvalidInput(errors=[{"pointer": "/version", "code": "in-force", "detail": detail}])
+    return right
+
+
+def preview(tenant_id: UUID, wrong: Wrong, *, after: UUID | None = None) -> Correction:
+    """What correcting a price would change, in at most `AT_ONCE` runs after one; changes nothing. Raises what
+    `right_for` raises."""
+    with tenant(tenant_id):
+        right = right_for(tenant_id, wrong)
+        runs, beyond = _stretch(tenant_id, wrong, after)
+        found = [
+            _told(run, charged(tenant_id, run, wrong, right), later=_later(run, wrong, right) is not None)
+            for run in runs
+        ]
+    return Correction(right=right, runs=[one for one in found if _any(one)], applied=False, beyond=beyond)
+
+
+def reprice(
+    tenant_id: UUID, wrong: Wrong, *, by: UUID | None, reason: str, after: UUID | None = None
+) -> Correction:
+    """Correct at most `AT_ONCE` runs that were charged at the wrong price, each whole and audited. Outermost
+    verb: owns the transactions. Done again it finds nothing left to do. Raises what `right_for` raises."""
+    with tenant(tenant_id):
+        right = right_for(tenant_id, wrong)
+        runs, beyond = _stretch(tenant_id, wrong, after)
+    done = [_reprice_run(tenant_id, run, wrong, right, by=by, reason=reason) for run in runs]
+    return Correction(right=right, runs=[one for one in done if _any(one)], applied=True, beyond=beyond)
+
+
+def _stretch(tenant_id: UUID, wrong: Wrong, after: UUID | None) -> tuple[Sequence[UUID], UUID | None]:
+    runs = [run for run in runs_charged_at(tenant_id, wrong) if after is None or run > after]
+    return runs[:AT_ONCE], runs[AT_ONCE - 1] if len(runs) > AT_ONCE else None
+
+
+def _told(run: UUID, calls: Sequence[Charged], *, later: bool) -> Corrected:
+    return Corrected(run=run, calls=len(calls), delta=sum((call.delta for call in calls), ZERO), later=later)
+
+
+def _any(found: Corrected) -> bool:
+    return bool(found.calls) or found.later
+
+
+def _later(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
+    """What a run under way is to be told of what it will ask for; None where it has ended, or was told."""
+    run, pinned = Run.objects.get(id=run_id), ManifestRow.objects.values_list("pins_digest", flat=True)
+    if Status(run.status) in TERMINAL_STATUSES:
+        return None
+    last = told_of(run_id, wrong).order_by("-id").first()
+    if last is not None and last.payload["price_version"] == right.version:
+        return None
+    names = sorted(wrong.names(run_id, pins_of(run.tenant_id, pinned.get(id=run_id))))
+    if not names:
+        return None
+    a_call = ToolPrice(usd=right.a_call, version=right.version).model_dump(mode="json")
+    model = None if right.model is None else right.model.model_dump(mode="json")
+    return {
+        "subject": wrong.subject, "was": wrong.version, "price_version": right.version,
+        "models": {} if wrong.tool else dict.fromkeys(names, model),
+        "tools": dict.fromkeys(names, a_call) if wrong.tool else {},
+    }  # fmt: skip
+
+
+def _foretell(
+    tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
+) -> bool:
+    """Tell a run under way what its later calls cost; whether there was anything to tell.
+
+    In a transaction of its own and before the run's row is held: a commit that waits for the row looks for
+    signals as of when it began to wait.
+    """
+    with tenant(tenant_id):
+        later = _later(run_id, wrong, right)
+        if later is not None:
+            said = {**later, "reason": reason[:300], "more": bool(charged(tenant_id, run_id, wrong, right))}
+            leave_signal(tenant_id, run_id, "repriced", said, by)
+        return later is not None
+
+
+def _reprice_run(
+    tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
+) -> Corrected:
+    later = _foretell(tenant_id, run_id, wrong, right, by=by, reason=reason)
+    with tenant(tenant_id):
+        # No key: rows that refer to the run are left by others meanwhile.
+        run = Run.objects.select_for_update(no_key=True).filter(id=run_id).first()
+        if run is None:
+            raise RunNotFound
+        calls, at = charged(tenant_id, run_id, wrong, right), database_now()
+        for place, call in enumerate(calls, start=1):
+            book_correction(
+                tenant_id, run_id, effect_id=call.effect, delta=call.delta, price_version=right.version, at=at
+            )
+            if Status(run.status) not in TERMINAL_STATUSES:
+                _tell(tenant_id, run_id, call, right, by=by, reason=reason, more=place < len(calls))
+        told = _told(run_id, calls, later=later)
+        if _any(told):
+            audit(
+                tenant_id, by, verb="correct_price", object=f"run:{run_id}",
+                before={"price": wrong.version},
+                after={
+                    "price": right.version, "calls": told.calls, "delta_usd": plain(told.delta),
+                    "later_calls": told.later,
+                },
+                reason=reason,
+            )  # fmt: skip
+        return told
+
+
+def _tell(
+    tenant_id: UUID, run_id: UUID, call: Charged, right: Right, *, by: UUID | None, reason: str, more: bool
+) -> None:
+    """The run's own count follows with its next commit."""
+    said = {
+        "effect": call.effect, "delta": plain(call.delta), "price_version": right.version,
+        "reason": reason[:300], "more": more,
+    }  # fmt: skip
+    leave_signal(tenant_id, run_id, "corrected", said, by)

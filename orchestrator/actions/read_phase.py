@@ -1,0 +1,253 @@
+"""The first half of a commit: hold the run's row under its fence and read what the world wants of it, in
+one go."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from budgets.account_snapshot import BOOK, Book, read_book
+from orchestrator.actions.circuit_breakers import TOLD
+from orchestrator.actions.claimed_run import Hand
+from orchestrator.core.domain.run_events import AnyEvent, EffectLookedUp, Headroom, Refusal
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.core.policy.rules import Policy
+from orchestrator.core.tools.circuit_breaker import Circuit, blocks
+from orchestrator.gateways.tools.availability import unavailable
+from orchestrator.queries.policies import policy_of
+from tenancy.queries import standing_of
+from traces.core.canonical import payload_digest
+
+# One statement in the shape of the book's, with a text more. The row is held first: whoever waits for it has
+# lost it.
+OPEN = f"""
+WITH held AS MATERIALIZED (
+  SELECT clock_timestamp() AS at FROM orchestrator_run
+   WHERE id = %(run)s AND fence = %(fence)s AND version = %(version)s AND lease_owner = %(worker)s
+     FOR NO KEY UPDATE)
+SELECT 'held' AS what, NULL::uuid AS id, NULL::uuid, NULL::uuid, at, NULL::timestamptz,
+       NULL::numeric AS number, NULL::numeric, NULL::numeric, NULL::numeric, NULL::text AS word,
+       NULL::text AS more
+  FROM held
+UNION ALL
+SELECT 'signal', s.by, NULL, NULL, NULL, NULL, s.id, NULL, NULL, NULL, s.kind, s.payload::text FROM (
+  SELECT i.* FROM orchestrator_runsignal i
+   WHERE i.run_id = %(run)s AND NOT EXISTS (SELECT 1 FROM orchestrator_signalreceipt r WHERE r.id = i.id)
+   ORDER BY i.id LIMIT 50) s
+UNION ALL
+SELECT 'stop', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, scope,
+       json_build_array(target, reason, risk)::text
+  FROM orchestrator_emergencystop
+ WHERE lifted_at IS NULL AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
+UNION ALL
+SELECT 'circuit', NULL, NULL, NULL, until, NULL, failures, changes, NULL, NULL, state,
+       json_build_array(kind, subject, reason)::text
+  FROM orchestrator_circuitrow
+ WHERE {TOLD} AND (tenant_id IS NULL OR tenant_id = %(tenant)s)
+UNION ALL
+SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
+
+
+LOOK_UP = "look_up"
+
+# Each commit tells all of it anew. What is made from one that is there is not looked at again.
+_ROOM = Headroom()
+
+
+@dataclass(slots=True)
+class Learnt:
+    """What an earlier try of the same commit learnt from the database."""
+
+    refused: tuple[Refusal, ...] = ()
+    void: dict[str, str] | None = None
+    lost: tuple[str, ...] = ()
+    policy: Policy | None = None
+    busy: tuple[str, ...] = ()
+    run_ceiling: Decimal | None = None
+
+    def refusal(self, refusal: Refusal) -> None:
+        """A line refused a reservation."""
+        others = tuple(known for known in self.refused if known.dimension != refusal.dimension)
+        self.refused = (*others, refusal)
+
+
+class Moved(Exception):
+    """Something moved since the walk began; it is made again with what was learnt."""
+
+    def teach(self, learnt: Learnt) -> None:
+        """Add what the next try has to know."""
+        raise NotImplementedError
+
+
+class ScopesLost(Moved):
+    """The submitter may not do any more what it was admitted to do."""
+
+    def __init__(self, scopes: tuple[str, ...]) -> None:
+        super().__init__(", ".join(scopes))
+        self.scopes = scopes
+
+    def teach(self, learnt: Learnt) -> None:
+        """The scopes that are gone."""
+        learnt.lost = self.scopes
+
+
+class PolicyMoved(Moved):
+    """Another policy than the pinned one is in force, and this commit is about to act."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy.digest)
+        self.policy = policy
+
+    def teach(self, learnt: Learnt) -> None:
+        """The policy that rules beside the pinned one."""
+        learnt.policy = self.policy
+
+
+class LeaseLost(Exception):
+    """Another worker has the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRow:
+    """One signal as it was left."""
+
+    id: int
+    kind: str
+    payload: Mapping[str, Any]
+    by: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopRow:
+    """One emergency stop in force; one of scope `risk` raises a tool's class to `risk`."""
+
+    scope: str
+    target: str
+    reason: str
+    risk: str = ""
+
+
+class Opened(NamedTuple):
+    """What a commit starts from. `at` is its one time."""
+
+    at: datetime
+    signals: tuple[SignalRow, ...]
+    stops: tuple[StopRow, ...]
+    book: Book | None
+    circuits: Mapping[tuple[str, str], Circuit]
+
+
+def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
+    """What `OPEN` found. Raises LeaseLost when the run's row is not this worker's to write."""
+    at: datetime | None = None
+    signals, stops, book = [], [], []
+    circuits: dict[tuple[str, str], Circuit] = {}
+    for row in rows:
+        what, word, more = row[0], row[-2], row[-1]
+        if what == "held":
+            at = row[4]
+        elif what == "signal":
+            signals.append(SignalRow(int(row[6]), word, orjson.loads(more), row[1]))
+        elif what == "stop":
+            stops.append(StopRow(word, *orjson.loads(more)))
+        elif what == "circuit":
+            kind, subject, reason = orjson.loads(more)
+            circuits[kind, subject] = Circuit(
+                state=word, failures=int(row[6]), changes=int(row[7]), until=row[4], reason=reason
+            )
+        else:
+            book.append(row[:-1])
+    if at is None:
+        raise LeaseLost
+    return Opened(
+        at=at,
+        signals=tuple(sorted(signals, key=lambda signal: signal.id)),
+        stops=tuple(stops),
+        book=read_book(hand.run, book),
+        circuits=circuits,
+    )
+
+
+def without_look_ups(opened: Opened, outcomes: Sequence[AnyEvent]) -> Opened:
+    """What a commit starts from, without the wishes to look something up of which it does not bring the
+    outcome: whoever has the run next finds them still there."""
+    made = {event.change.effect for event in outcomes if isinstance(event, EffectLookedUp)}
+    taken = (s for s in opened.signals if s.kind != LOOK_UP or s.payload["change"]["effect"] in made)
+    return opened._replace(signals=tuple(taken))
+
+
+def headroom(
+    hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool, called_up: bool = False
+) -> Headroom:
+    """What the core is told beside the event."""
+    cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
+    windows = None if opened.book is None else opened.book.windows
+    window, limit = ("", None) if windows is None else windows.scarcer
+    stopped = tuple(stop.target for stop in opened.stops if stop.scope == "tool")
+    raised = {stop.target: Risk(stop.risk) for stop in opened.stops if stop.scope == "risk"}
+    return _ROOM.evolve(
+        tenant_cost=cost,
+        tenant_window=window,
+        tenant_limit=limit,
+        refused=learnt.refused,
+        void=learnt.void or {},
+        open_circuits=_open_tools(hand, opened),
+        stopped_tools=stopped,
+        raised_tools=raised,
+        unavailable=unavailable(hand.manifest.pins.by_name, hand.graph.spec.tools),
+        missing_scopes=learnt.lost,
+        policy=learnt.policy,
+        busy=learnt.busy,
+        run_ceiling=learnt.run_ceiling,
+        slice_over=slice_over,
+        called_up=called_up,
+    )
+
+
+def _open_tools(hand: Hand, opened: Opened) -> tuple[str, ...]:
+    """The tools of this run whose circuits let nothing through for the moment."""
+    if not opened.circuits:
+        return ()
+    shut = [key for key, circuit in opened.circuits.items() if blocks(circuit, opened.at)]
+    return tuple(tool.name for tool in hand.manifest.pins.tools if ("tool", tool.name) in shut)
+
+
+def still_allowed(hand: Hand, known: tuple[str, ...]) -> None:
+    """Ask again whether the submitter holds what it was admitted with: a role may be lost while a run waits
+    (Z5). Raises ScopesLost for what is not among the `known` losses.
+    """
+    standing = standing_of(hand.tenant, hand.manifest.principal)
+    held = () if standing is None else tuple(scope.value for scope in standing.scopes)
+    lost = tuple(scope for scope in hand.manifest.scopes if scope not in held)
+    if set(lost) - set(known):
+        raise ScopesLost(lost)
+
+
+def policy_in_force(hand: Hand, stops: tuple[StopRow, ...], known: Policy | None) -> None:
+    """Ask whether the newest policy is the pinned one, which costs nothing where it is: of two the stricter
+    word holds (R-TOOL-4). Raises PolicyMoved with one that is not `known` yet."""
+    pinned = hand.manifest.pins.policy
+    if pinned is None or known is not None:
+        return
+    newest = next((stop.target for stop in stops if stop.scope == "policy"), pinned.digest)
+    if newest != pinned.digest and (policy := policy_of(newest)) is not None:
+        raise PolicyMoved(policy)
+
+
+def stop_for(hand: Hand, stops: tuple[StopRow, ...]) -> StopRow | None:
+    """The stop that ends this run, if one does; a tool's stop only closes the tool."""
+    for stop in stops:
+        if stop.scope in ("global", "tenant") or (
+            stop.scope == "workflow" and stop.target == hand.manifest.workflow
+        ):
+            return stop
+    return None
+
+
+def digest_of(hand: Hand, body: bytes) -> str:
+    """The digest under which the run stores content."""
+    return payload_digest(hand.salt, body)

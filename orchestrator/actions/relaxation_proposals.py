@@ -1,0 +1,99 @@
+"""What guards less waits until a second administrator agrees (R-TOOL-4, R-BUDGET-9, P4): the asking, the
+keeping and the settling. When a second one is needed, tenancy says (`second_person`)."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from uuid import UUID
+
+from orchestrator.actions.dual_control import Who, dropped_as, not_own, settle
+from orchestrator.actions.stale_proposals import outdate_proposals
+from orchestrator.actions.versions import hold_registry
+from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.models import ToolProposal
+from orchestrator.queries.relaxation_proposals import open_proposal
+from orchestrator.queries.tools import ToolNow
+from tenancy.actions import audit
+from tenancy.core.errors import SecondPersonNeeded
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.people.dual_control import check_reason
+
+Asked = ToolNow | ToolProposal
+T = TypeVar("T")
+
+
+def or_propose(
+    tenant_id: UUID,
+    perform: Callable[[], T],
+    *,
+    kind: str,
+    body: dict[str, Any],
+    who: Who,
+    reason: str,
+) -> T | ToolProposal:
+    """Do it, or where a second person is needed keep what was asked until one agrees. Outermost verb: owns
+    the transaction. Raises ProposalOpen, InvalidInput, and what `perform` raises."""
+    try:
+        return perform()
+    except SecondPersonNeeded as needed:
+        return _propose(tenant_id, needed.data, kind=kind, body=body, who=who, reason=reason)
+
+
+def settle_proposal(
+    tenant_id: UUID,
+    proposal: UUID | None,
+    perform: Callable[[ToolProposal, UUID], T],
+    *,
+    who: Who,
+    reason: str,
+) -> T:
+    """A second person's yes: it is done as it was asked for. Outermost verb: owns the transaction.
+
+    Raises NotFound, ProposalSettled, OwnProposal, InvalidInput, Stale where the tool has changed since, and
+    what `perform` raises.
+    """
+    check_reason(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        row = open_proposal(proposal)
+        not_own(row, who)
+        # First: what is done outdates whatever else waits about the same.
+        settle(row, "agreed", who, reason)
+        return perform(row, who.principal)
+
+
+def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> None:
+    """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound,
+    ProposalSettled, InvalidInput."""
+    check_reason(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        row = open_proposal(proposal)
+        became = dropped_as(row, who)
+        settle(row, became, who, reason)
+        verb = "tool.withdraw" if became == "withdrawn" else "tool.refuse_proposal"
+        audit(
+            tenant_id, who.principal, verb=verb, object=f"tool:{row.tool}",
+            before={"proposal": str(row.id)}, after={}, reason=reason,
+        )  # fmt: skip
+
+
+def _propose(
+    tenant_id: UUID, needed: dict[str, Any], *, kind: str, body: dict[str, Any], who: Who, reason: str
+) -> ToolProposal:
+    check_reason(reason)
+    with tenant(tenant_id):
+        hold_registry(tenant_id)
+        outdate_proposals(tenant_id, needed["name"])
+        if ToolProposal.objects.filter(tool=needed["name"], status="open").exists():
+            raise ProposalOpen
+        row = ToolProposal.objects.create(
+            tenant_id=tenant_id, kind=kind, tool=needed["name"], tag=needed["tag"], body=body,
+            weaker=needed["cases"], reason=reason[:500], by=who.principal, owner=who.owner,
+            at=database_now(),
+        )  # fmt: skip
+        audit(
+            tenant_id, who.principal, verb="tool.propose", object=f"tool:{row.tool}", before={},
+            after={"kind": kind, "weaker": needed["cases"], **body}, reason=reason,
+        )  # fmt: skip
+        return row

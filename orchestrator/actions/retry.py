@@ -1,0 +1,269 @@
+"""retry_run: a further run of a task, that begins where an ended one stood at a checkpoint (R-SESS-9)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+
+from budgets.actions import open_run_account
+from budgets.core.errors import CeilingTooNear, PriceUnknown
+from orchestrator.actions.affordability_check import begins_within, tell_too_near
+from orchestrator.actions.rate_limits import glance, hold_rates
+from orchestrator.actions.run_creation import Opening, admissible, compiled, goal_fits, open_run
+from orchestrator.actions.submit import Submitted
+from orchestrator.actions.version_pinning import Pinned, pin
+from orchestrator.actions.workspace import carry_files
+from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE, begun, lacking
+from orchestrator.core.admission.retry_recheck import Judged, judged_again
+from orchestrator.core.admission.run_admission import asked_before, limits_again
+from orchestrator.core.common.errors import ContentMissing, GoalInvalid, RetryRefused, RunNotFound
+from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.graph import CompiledGraph
+from orchestrator.core.domain.manifest import Began, Manifest
+from orchestrator.core.domain.run_events import Headroom
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.policy.task_scope import scope_of
+from orchestrator.core.workflow.node_protocol import say
+from orchestrator.gateways.job_queue import offer
+from orchestrator.models import ManifestRow, Run, WorkflowVersion
+from orchestrator.queries.checkpoints import Past
+from orchestrator.queries.state_loader import manifest_of, pins_of
+from tenancy.actions import audit
+from tenancy.core.roles import Scope
+from tenancy.db.clock import NOW
+from tenancy.db.ids import fresh_id
+from tenancy.db.tenant_context import tenant_reading
+from tenancy.queries import standing_of
+from tenancy.rest.idempotency import KeyReused
+from traces.actions import copy_payloads
+from traces.core.canonical import canonical_model
+from traces.core.errors import Erased
+from traces.core.events.phases import Phase
+from traces.core.events.trace_events import RunRetried
+from traces.core.integrity.chain import Said
+from traces.live import announce
+from traces.models import Record
+from traces.queries import keys_of, payloads
+from traces.sealed_values import RunKeys
+
+ERASED = "what it had read was erased"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Who asks for it, the principal and the person; after which record (None: the newest checkpoint), and
+    why."""
+
+    principal: UUID
+    owner: UUID
+    reason: str
+    record: int | None = None
+    key: str = ""
+
+
+def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
+    """Admit a retry of an ended run: durable when this returns. What is in force now is pinned and asked as
+    at a submission, in the name of whoever submitted the task.
+
+    Raises RunNotFound, RunNotOver, RunSucceeded, RetriedAlready, NoCheckpoint, ChangedSince, EffectInDoubt,
+    LearntLate, StillRecording, RetryRefused, KeyReused, and what a submission does.
+    """
+    try:
+        return _retried(tenant_id, run_id, asked)
+    except (GoalInvalid, PriceUnknown) as refused:
+        # Nothing of the goal, the budget or the boundary is in what was asked here, to be pointed at.
+        raise RetryRefused(detail=_why(refused)) from refused
+    except CeilingTooNear as refused:
+        tell_too_near(tenant_id, refused)
+        raise
+
+
+def _why(refused: GoalInvalid | PriceUnknown) -> str:
+    if isinstance(refused, PriceUnknown):
+        return f"there is no price for {refused.data['model']} of {refused.data['provider']}"
+    return str(refused.data["detail"])
+
+
+def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
+    with tenant_reading(tenant_id, NOW, {}) as ((at,),):
+        # Two that ask at once: the second finds the retry of the first.
+        run = Run.objects.select_for_update().filter(id=run_id).first()
+        if run is None:
+            raise RunNotFound
+        if (known := _retried_before(run, asked)) is not None:
+            return known
+        past = Past(run)
+        then, knows = past.checkpoint(asked.record)
+        before = _manifest_of(run.id)
+        if before.core_version < GUARDED_SINCE:
+            raise RetryRefused(detail="it began under older rules; submit its task again")
+        lost = _lost_scopes(before)
+        glance(tenant_id, before.principal, at)
+        version = run.workflow_version
+        graph = _admitted(tenant_id, version, before, at)
+        pinned = pin(tenant_id, graph, before.pins.boundary.slug, at)
+        if missing := lacking(graph, pinned.pins, knows):
+            raise RetryRefused(detail=f"{missing} is not there any more")
+        began = _began(run, before, then, asked)
+        manifest = _manifest(before, began, version, graph, pinned, at)
+        keys = _keys(run.id)
+        state, found = _state(
+            graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), keys.salt
+        )
+        begins_within(graph, manifest, state, at)
+        said = (_said(began, asked), *found)
+        opening = Opening(state=state, version=version, keys=keys, said=said, key=asked.key)
+        seq = open_run(manifest, opening, at)
+        # The goal may hold sealed values, too.
+        named = canonical_model(state) + canonical_model(manifest.goal)
+        copy_payloads(tenant_id, run.id, manifest.run, named)
+        # Whoever erased it meanwhile was first: what was copied before that is the retry's own.
+        _keys(run.id)
+        carry_files(run.id, manifest.run)
+        hold_rates(tenant_id, before.principal, manifest.run, at)
+        _told(tenant_id, run, manifest, asked)
+        transaction.on_commit(lambda: offer(manifest.run, tenant=tenant_id))
+        transaction.on_commit(lambda: announce(tenant_id, manifest.run, seq))
+        return Submitted(task=run.task_id, run=manifest.run, status="queued")
+
+
+def _retried_before(run: Run, asked: Retry) -> Submitted | None:
+    """The retry that was asked for in the same words under the same key: a process that died after its commit
+    had no chance to say so (W6). Raises KeyReused."""
+    if not asked.key:
+        return None
+    made = Run.objects.filter(retry_of_id=run.id, retried_by=asked.principal, retry_key=asked.key).first()
+    if made is None:
+        return None
+    if asked.record not in (None, made.retry_record):
+        raise KeyReused
+    return Submitted(task=made.task_id, run=made.id, status=made.status)
+
+
+def _manifest_of(run_id: UUID) -> Manifest:
+    row = ManifestRow.objects.get(id=run_id)
+    return manifest_of(bytes(row.body), pins_of(row.tenant_id, row.pins_digest))
+
+
+def _lost_scopes(before: Manifest) -> tuple[str, ...]:
+    """What whoever submitted the task may not do any more. Raises RetryRefused where they may not submit."""
+    standing = standing_of(before.tenant, before.principal)
+    held = () if standing is None else tuple(scope.value for scope in standing.scopes)
+    if Scope.SUBMIT.value not in held:
+        raise RetryRefused(detail="whoever submitted its task may not submit any more")
+    return tuple(scope for scope in before.scopes if scope not in held)
+
+
+def _admitted(tenant_id: UUID, version: WorkflowVersion, before: Manifest, at: datetime) -> CompiledGraph:
+    """The graph of the run itself, which its state was made in: a newer version has other nodes."""
+    if version.retired_at is not None:
+        raise RetryRefused(detail=f"version {version.version} of its workflow was retired")
+    graph = compiled(bytes(version.body))
+    admissible(tenant_id, version, at)
+    goal_fits(graph, before.goal, at)
+    return graph
+
+
+def _began(run: Run, before: Manifest, then: State, asked: Retry) -> Began:
+    hashed = Record.objects.values_list("hash", flat=True).get(run_id=run.id, number=then.version)
+    return Began(
+        run=run.id, record=then.version, record_hash=bytes(hashed).hex(), origin=before.line,
+        by=asked.principal, owner=asked.owner,
+    )  # fmt: skip
+
+
+def _manifest(
+    before: Manifest,
+    began: Began,
+    version: WorkflowVersion,
+    graph: CompiledGraph,
+    pinned: Pinned,
+    at: datetime,
+) -> Manifest:
+    """The pins of a retry. Its account is its own: what the run before it spent stays in that one's."""
+    run_id = fresh_id()
+    # Of its first run, for those between may have been given less than was asked for, or more.
+    asked = before.asked
+    if asked is None:
+        asked = asked_before(graph, _manifest_of(before.line))
+    wanted: Mapping[str, Decimal] = limits_again(graph, pinned.pins, before.goal, asked)
+    limits = open_run_account(before.tenant, run_id, wanted, at)
+    return Manifest(
+        run=run_id,
+        task=before.task,
+        tenant=before.tenant,
+        principal=before.principal,
+        owner=before.owner,
+        scopes=before.scopes,
+        goal=before.goal,
+        goal_digest=before.goal_digest,
+        graph=graph.digest,
+        pins=pinned.pins,
+        pins_digest=pinned.digest,
+        limits={str(name): amount for name, amount in limits.items()},
+        asked=dict(asked),
+        # It begins somewhere in the middle: what is known of whole runs says nothing about it.
+        expected=None,
+        scope=before.scope or scope_of(before.goal),
+        workflow=version.slug,
+        workflow_version=version.version,
+        code_version=settings.INTERLOCK_VERSION,
+        # That of the run before: its state was made by those rules, and only they read it as it was meant.
+        core_version=before.core_version,
+        scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles),
+        admitted_at=at,
+        files=before.files,
+        began=began,
+    )
+
+
+def _keys(run_id: UUID) -> RunKeys:
+    """The salt of the run before: a state names content by salted digests, so a line of retries has one; and
+    the key of what was sealed. Raises RetryRefused where they were erased."""
+    try:
+        return keys_of(run_id)
+    except Erased:
+        raise RetryRefused(detail=ERASED) from None
+
+
+def _state(graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, key: bytes) -> Judged:
+    """The state it begins with, judged by what is in force now. Raises RetryRefused."""
+    assert manifest.began is not None
+    desk = Desk(key, payloads(manifest.began.run, state.answers))
+    try:
+        judged = judged_again(graph, manifest, state, room, manifest.admitted_at, desk)
+    except ContentMissing:
+        raise RetryRefused(detail=ERASED) from None
+    if isinstance(judged, str):
+        raise RetryRefused(detail=f"what is in force now refuses its goal ({judged})")
+    return judged
+
+
+def _said(began: Began, asked: Retry) -> Said:
+    body = RunRetried(
+        run=str(began.run), record=began.record, record_hash=began.record_hash, origin=str(began.origin),
+        by=str(asked.principal), reason=asked.reason[:500],
+    )  # fmt: skip
+    return say(Phase.GOAL_INTAKE, body, actor=str(asked.principal))
+
+
+def _told(tenant_id: UUID, run: Run, manifest: Manifest, asked: Retry) -> None:
+    assert manifest.began is not None
+    audit(
+        tenant_id,
+        asked.principal,
+        verb="run.retry",
+        object=f"run:{run.id}",
+        before={"status": run.status},
+        after={
+            "run": str(manifest.run),
+            "record": manifest.began.record,
+            "workflow": manifest.workflow,
+            "version": manifest.workflow_version,
+        },
+        reason=asked.reason,
+    )

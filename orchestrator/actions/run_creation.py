@@ -1,0 +1,177 @@
+"""What every admission of a run asks and writes: of a task's first run, and of a retry (R-GRAPH-12)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+from uuid import UUID
+
+import orjson
+from django.db import connection
+
+from budgets.actions import charge_tenant_check
+from orchestrator.core.admission.run_admission import opening_move
+from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.errors import GoalInvalid, Stopped, TierTooHigh
+from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.domain.graph import CompiledGraph, answer_schema
+from orchestrator.core.domain.manifest import Manifest
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.engine.machine import CORE_VERSION
+from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
+from tenancy.core.errors import TenantSuspended
+from tenancy.core.json_schema.validation import schema_fault
+from tenancy.db.statement_batch import Batch
+from tenancy.db.tenant_context import raw_cursor
+from traces.actions import append, open_salt, save_snapshot, store_payloads
+from traces.core.canonical import canonical_model, canonical_outside, digest
+from traces.core.integrity.chain import Head, Said, link
+from traces.core.sealed_references import REFERENCE
+from traces.sealed_values import RunKeys
+
+TITLE: Final = 200
+COMPILED: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """How a run begins. `task` is None where the task is there already; `keys` are what its
+    content is salted and sealed with, of a retry those of the run before it; `sealed` holds the payloads of
+    the goal's sealed values; `said` and `key` are a retry's: what its trace says of that, and under which key
+    it was asked for."""
+
+    state: State
+    version: WorkflowVersion
+    task: Task | None = None
+    keys: RunKeys | None = None
+    sealed: Mapping[str, bytes] = field(default_factory=dict)
+    said: tuple[Said, ...] = ()
+    key: str = ""
+
+
+def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
+    """Write a run with its manifest, the first record of its trace and the first snapshot, in one statement;
+    the sequence of its newest event. Joins the admission's transaction."""
+    tenant_id, run, state = manifest.tenant, manifest.run, opening.state
+    body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
+    manifest_digest = digest("manifest", body)
+    batch = Batch(raw_cursor())
+    salt = open_salt(tenant_id, run, batch=batch, shared=opening.keys)
+    move = opening_move(manifest, state.position, manifest_digest, salt, opening.said)
+    snapshot = canonical_model(state)
+    binds = {"snapshot:0": digest("state", snapshot), "manifest": manifest_digest}
+    linked = link(
+        Head.start(run),
+        [move.move],
+        core_version=CORE_VERSION,
+        event_digest="",
+        headroom=None,
+        binds=binds,
+        at=at,
+    )
+    kept = ManifestRow(
+        id=run, tenant_id=tenant_id, body=body, digest=manifest_digest, pins_digest=manifest.pins_digest
+    )
+    with batch:
+        if opening.task is not None:
+            batch.row(opening.task)
+        batch.row(_row(manifest, opening, linked.head, manifest_digest, at))
+        batch.row(kept)
+        append(tenant_id, linked, batch=batch)
+        store_payloads(tenant_id, run, {**opening.sealed, **move.bodies}, batch=batch)
+        save_snapshot(tenant_id, run, 0, snapshot, batch=batch)
+    return linked.head.event_seq
+
+
+def _row(manifest: Manifest, opening: Opening, head: Head, manifest_digest: str, at: datetime) -> Run:
+    version, began = opening.version, manifest.began
+    return Run(
+        id=manifest.run,
+        tenant_id=manifest.tenant,
+        task_id=manifest.task,
+        workflow=version.slug,
+        title=_title(manifest.goal),
+        workflow_version=version,
+        mode=manifest.goal.mode.value,
+        scripted=manifest.scripted,
+        submitted_by=manifest.principal,
+        owner=manifest.owner,
+        position=opening.state.position,
+        record_number=head.record_number,
+        record_hash=head.record_hash,
+        event_seq=head.event_seq,
+        event_hash=head.event_hash,
+        manifest_digest=manifest_digest,
+        created_at=at,
+        retry_of_id=began.run if began else None,
+        retry_record=began.record if began else None,
+        retried_by=began.by if began else None,
+        retry_key=opening.key,
+    )
+
+
+def _title(goal: Goal) -> str:
+    """The beginning of the objective, on one line."""
+    return " ".join(REFERENCE.sub(r"[sealed:\1]", goal.objective).split())[:TITLE]
+
+
+# Tens of milliseconds for the same bytes at each submission; what compiles never changes.
+@lru_cache(maxsize=COMPILED)
+def compiled(body: bytes) -> CompiledGraph:
+    """The graph of a published version, judged by the checks of today. Raises CompileFailed."""
+    return compile_graph(orjson.loads(body))
+
+
+TENANT_OPEN: Final = """
+SELECT highest_autonomy_tier, suspended_at IS NOT NULL, suspended_reason
+  FROM tenancy_tenant WHERE id = %s FOR KEY SHARE"""
+
+
+def admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
+    """Nothing starts against a stop, above the tenant's tier, over its ceiling, or in a suspended tenant."""
+    stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk", "policy"))
+    for stop in stops:
+        own = stop.tenant_id == tenant_id and (stop.scope == "tenant" or stop.target == version.slug)
+        if stop.scope == "global" or own:
+            raise Stopped(scope=stop.scope)
+    # Locked as a foreign key locks it: a suspension waits for this transaction, or is seen by it.
+    with connection.cursor() as cursor:
+        cursor.execute(TENANT_OPEN, (tenant_id,))
+        allowed, suspended, reason = cursor.fetchone()
+    if suspended:
+        raise TenantSuspended(reason=reason)
+    if version.tier > allowed:
+        raise TierTooHigh(tier=version.tier, allowed=allowed)
+    charge_tenant_check(tenant_id, at)
+
+
+def goal_fits(graph: CompiledGraph, goal: Goal, at: datetime) -> None:
+    """Inputs of a wrong type are refused here; what is missing the run may still ask for. A review of the
+    answer can only be asked for where the workflow has a gate for it (R-GRAPH-15)."""
+    if goal.deadline is not None and goal.deadline <= at:
+        raise GoalInvalid(detail="the deadline has passed", pointer="/goal/deadline")
+    if goal.requires_human_approval and not _reviews(graph):
+        detail = "this workflow has no gate for a review of its answer"
+        raise GoalInvalid(detail=detail, pointer="/goal/requires_human_approval")
+    if goal.output_schema is not None:
+        _check_answer_schema(graph, goal)
+    loose = {**graph.spec.input_schema, "required": []}
+    fault = fits(loose, goal.inputs)
+    if fault is not None:
+        raise GoalInvalid(detail=fault.detail, pointer="/goal/inputs")
+
+
+def _check_answer_schema(graph: CompiledGraph, goal: Goal) -> None:
+    """A form of the answer that nothing could be held against would fail the run at its very end."""
+    for schema in (goal.output_schema, answer_schema(graph.spec, goal)):
+        fault = schema_fault(schema or {})
+        if fault is not None:
+            raise GoalInvalid(detail=f"this schema cannot be used: {fault}", pointer="/goal/output_schema")
+
+
+def _reviews(graph: CompiledGraph) -> bool:
+    checks = [node for node in graph.nodes.values() if node.kind == "verify_output"]
+    targets = [edge.target for node in checks for edge in graph.edges_of(node.id, "needs_review")]
+    return any(graph.nodes[target].kind == "approval" for target in targets)

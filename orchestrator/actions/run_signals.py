@@ -1,0 +1,108 @@
+"""Word for a run: what anyone but its lease holder may do to it (docs/ring.md). Durable at once, never
+waits."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from orchestrator.core.accounting.settlement import settles
+from orchestrator.core.common.errors import RunNotFound, RunOver
+from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.core.domain.run_events import AnyEvent
+from orchestrator.gateways.job_queue import wake
+from orchestrator.models import Run, RunSignal
+from orchestrator.queries.pending_signals import has_untaken, parking
+from tenancy.actions import audit
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from traces.live import nudge
+
+
+def leave_signal(
+    tenant_id: UUID, run_id: UUID, kind: str, payload: Mapping[str, Any], by: UUID | None
+) -> None:
+    """Insert one signal and wake the run after commit. Joins the caller's transaction."""
+    RunSignal.objects.create(
+        tenant_id=tenant_id, run_id=run_id, kind=kind, payload=dict(payload), by=by, at=database_now()
+    )
+    transaction.on_commit(lambda: wake(run_id))
+
+
+def ask_of_run(tenant_id: UUID, run_id: UUID, kind: str, *, by: UUID, reason: str) -> Run:
+    """Cancel, pause or resume: an operator's wish, audited. Outermost verb: owns the transaction.
+
+    Raises RunNotFound, and RunOver for a run that has ended.
+    """
+    with tenant(tenant_id):
+        run = Run.objects.filter(id=run_id).first()
+        if run is None:
+            raise RunNotFound
+        if Status(run.status) in TERMINAL_STATUSES:
+            raise RunOver(status=run.status)
+        leave_signal(tenant_id, run_id, kind, {"reason": reason}, by)
+        transaction.on_commit(partial(nudge, tenant_id, run_id))
+        audit(
+            tenant_id,
+            by,
+            verb=f"run.{kind}",
+            object=f"run:{run_id}",
+            before={"status": run.status},
+            after={"asked": kind},
+            reason=reason,
+        )
+        return run
+
+
+def cancel(tenant_id: UUID, run_id: UUID, *, by: UUID, reason: str) -> Run:
+    """Ask the run to stop; what is in flight is recorded first."""
+    return ask_of_run(tenant_id, run_id, "cancel", by=by, reason=reason)
+
+
+def pause(tenant_id: UUID, run_id: UUID, *, by: UUID, reason: str) -> Run:
+    """Ask the run to hold before its next effect."""
+    return ask_of_run(tenant_id, run_id, "pause", by=by, reason=reason)
+
+
+def resume(tenant_id: UUID, run_id: UUID, *, by: UUID, reason: str) -> Run:
+    """Ask a paused run to go on."""
+    return ask_of_run(tenant_id, run_id, "resume", by=by, reason=reason)
+
+
+def poison(tenant_id: UUID, run_id: UUID, takeovers: int) -> None:
+    """Park a run whose workers keep dying (D9); the wish is left once."""
+    reason = f"poison run: {takeovers} workers died while they held it"
+    with tenant(tenant_id):
+        if not parking(run_id):
+            leave_signal(tenant_id, run_id, "pause", {"reason": reason}, None)
+
+
+def leave_late_outcomes(hand: Any, events: Sequence[AnyEvent], bodies: Mapping[str, bytes]) -> None:
+    """Keep what a worker learnt after it lost its lease: whoever has the run now records it (G9)."""
+    late = [event for event in events if settles(event)]
+    if not late:
+        return
+    with tenant(hand.tenant):
+        for event in late:
+            said = event.model_dump(mode="json")
+            observation = said.get("observation") or said.get("detail") or said.get("reply")
+            body = bodies.get(observation or "")
+            leave_signal(
+                hand.tenant,
+                hand.run,
+                "late",
+                {
+                    "effect": event.effect,
+                    "status": said.get("error") or said.get("resolution") or said["kind"],
+                    "observation": body.decode("utf-8", "backslashreplace")[:20_000] if body else None,
+                },
+                None,
+            )
+
+
+def has_untaken_signals(tenant_id: UUID, run_id: UUID) -> bool:
+    """Whether anything waits in the run's mailbox."""
+    with tenant(tenant_id):
+        return has_untaken(run_id)

@@ -1,0 +1,62 @@
+"""What is sensitive in a goal is sealed before anything of the goal is kept (R-SEC-4, R-TRACE-5)."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.common.goal import Goal
+from tenancy.secret_store import blinded
+from traces.core.canonical import canonical_model
+from traces.core.redaction import may_hold_secret
+from traces.core.sealed_references import Place, Seal, with_known, with_sealed, written
+from traces.sealed_values import Vault
+
+WORDS = ("objective", "constraints", "inputs", "done_condition", "validation_method", "stop_rules")
+
+
+def sealed_goal(goal: Goal, vault: Vault) -> Goal:
+    """The goal as it is kept, shown and worked on. Raises GoalInvalid where a text has no room for its
+    references."""
+
+    def seal(kind: str, secret: str, member: str) -> str:
+        return vault.seal(kind, secret, Place(source="goal", member=member))
+
+    return _with(goal, seal, vault.known)
+
+
+def blinded_goal(tenant_id: UUID, goal: Goal) -> Any:
+    """The goal as JSON for the digest that tells two submissions apart: nobody who reads the digest can try
+    values against it."""
+
+    def blind(kind: str, secret: str, member: str) -> str:
+        return written(kind, blinded(tenant_id, f"{member}\0{secret}"))
+
+    document = goal.model_dump(mode="json")
+    return with_sealed(document, blind) if _may_hold(goal) else document
+
+
+def _with(goal: Goal, seal: Seal, known: Mapping[str, str]) -> Goal:
+    if not _may_hold(goal):
+        return goal
+    held = goal.model_dump(include=set(WORDS), mode="json")
+    # The name of the goal's own field says nothing of what its text holds; those of the inputs do.
+    changed = {name: with_sealed(value, seal) for name, value in held.items()}
+    # What one input names a secret may stand in a sentence, too.
+    found = dict(known)
+    changed = {name: with_known(value, found, seal) for name, value in changed.items()}
+    if changed == held:
+        return goal
+    try:
+        return Goal.model_validate({**goal.model_dump(), **changed})
+    except ValidationError as error:
+        (first, *_) = error.errors(include_input=False, include_url=False)
+        where = "".join(f"/{step}" for step in first["loc"])
+        detail = "there is no room for the references of its sensitive values"
+        raise GoalInvalid(detail=detail, pointer=f"/goal{where}") from None
+
+
+def _may_hold(goal: Goal) -> bool:
+    return may_hold_secret(canonical_model(goal))

@@ -1,0 +1,24 @@
+"""Settling what waits for a second person about something that is another by now, or gone (R-TOOL-4).
+
+Nobody can agree to it any more, and it would only stand in the way of the next that is asked for the same.
+"""
+
+from uuid import UUID
+
+from orchestrator.actions.dual_control import settle
+from orchestrator.models import ToolProposal
+from orchestrator.queries.relaxation_proposals import outdated
+from tenancy.actions import audit
+
+
+def outdate_proposals(tenant_id: UUID, tool: str = "") -> None:
+    """Settle as outdated what waits and cannot be agreed to any more, of one tool or of all, with the reason.
+    Joins the caller's transaction, which holds the registry."""
+    waiting = ToolProposal.objects.filter(status="open", **({"tool": tool} if tool else {}))
+    for row in waiting.order_by("id"):
+        if why := outdated(tenant_id, row):
+            settle(row, "outdated", None, why)
+            audit(
+                tenant_id, None, verb="tool.outdate_proposal", object=f"tool:{row.tool}",
+                before={"proposal": str(row.id)}, after={}, reason=why,
+            )  # fmt: skip

@@ -1,0 +1,192 @@
+"""Saying which models a tenant's runs are played by: versions, each with its reason (R-TOOL-22)."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from budgets.actions import declare_price
+from budgets.core.errors import PriceUnknown
+from budgets.core.pricing import ModelPrice
+from budgets.price_catalog import from_genai_prices
+from budgets.price_lookup import own_price
+from orchestrator.actions.destinations import hold_outside, keep_outside, read_outside
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.llm.tenant_models import OwnModel, OwnModels, faults_of, put_in_force, wider_models
+from orchestrator.gateways.tools.guarded_transport import look_before_saving
+from orchestrator.queries.destinations import OutsideNow, own_models
+from orchestrator.queries.tool_servers import leave_for
+from tenancy.core.errors import InvalidInput, SecretUnusable
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import hold, tenant
+from tenancy.people.dual_control import ask_second
+from tenancy.secret_store import reveal, secrets_of
+
+MODELS = "the models to ask"
+"""What a proposal calls the list; no tool is called so."""
+PRICE = "price"
+"""What a model costs, beside it: it is no part of the list, but a version of the tenant's prices."""
+MILLION = Decimal(1_000_000)
+Prices = Mapping[tuple[str, str], ModelPrice]
+
+
+class StatedRates(BaseModel):
+    """US$ a million tokens."""
+
+    model_config = ConfigDict(extra="forbid")
+    input_usd_per_mtok: Decimal = Field(ge=0, le=1_000_000, decimal_places=9)
+    output_usd_per_mtok: Decimal = Field(ge=0, le=1_000_000, decimal_places=9)
+
+
+def set_models(
+    tenant_id: UUID,
+    given: tuple[Mapping[str, Any], ...],
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
+) -> OutsideNow:
+    """Make exactly these the tenant's own models: runs admitted from now on are pinned to them. Outermost
+    verb: owns the transaction. `expected` is the version that was looked at, `agreed` who agreed to addresses
+    and keys that were not there before. Raises InvalidInput naming each bad field, Stale,
+    SecondPersonNeeded."""
+    wanted, prices = read_models(given), read_prices(given)
+    look_at_models(tenant_id, wanted, prices)
+    return set_looked_at(tenant_id, wanted, prices, expected=expected, by=by, reason=reason, agreed=agreed)
+
+
+def set_looked_at(
+    tenant_id: UUID,
+    wanted: OwnModels,
+    prices: Prices,
+    *,
+    expected: int | None,
+    by: UUID | None,
+    reason: str,
+    agreed: UUID | None = None,
+) -> OutsideNow:
+    """`set_models` of what was read and looked at before: it asks no network. The prices that come with it
+    hold from now on, as new versions. Opens or joins the transaction."""
+    with tenant(tenant_id):
+        tag = hold_outside(tenant_id, "models", expected)
+        more = wider_models(own_models(), wanted)
+        ask_second(tenant_id, MODELS, more, by=by, agreed=agreed, reason=reason, tag=tag)
+        _state_prices(tenant_id, prices, by=by, reason=reason)
+        return keep_outside(tenant_id, "models", wanted, by=by, reason=reason, agreed=agreed)
+
+
+def read_models(given: tuple[Mapping[str, Any], ...]) -> OwnModels:
+    """The list, each field and how they fit together. Raises InvalidInput."""
+    bare = [{name: value for name, value in one.items() if name != PRICE} for one in given]
+    wanted = read_outside(OwnModels, {"profiles": bare})
+    if found := list(faults_of(wanted)):
+        raise _invalid(found)
+    return wanted
+
+
+def read_prices(given: tuple[Mapping[str, Any], ...]) -> Prices:
+    """What the list says that its models cost, of those of which it says anything. Raises InvalidInput."""
+    found = {}
+    for number, one in enumerate(given):
+        if one.get(PRICE) is None:
+            continue
+        try:
+            rates = StatedRates.model_validate(one[PRICE])
+        except ValidationError:
+            detail = "US$ a million tokens, in and out, from 0 to 1,000,000."
+            raise _invalid([(f"/profiles/{number}/{PRICE}", detail)]) from None
+        named = (str(one["provider"]), str(one["model"]))
+        found[named] = ModelPrice(
+            provider=named[0], model=named[1], input=rates.input_usd_per_mtok / MILLION,
+            output=rates.output_usd_per_mtok / MILLION, source="tenant", version="",
+        )  # fmt: skip
+    return found
+
+
+def look_at_models(tenant_id: UUID, wanted: OwnModels, prices: Prices) -> None:
+    """Whether each address that is new or another may be reached, and its secret opens for it: what stands
+    already must not keep anybody from taking it out. What runs are to ask from now on needs its key, and at
+    an address of one's own a price that is known. Asks the network for names that are not the provider's own;
+    raises InvalidInput."""
+    with tenant(tenant_id):
+        standing = own_models()
+        faults = [
+            (f"/profiles/{number}/{field}", fault)
+            for number, one in put_in_force(standing, wanted)
+            for field, fault in _lacks(tenant_id, one, prices)
+        ]
+    for number, one in enumerate(wanted.profiles):
+        known = standing.named(one.name)
+        if known is not None and (known.place, known.secret) == (one.place, one.secret):
+            continue
+        if fault := _address_fault(tenant_id, one):
+            faults.append((f"/profiles/{number}/base_url", fault))
+        elif one.secret and (fault := _secret_fault(tenant_id, one)):
+            faults.append((f"/profiles/{number}/secret", fault))
+    if faults:
+        raise _invalid(faults)
+
+
+def _lacks(tenant_id: UUID, one: OwnModel, prices: Prices) -> Iterator[tuple[str, str]]:
+    """What keeps a model from being asked by every run at once. Inside the tenant's context."""
+    if not one.base_url:
+        if not one.secret:
+            detail = f"{one.origin} wants a key: keep one as a secret for it and name that here."
+            yield "secret", detail
+        return
+    named = (one.provider, one.model)
+    if named in prices or own_price(tenant_id, *named, database_now()) is not None:
+        return
+    try:
+        from_genai_prices(*named, database_now())
+    except PriceUnknown:
+        detail = (
+            f"Nobody knows what {one.model} costs there, and an unknown price is not nothing. Say it here: "
+            "a model that you run yourself costs $0."
+        )
+        yield PRICE, detail
+
+
+def _state_prices(tenant_id: UUID, prices: Prices, *, by: UUID | None, reason: str) -> None:
+    """Keep the prices that are new as dated versions. Joins the transaction."""
+    hold(f"prices:{tenant_id}")
+    at = database_now()
+    for (provider, model), price in prices.items():
+        before = own_price(tenant_id, provider, model, at)
+        if before is None or before.evolve(version="", valid_from=None) != price:
+            declare_price(tenant_id, price, by=by, reason=reason, at=at)
+
+
+def _address_fault(tenant_id: UUID, one: OwnModel) -> str:
+    """Why the address may not be asked; empty where it may."""
+    try:
+        target = one.target
+        if not one.base_url:
+            return ""
+        here = target.literal
+        if one.secret and target.scheme == "http" and not (here is not None and here.is_loopback):
+            return "A key is not sent in the clear."
+        with tenant(tenant_id):
+            leave = leave_for(target.origin)
+        look_before_saving(one.base_url, leave)
+    except EgressRefused as refused:
+        return str(refused.data["detail"])
+    return ""
+
+
+def _secret_fault(tenant_id: UUID, one: OwnModel) -> str:
+    """Why the secret would not open for the address; empty where it would. Its value goes nowhere."""
+    try:
+        reveal(tenant_id, one.secret, one.origin)
+    except SecretUnusable as refused:
+        return f"{one.secret}: {refused.data['detail']}."
+    if any(kept.name == one.secret and kept.renews_at for kept in secrets_of(tenant_id)):
+        return f"{one.secret} is renewed by a token endpoint, which is done for tools alone."
+    return ""
+
+
+def _invalid(found: list[tuple[str, str]]) -> InvalidInput:
+    return InvalidInput(errors=[{"pointer": p, "code": "not-allowed", "detail": d} for p, d in found])

@@ -1,0 +1,37 @@
+"""What guards a tool less and waits for a second administrator, for programs (R-TOOL-4, P4)."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from orchestrator.api.serializers import stamp
+from orchestrator.models import ToolProposal
+from orchestrator.models.tool_proposal import KINDS
+
+
+class ToolProposalField(serializers.Serializer[Any]):
+    """What was asked for. `weaker` says where it guards less, a sentence each. It is `outdated`, by nobody,
+    once what it is about is another or gone."""
+
+    id = serializers.UUIDField()
+    kind = serializers.ChoiceField(choices=KINDS)
+    tool = serializers.CharField()
+    weaker = serializers.ListField(child=serializers.CharField())
+    body = serializers.DictField(child=serializers.JSONField(allow_null=True))
+    reason = serializers.CharField()
+    by = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    status = serializers.ChoiceField(choices=("open", "agreed", "refused", "withdrawn", "outdated"))
+    settled_by = serializers.UUIDField(allow_null=True)
+    settled_at = serializers.DateTimeField(allow_null=True)
+    settled_reason = serializers.CharField(allow_blank=True)
+
+
+def proposal_field(row: ToolProposal) -> dict[str, Any]:
+    """A row as the API says it."""
+    return {
+        "id": row.id, "kind": row.kind, "tool": row.tool, "weaker": row.weaker, "body": row.body,
+        "reason": row.reason, "by": row.by, "at": stamp(row.at), "status": row.status,
+        "settled_by": row.settled_by, "settled_at": stamp(row.settled_at),
+        "settled_reason": row.settled_reason,
+    }  # fmt: skip

@@ -1,0 +1,132 @@
+"""What programs send and get of the ways out and of corpora."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from orchestrator.core.files.chunking import LANGUAGES, LARGEST
+from orchestrator.core.tools.destinations import Database, MailServer
+from tenancy.rest.serializer_fields import URL, Exact, Formed, Text, Whole
+
+HOST = r"^[A-Za-z0-9._:-]{1,253}$"
+
+
+class VersionField(serializers.Serializer[Any]):
+    """Which version is in force; 0 is that nobody has said anything."""
+
+    version = serializers.IntegerField()
+    reason = serializers.CharField(allow_blank=True)
+    at = serializers.DateTimeField(allow_null=True)
+
+
+class WebField(VersionField):
+    """The addresses that tools read without asking a person."""
+
+    allow = serializers.ListField(child=serializers.CharField())
+
+
+class WebBody(Exact):
+    """Every address: one page, all below with /* at the end, any query with ?* after that."""
+
+    allow = serializers.ListField(child=Formed(URL), max_length=200)
+    reason = Text(max_length=500)
+
+
+class DatabaseBody(Exact):
+    """A PostgreSQL database; reader and writer are names of secrets of the form user:password, kept for the
+    origin postgresql://host:port/database. Each account is the user that its secret has to name; without
+    one it is the user that it names now."""
+
+    judged_by = Database
+
+    name = Text(max_length=32)
+    host = Formed(HOST)
+    port = Whole(min_value=1, max_value=65_535, required=False)
+    database = Text(max_length=63)
+    reader = Text(max_length=64)
+    writer = Text(max_length=64, required=False, allow_blank=True)
+    reader_account = Text(max_length=254, required=False, allow_blank=True)
+    writer_account = Text(max_length=254, required=False, allow_blank=True)
+    tls = serializers.ChoiceField(choices=["verified", "required", "off"], required=False)
+
+
+class DatabasesField(VersionField):
+    """The databases in force."""
+
+    databases = serializers.ListField(child=DatabaseBody())
+
+
+class DatabasesBody(Exact):
+    """Every database that tools may ask, and why."""
+
+    databases = serializers.ListField(child=DatabaseBody(), max_length=20)
+    reason = Text(max_length=500)
+
+
+class MailServerBody(Exact):
+    """A mail server; without a host the operator's. `secret` names one of the form user:password, kept for
+    smtp://host:port; `account` is the user that it has to name, without one the user that it names now.
+    `domains` null: any recipient."""
+
+    judged_by = MailServer
+
+    host = Formed(rf"^$|{HOST}", required=False)
+    port = Whole(min_value=1, max_value=65_535, required=False)
+    tls = serializers.ChoiceField(choices=["starttls", "implicit", "off"], required=False)
+    secret = Text(max_length=64, required=False, allow_blank=True)
+    account = Text(max_length=254, required=False, allow_blank=True)
+    sender = Text(max_length=254)
+    name = Text(max_length=100, required=False, allow_blank=True)
+    domains = serializers.ListField(
+        child=Text(max_length=253), max_length=100, allow_null=True, required=False
+    )
+
+
+class MailField(VersionField):
+    """The mail server in force."""
+
+    server = MailServerBody(allow_null=True)
+
+
+class MailBody(Exact):
+    """The mail server, and why."""
+
+    server = MailServerBody()
+    reason = Text(max_length=500)
+
+
+class CorpusRow(serializers.Serializer[Any]):
+    """A corpus, with how many documents it has."""
+
+    corpus = serializers.CharField()
+    documents = serializers.IntegerField()
+    changed_at = serializers.DateTimeField()
+
+
+class DocumentRow(serializers.Serializer[Any]):
+    """A document's newest version."""
+
+    corpus = serializers.CharField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    title = serializers.CharField()
+    language = serializers.CharField()
+    sha256 = serializers.CharField()
+    added_at = serializers.DateTimeField()
+
+
+class DocumentField(DocumentRow):
+    """It with its text, as it is searched and cited."""
+
+    text = serializers.CharField()
+
+
+class DocumentBody(Exact):
+    """A document to keep: plain text or Markdown."""
+
+    corpus = Formed(r"^[a-z][a-z0-9_-]{0,63}$")
+    name = Formed(r"^[a-z0-9]([a-z0-9._-]{0,118}[a-z0-9])?$")
+    title = Text(max_length=200)
+    text = Text(max_length=LARGEST, trim_whitespace=False)
+    language = serializers.ChoiceField(choices=list(LANGUAGES), required=False, default="english")
+    reason = Text(max_length=500, required=False, allow_blank=True, default="")

@@ -1,0 +1,212 @@
+"""The ways out of the house and its corpora, for programs (R-TOOL-2, R-TOOL-19)."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.change_requests import ask_for_databases, ask_for_mail, ask_to_list
+from orchestrator.actions.corpora import NewDocument, put_document, remove_document
+from orchestrator.actions.dual_control import Who
+from orchestrator.api.catalog import ByScope
+from orchestrator.api.change_requests import ToolProposalField, proposal_field
+from orchestrator.api.destination_serializers import (
+    CorpusRow,
+    DatabasesBody,
+    DatabasesField,
+    DocumentBody,
+    DocumentField,
+    DocumentRow,
+    MailBody,
+    MailField,
+    WebBody,
+    WebField,
+)
+from orchestrator.api.serializers import ReasonBody, stamp
+from orchestrator.models import CorpusDocument, ToolProposal
+from orchestrator.queries.corpora import corpora_now, documents_of, newest_of
+from orchestrator.queries.destinations import Kind, OutsideNow, outside_now
+from tenancy.core.errors import NotFound
+from tenancy.core.roles import Scope
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, expected_version, post_once
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import asked, faults_within, known, page_of
+
+
+class Web(ByScope):
+    """The web addresses that tools read without asking a person."""
+
+    @extend_schema(operation_id="get_web_list", responses=WebField)
+    def get(self, request: Request) -> Response:
+        """The list in force, with its version as the ETag."""
+        return _now(request, "web", {"allow": []})
+
+    @extend_schema(
+        operation_id="set_web_list", request=WebBody, responses={200: WebField, 202: ToolProposalField}
+    )
+    def put(self, request: Request) -> Response:
+        """Make exactly these the list. Runs admitted from now on are pinned to it; what is taken off it is
+        closed to runs under way too. One with more on it waits for a second administrator, where there is one
+        (202). Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
+        body, who = asked(WebBody, request.data), caller(request)
+        now = ask_to_list(
+            who.tenant, tuple(body["allow"]), expected=expected_version(request), who=who_asks(request),
+            reason=body["reason"],
+        )  # fmt: skip
+        return _set(now)
+
+
+class DatabasesDoor(ByScope):
+    """The databases that tools may ask."""
+
+    reading = requires(Scope.INSPECT)
+
+    @extend_schema(operation_id="get_databases", responses=DatabasesField)
+    def get(self, request: Request) -> Response:
+        """Those in force, with the version as the ETag. No secret, but the names of some."""
+        return _now(request, "databases", {"databases": []})
+
+    @extend_schema(
+        operation_id="set_databases", request=DatabasesBody,
+        responses={200: DatabasesField, 202: ToolProposalField},
+    )  # fmt: skip
+    def put(self, request: Request) -> Response:
+        """Make exactly these the databases, from the next call on. What reaches more than before waits for a
+        second administrator, where there is one (202). Raises InvalidInput (400), ProposalOpen (409), Stale
+        (412)."""
+        body, who = asked(DatabasesBody, request.data), caller(request)
+        now = ask_for_databases(
+            who.tenant, tuple(body["databases"]), expected=expected_version(request), who=who_asks(request),
+            reason=body["reason"],
+        )  # fmt: skip
+        return _set(now)
+
+
+class Mail(ByScope):
+    """Where letters are given up, and from whom they are."""
+
+    reading = requires(Scope.INSPECT)
+
+    @extend_schema(operation_id="get_mail_server", responses=MailField)
+    def get(self, request: Request) -> Response:
+        """What is in force, with the version as the ETag; `server` null where nobody has said anything."""
+        with tenant(caller(request).tenant):
+            return _told(outside_now("mail"), {})
+
+    @extend_schema(
+        operation_id="set_mail_server", request=MailBody, responses={200: MailField, 202: ToolProposalField}
+    )
+    def put(self, request: Request) -> Response:
+        """Say it, from the next call on. A wider way than before (another server or account, more recipients)
+        waits for a second administrator, where there is one (202). Raises InvalidInput (400), ProposalOpen
+        (409), Stale (412)."""
+        body, who = asked(MailBody, request.data), caller(request)
+        with faults_within("server"):
+            now = ask_for_mail(
+                who.tenant, body["server"], expected=expected_version(request), who=who_asks(request),
+                reason=body["reason"],
+            )  # fmt: skip
+        return _set(now)
+
+
+class Corpora(ByScope):
+    """The corpora of the tenant."""
+
+    @extend_schema(operation_id="list_corpora", responses=page_of(CorpusRow, "CorpusPage"))
+    def get(self, request: Request) -> Response:
+        """All of them by name, in one page."""
+        with tenant(caller(request).tenant):
+            rows = [
+                {"corpus": one.corpus, "documents": one.documents, "changed_at": stamp(one.changed_at)}
+                for one in corpora_now()
+            ]
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="put_document", request=DocumentBody, responses={201: DocumentRow})
+    def post(self, request: Request) -> Response:
+        """Keep a document in a corpus, or a new version of one. Raises InvalidInput (400)."""
+        body, who = asked(DocumentBody, request.data), caller(request)
+        reason = body.pop("reason")
+
+        def kept() -> Answer:
+            made = put_document(who.tenant, NewDocument(**body), by=who.principal, reason=reason)
+            return Answer(201, _row(made))
+
+        return post_once(request, kept)
+
+
+class OneCorpus(ByScope):
+    """The documents of a corpus."""
+
+    @extend_schema(operation_id="list_documents", responses=page_of(DocumentRow, "DocumentPage"))
+    def get(self, request: Request, corpus: str) -> Response:
+        """As they are now, by name, in one page. Raises NotFound."""
+        with tenant(caller(request).tenant):
+            rows = [_row(one) for one in documents_of(known(corpus))]
+        if not rows:
+            raise NotFound
+        return Response({"results": rows, "next": None, "previous": None})
+
+
+class OneDocument(ByScope):
+    """A document of a corpus."""
+
+    @extend_schema(operation_id="get_document", responses=DocumentField)
+    def get(self, request: Request, corpus: str, document: str) -> Response:
+        """Its newest version, with its text. Raises NotFound."""
+        with tenant(caller(request).tenant):
+            found = newest_of(known(corpus), known(document))
+        if found is None or found.removed:
+            raise NotFound
+        return Response({**_row(found), "text": found.text})
+
+
+class RemoveDocument(ByScope):
+    """Taking a document out."""
+
+    @extend_schema(operation_id="remove_document", request=ReasonBody, responses={204: None})
+    def post(self, request: Request, corpus: str, document: str) -> Response:
+        """Out of searches; what was cited of it can still be shown. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+
+        def removed() -> Answer:
+            remove_document(who.tenant, known(corpus), known(document), by=who.principal, reason=reason)
+            return Answer(204, None)
+
+        return post_once(request, removed)
+
+
+def _now(request: Request, kind: Kind, otherwise: dict[str, Any]) -> Response:
+    with tenant(caller(request).tenant):
+        return _told(outside_now(kind), otherwise)
+
+
+def _told(now: OutsideNow, otherwise: dict[str, Any]) -> Response:
+    return Response({**otherwise, **version_field(now)}, headers={"ETag": f'"{now.version}"'})
+
+
+def version_field(now: OutsideNow) -> dict[str, Any]:
+    """A version as the API says it."""
+    body = {"server": now.body or None} if now.kind == "mail" else now.body
+    return {**body, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
+
+
+def _set(now: OutsideNow | ToolProposal) -> Response:
+    """What was asked for holds, or waits (202)."""
+    return Response(proposal_field(now), status=202) if isinstance(now, ToolProposal) else _told(now, {})
+
+
+def who_asks(request: Request) -> Who:
+    """Who asks, and the person who answers for it."""
+    found = caller(request)
+    return Who(principal=found.principal, owner=found.owner)
+
+
+def _row(one: CorpusDocument) -> dict[str, Any]:
+    return {
+        "corpus": one.corpus, "name": one.name, "version": one.version, "title": one.title,
+        "language": one.language, "sha256": one.sha256, "added_at": stamp(one.at),
+    }  # fmt: skip

@@ -1,0 +1,96 @@
+"""Changes in doubt of an ended run: which there are, what people say of them, and looking them up
+(R-TOOL-9)."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.late_reconciliation import ask_look_up, reconcile
+from orchestrator.api import presenters
+from orchestrator.api.in_doubt_serializers import DoubtList, LookUpBody, ReconcileBody
+from orchestrator.api.serializers import RunRow
+from orchestrator.core.common.errors import RunNotFound
+from orchestrator.queries.in_doubt_changes import ShownDoubt, shown_doubts
+from orchestrator.queries.runs import run_of
+from tenancy.core.roles import Scope
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, post_once, uuid_or_none
+from tenancy.rest.api_view import APIView
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import asked
+
+
+class Effects(APIView):
+    """The changes in doubt of an ended run."""
+
+    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+
+    @extend_schema(operation_id="list_effects_in_doubt", responses=DoubtList)
+    def get(self, request: Request, run_id: str) -> Response:
+        """All changes of which nobody knows whether they happened; none while the run is under way."""
+        with tenant(caller(request).tenant):
+            found = shown_doubts(run_of(uuid_or_none(run_id)))
+        return Response({"results": [_row(one) for one in found]})
+
+
+class _Saying(APIView):
+    """A door at which those who may decide say something of one change."""
+
+    permission_classes: list[type[BasePermission]] = [requires(Scope.DECIDE)]
+
+
+class Reconcile(_Saying):
+    """Say whether a change in doubt happened."""
+
+    @extend_schema(operation_id="reconcile_effect", request=ReconcileBody, responses={202: RunRow})
+    def post(self, request: Request, run_id: str) -> Response:
+        """Take the word: 202 with the run, whose next record has it. Its end stays as it is."""
+        run, body = _named(run_id), asked(ReconcileBody, request.data)
+        return post_once(request, lambda: self._reconciled(request, run, body))
+
+    def _reconciled(self, request: Request, run: UUID, body: dict[str, Any]) -> Answer:
+        who, given = caller(request), {"verdict": body["verdict"], "reason": body["reason"]}
+        return Answer(
+            202, presenters.row(reconcile(who.tenant, run, body["effect"], by=who.principal, **given))
+        )
+
+
+class LookUp(_Saying):
+    """Have a change in doubt looked up."""
+
+    @extend_schema(operation_id="look_up_effect", request=LookUpBody, responses={202: RunRow})
+    def post(self, request: Request, run_id: str) -> Response:
+        """Ask for the look-up: 202 with the run, whose next record has what it brought."""
+        run, effect = _named(run_id), asked(LookUpBody, request.data)["effect"]
+        return post_once(request, lambda: self._asked(request, run, effect))
+
+    def _asked(self, request: Request, run: UUID, effect: str) -> Answer:
+        who = caller(request)
+        return Answer(202, presenters.row(ask_look_up(who.tenant, run, effect, by=who.principal)))
+
+
+def _named(run_id: str) -> UUID:
+    found = uuid_or_none(run_id)
+    if found is None:
+        raise RunNotFound
+    return found
+
+
+def _row(one: ShownDoubt) -> dict[str, Any]:
+    change = one.doubt.change
+    return {
+        "effect": change.effect,
+        "call": change.call,
+        "tool": change.tool,
+        "why": one.doubt.why,
+        "blocks_retry": one.doubt.blocks,
+        "can_look_up": one.can_look_up,
+        "being_recorded": one.being_recorded,
+        "request": None if one.request is None else str(one.request),
+        "arguments": one.arguments if isinstance(one.arguments, dict) else None,
+    }

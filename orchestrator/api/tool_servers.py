@@ -1,0 +1,336 @@
+"""Tool servers, tools without code, private places and secrets, for programs (R-TOOL-20, 21, R-SEC-4)."""
+
+from typing import Any
+
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.change_requests import ask_to_admit, ask_to_declare
+from orchestrator.actions.credentials import keep_credential
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.limit_changes import ask_for_places
+from orchestrator.actions.relaxation_proposals import Asked
+from orchestrator.actions.tool_servers import (
+    NewServer,
+    add_server,
+    look_at_server,
+    quarantine_tool,
+    remove_server,
+)
+from orchestrator.api.catalog import ByScope, defined
+from orchestrator.api.catalog_serializers import ToolField
+from orchestrator.api.change_requests import ToolProposalField, proposal_field
+from orchestrator.api.serializers import ReasonBody, stamp
+from orchestrator.api.server_serializers import (
+    AdmitBody,
+    HttpOperationBody,
+    HttpToolBody,
+    PlacesBody,
+    PlacesField,
+    QuarantineBody,
+    SecretBody,
+    SecretRow,
+    ServerBody,
+    ServerField,
+    ServerRow,
+)
+from orchestrator.core.tools.http_tool import operation_of
+from orchestrator.core.tools.registration import asked_admission, asked_declaration
+from orchestrator.models import ToolProposal, ToolServer
+from orchestrator.queries.tool_servers import (
+    OfferedTool,
+    PlacesNow,
+    ServerNow,
+    offered_by,
+    places_now,
+    server_of,
+    servers_now,
+)
+from tenancy.core.roles import Scope
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, expected_version, key_of, post_once
+from tenancy.rest.authentication import Caller
+from tenancy.rest.idempotency import Answer
+from tenancy.rest.permissions import requires
+from tenancy.rest.serializer_fields import asked, faults_within, known, page_of
+from tenancy.secret_store import Renewal, revoke_secret, secrets_of
+
+DECLARED = PolymorphicProxySerializer(
+    component_name="DeclaredTool",
+    serializers=[HttpToolBody, HttpOperationBody],
+    resource_type_field_name=None,
+)
+
+
+class ToolServers(ByScope):
+    """The tool servers of the tenant."""
+
+    reading = requires(Scope.INSPECT)
+
+    @extend_schema(operation_id="list_tool_servers", responses=page_of(ServerRow, "ToolServerPage"))
+    def get(self, request: Request) -> Response:
+        """All of them by name, in one page."""
+        with tenant(caller(request).tenant):
+            rows = [_row(one) for one in servers_now()]
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="add_tool_server", request=ServerBody, responses={201: ServerField})
+    def post(self, request: Request) -> Response:
+        """Add one; it is looked at by a request of its own. Raises InvalidInput, EgressRefused (422),
+        NameTaken (409)."""
+        body, who = asked(ServerBody, request.data), caller(request)
+        reason = body.pop("reason")
+
+        def added() -> Answer:
+            server = add_server(who.tenant, NewServer(**body), by=who.principal, reason=reason)
+            return Answer(201, _whole(who.tenant, server.slug))
+
+        return post_once(request, added)
+
+
+class OneToolServer(ByScope):
+    """One tool server."""
+
+    reading = requires(Scope.INSPECT)
+
+    @extend_schema(operation_id="get_tool_server", responses=ServerField)
+    def get(self, request: Request, server: str) -> Response:
+        """It, with every tool it offers: what it is now, what was admitted, and the difference. Raises
+        NotFound."""
+        return Response(_whole(caller(request).tenant, known(server)))
+
+
+class Look(ByScope):
+    """Looking at a tool server."""
+
+    @extend_schema(operation_id="look_at_tool_server", request=ReasonBody, responses={200: ServerField})
+    def post(self, request: Request, server: str) -> Response:
+        """Ask it what it offers now; new and changed tools are quarantined. Raises NotFound,
+        ServerUnreachable (424), EgressRefused (422)."""
+        asked(ReasonBody, request.data)
+        who = caller(request)
+
+        def looked() -> Answer:
+            look_at_server(who.tenant, known(server), by=who.principal)
+            return Answer(200, _whole(who.tenant, server))
+
+        return post_once(request, looked)
+
+
+class Admit(ByScope):
+    """Admitting a server's tool."""
+
+    @extend_schema(
+        operation_id="admit_server_tool", request=AdmitBody,
+        responses={200: ToolField, 202: ToolProposalField},
+    )  # fmt: skip
+    def post(self, request: Request, server: str) -> Response:
+        """Admit a tool as it was seen: a version of it. What guards it less than it did, or than the tool
+        looks like, waits for a second administrator, where there is one (202). Raises NotFound, Stale (412),
+        InvalidInput (400), ProposalOpen (409)."""
+        body, who = asked(AdmitBody, request.data), caller(request)
+        admission = asked_admission(body["admission"])
+
+        def admitted() -> Answer:
+            with faults_within("admission"):
+                found = ask_to_admit(
+                    who.tenant, known(server), body["tool"], body["seen"], admission, who=_who(who),
+                    reason=body["reason"],
+                )  # fmt: skip
+            return _answered(found)
+
+        return post_once(request, admitted)
+
+
+class QuarantineTool(ByScope):
+    """Quarantining a server's tool."""
+
+    @extend_schema(
+        operation_id="quarantine_server_tool", request=QuarantineBody, responses={200: ServerField}
+    )
+    def post(self, request: Request, server: str) -> Response:
+        """Put an admitted tool back into quarantine, for runs under way too. Raises NotFound."""
+        body, who = asked(QuarantineBody, request.data), caller(request)
+
+        def quarantined() -> Answer:
+            quarantine_tool(who.tenant, known(server), body["tool"], by=who.principal, reason=body["reason"])
+            return Answer(200, _whole(who.tenant, server))
+
+        return post_once(request, quarantined)
+
+
+class RemoveToolServer(ByScope):
+    """Removing a tool server."""
+
+    @extend_schema(operation_id="remove_tool_server", request=ReasonBody, responses={200: ServerRow})
+    def post(self, request: Request, server: str) -> Response:
+        """Remove it; its tools take no further call. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+
+        def removed() -> Answer:
+            with tenant(who.tenant):
+                row = server_of(known(server))
+            remove_server(who.tenant, row.slug, by=who.principal, reason=reason)
+            return Answer(200, _row(ServerNow(row=row, states={})))
+
+        return post_once(request, removed)
+
+
+class HttpTools(ByScope):
+    """Tools that are one HTTP request."""
+
+    @extend_schema(
+        operation_id="declare_http_tool", request=DECLARED,
+        responses={201: ToolField, 202: ToolProposalField},
+    )  # fmt: skip
+    def post(self, request: Request) -> Response:
+        """Declare one, by its request or by an operation of an OpenAPI document; what guards less waits for a
+        second administrator, where there is one (202). Raises InvalidInput (400),
+        DefinitionRefused, EgressRefused (422), NameTaken (409)."""
+        by_operation = isinstance(request.data, dict) and "openapi" in request.data
+        body, who = asked(HttpOperationBody if by_operation else HttpToolBody, request.data), caller(request)
+        given = dict(body["declaration"])
+        if by_operation:
+            found = operation_of(body["openapi"], body["operation"], server=body.get("server", ""))
+            own = given.get("request") or {}
+            given = {
+                "description": found.description, "input_schema": found.input_schema,
+                "output_schema": found.output_schema, **given,
+                "request": {**found.request.model_dump(), **own},
+            }  # fmt: skip
+        with faults_within("declaration"):
+            declaration = asked_declaration(given)
+
+        def made() -> Answer:
+            with faults_within("declaration"):
+                found = ask_to_declare(who.tenant, declaration, who=_who(who), reason=body["reason"])
+            return _answered(found, made=201)
+
+        return post_once(request, made)
+
+
+class PrivatePlacesDoor(ByScope):
+    """The private places that tools may reach."""
+
+    reading = requires(Scope.INSPECT)
+
+    @extend_schema(operation_id="get_private_places", responses=PlacesField)
+    def get(self, request: Request) -> Response:
+        """The list in force, with its version as the ETag."""
+        with tenant(caller(request).tenant):
+            return _places(places_now())
+
+    @extend_schema(
+        operation_id="set_private_places", request=PlacesBody,
+        responses={200: PlacesField, 202: ToolProposalField},
+    )  # fmt: skip
+    def put(self, request: Request) -> Response:
+        """Make exactly these the list, from the next call on. One with more on it waits for a second
+        administrator, where there is one (202). With If-Match only the version that was looked at. Raises
+        InvalidInput (400), ProposalOpen (409), Stale (412)."""
+        body, who = asked(PlacesBody, request.data), caller(request)
+        now = ask_for_places(
+            who.tenant, tuple(body["places"]), expected=expected_version(request), who=_who(who),
+            reason=body["reason"],
+        )  # fmt: skip
+        if isinstance(now, ToolProposal):
+            return Response(proposal_field(now), status=202)
+        return _places(now)
+
+
+class Secrets(ByScope):
+    """The secrets of the tenant: names and origins, never a value."""
+
+    reading = requires(Scope.ADMIN)
+
+    @extend_schema(operation_id="list_secrets", responses=page_of(SecretRow, "SecretPage"))
+    def get(self, request: Request) -> Response:
+        """All of them by name, in one page."""
+        rows = [_secret(one) for one in secrets_of(caller(request).tenant)]
+        return Response({"results": rows, "next": None, "previous": None})
+
+    @extend_schema(operation_id="keep_secret", request=SecretBody, responses={201: SecretRow})
+    def post(self, request: Request) -> Response:
+        """Keep one, or replace the one of this name; its value is never shown again. Raises InvalidInput."""
+        # Twice is as once, and no digest of a secret is kept beside it: the key is read and not claimed.
+        key_of(request)
+        body, who = asked(SecretBody, request.data), caller(request)
+        renewal = Renewal(**body["renewal"]) if body["renewal"] is not None else None
+        made = keep_credential(
+            who.tenant, body["name"], body["value"], origin=body["origin"], by=who.principal,
+            reason=body["reason"], expires_at=body["expires_at"], renewal=renewal,
+        )  # fmt: skip
+        return Response(_secret(made), status=201)
+
+
+class RevokeSecret(ByScope):
+    """Taking a secret out of use."""
+
+    @extend_schema(operation_id="revoke_secret", request=ReasonBody, responses={204: None})
+    def post(self, request: Request, secret: str) -> Response:
+        """From the next call on: what names it is refused. Raises NotFound."""
+        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+
+        def revoked() -> Answer:
+            revoke_secret(who.tenant, known(secret), by=who.principal, reason=reason)
+            return Answer(204, None)
+
+        return post_once(request, revoked)
+
+
+def _who(found: Caller) -> Who:
+    return Who(principal=found.principal, owner=found.owner)
+
+
+def _answered(found: Asked, *, made: int = 200) -> Answer:
+    if isinstance(found, ToolProposal):
+        return Answer(202, proposal_field(found))
+    return Answer(made, defined(found))
+
+
+def _row(one: ServerNow) -> dict[str, Any]:
+    row = one.row
+    return {
+        "name": row.slug, "kind": row.kind, "address": row.address, "origin": row.origin,
+        "secret": row.secret,
+        "protocol": row.protocol, "server": row.named, "looked_at": stamp(row.looked_at), "fault": row.fault,
+        "tools": one.states,
+    }  # fmt: skip
+
+
+def _whole(tenant_id: Any, slug: str) -> dict[str, Any]:
+    with tenant(tenant_id):
+        server: ToolServer = server_of(slug)
+        offered = offered_by(server)
+        states: dict[str, int] = {}
+        for one in offered:
+            states[one.row.state] = states.get(one.row.state, 0) + 1
+        return {**_row(ServerNow(row=server, states=states)), "offered": [_offered(one) for one in offered]}
+
+
+def _offered(one: OfferedTool) -> dict[str, Any]:
+    row = one.row
+    return {
+        "tool": row.tool, "name": row.name, "state": row.state, "why": row.why, "seen": row.seen,
+        "admitted": row.admitted, "since": stamp(row.since), "warnings": list(one.warnings),
+        "definition": one.now.model_dump(mode="json") if one.now is not None else None,
+        "before": one.before, "after": one.after,
+    }  # fmt: skip
+
+
+def _places(now: PlacesNow) -> Response:
+    return Response(places_field(now), headers={"ETag": f'"{now.version}"'})
+
+
+def places_field(now: PlacesNow) -> dict[str, Any]:
+    """The list as the API says it."""
+    return {"places": list(now.places), "version": now.version, "reason": now.reason, "at": stamp(now.at)}
+
+
+def _secret(one: Any) -> dict[str, Any]:
+    return {
+        "name": one.name, "origin": one.origin, "created_at": stamp(one.created_at),
+        "expires_at": stamp(one.expires_at) if one.expires_at is not None else None,
+        "renews_at": one.renews_at,
+    }  # fmt: skip

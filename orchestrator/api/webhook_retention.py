@@ -1,0 +1,39 @@
+"""How long the delivery log of webhooks is kept, for programs (R-API-3, R-API-6)."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestrator.actions.webhook_retention import keep_log
+from orchestrator.api.webhook_serializers import WebhookLogBody, WebhookLogField, keeping_shown
+from orchestrator.api.webhooks import ByAdmin
+from orchestrator.queries.webhooks import KeepingNow, keeping_now
+from tenancy.db.tenant_context import tenant
+from tenancy.rest.api_helpers import caller, expected_version
+from tenancy.rest.serializer_fields import asked
+
+
+class WebhookLog(ByAdmin):
+    """How long the log is kept."""
+
+    @extend_schema(operation_id="get_webhook_log", responses=WebhookLogField)
+    def get(self, request: Request) -> Response:
+        """What holds, with its version as the ETag."""
+        with tenant(caller(request).tenant):
+            return _told(keeping_now())
+
+    @extend_schema(operation_id="set_webhook_log", request=WebhookLogBody, responses=WebhookLogField)
+    def put(self, request: Request) -> Response:
+        """Keep what was taken or given up for so many days from then; what waits is kept in any case. Raises
+        InvalidInput (400), Stale (412)."""
+        body, who = asked(WebhookLogBody, request.data), caller(request)
+        return _told(
+            keep_log(
+                who.tenant, body["days"], expected=expected_version(request), by=who.principal,
+                reason=body["reason"],
+            )
+        )  # fmt: skip
+
+
+def _told(now: KeepingNow) -> Response:
+    return Response(keeping_shown(now), headers={"ETag": f'"{now.version}"'})

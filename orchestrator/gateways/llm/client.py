@@ -1,0 +1,270 @@
+"""The one way to a model, whoever provides it. Never raises: what goes wrong is an outcome (R-LOOP-9,
+R-BUDGET-17).
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from decimal import Decimal
+from functools import cache
+from importlib import import_module
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import structlog
+from django.db import Error
+
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.domain.effects import CallModel
+from orchestrator.core.llm.model_wait import OUTAGE
+from orchestrator.core.tools.circuit_breaker import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.circuit_breaker_client import Admitted, Circuits, LocalCircuits
+from orchestrator.gateways.counters import TALLY
+from orchestrator.gateways.effect_result import BeforeWait, Performed, done, nothing
+from orchestrator.gateways.llm.catalog import ModelEnvironment
+from orchestrator.gateways.llm.credentials import Access, operators_access, tenants_access
+from orchestrator.gateways.llm.live_text import PACE_SECONDS, Audience, Utterance
+from orchestrator.gateways.llm.model_queue import Lines
+from orchestrator.gateways.llm.model_request import ModelCall
+from orchestrator.gateways.llm.response import failed
+from orchestrator.gateways.llm.scripted_provider import play, spoken
+from orchestrator.gateways.send_authorization import Permit, ask
+from traces.sealed_values import Vault
+
+log = structlog.get_logger(__name__)
+# Nothing was sent, so nothing was learnt of the other side.
+UNTOLD = ("no_key", "egress_refused")
+UNHEALTHY = ("timeout", "server_error", "unavailable", "unreachable", "cut_off", "malformed")
+
+
+class Remote(Protocol):
+    """What llm/remote.py offers."""
+
+    def __call__(
+        self, loop: EffectLoop, access: Access, call: ModelCall
+    ) -> Coroutine[Any, Any, Performed]: ...
+
+
+@cache
+def _remote() -> Remote:
+    """The provider libraries take seconds to import; a house that only plays scenarios never loads them."""
+    found: Remote = import_module("orchestrator.gateways.llm.http_provider").perform
+    return found
+
+
+def load_remote_models() -> None:
+    """Load the providers' libraries, so that the first call of a model does not wait for them."""
+    _remote()
+
+
+class ModelGateway:
+    """Performs CallModel. `environment` is asked at each call, so that a new key is used at once."""
+
+    def __init__(self, environment: Callable[[], ModelEnvironment] = ModelEnvironment.from_settings) -> None:
+        self._environment = environment
+        self.circuits = LocalCircuits()
+
+    def start(
+        self,
+        loop: EffectLoop,
+        effect: CallModel,
+        request: bytes,
+        profile: ModelProfile,
+        salt: bytes,
+        permit: Permit,
+        *,
+        circuits: Circuits | None = None,
+        tenant: UUID | None = None,
+        lines: Lines | None = None,
+        before_wait: BeforeWait = nothing,
+        audience: Audience | None = None,
+        vault: Vault | None = None,
+    ) -> "Future[Performed]":
+        """Start one call; a future of its outcome (ModelReplied or ModelFailed).
+
+        `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
+        its own. `tenant` is whose run it is: a model that it named itself is asked with its own key.
+        `lines` is the run's place in front of models: without it nothing bounds how many calls there are at
+        once. `before_wait` is called once it is sure that the caller will wait for the network: there it
+        gives its database connection back. A scripted reply is there at once, unless somebody of the
+        `audience` is to see it being written. `vault` seals what is sensitive in the arguments of its calls.
+        """
+        refused = ask(permit)
+        if refused is not None:
+            detail = f"the second wall refused: {refused.reason}"
+            return self._ended(
+                profile, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail)
+            )
+        if profile.provider == "scripted":
+            performed = play(effect, request, profile, salt, vault=vault)
+            words = spoken(performed) if profile.streams and audience is not None and audience.there() else ()
+            if not words:
+                return self._ended(profile, performed)
+            before_wait()
+            return loop.submit(self._recite(effect, profile, performed, words, audience))
+        board, subject = circuits or self.circuits, subject_of(profile)
+        bounded = lines if profile.at_once is not None else None
+        if bounded is not None and not _entered(bounded, effect, profile, subject):
+            waits = failed(effect, salt, "model_busy", transient=True, detail=subject)
+            return self._ended(profile, waits)
+        own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
+        # What one tenant named, and how patient it is, says nothing of a provider to the others.
+        alone = profile.own or isinstance(own, Blocked)
+        ticket = own if alone else board.admit("model", subject, timeout_ms=effect.timeout_ms)
+        if isinstance(own, Ticket) and isinstance(ticket, Blocked):
+            Admitted(circuits=board, ticket=own).tell(healthy=None, reason="")
+        if isinstance(own, Blocked) or isinstance(ticket, Blocked):
+            if bounded is not None:
+                bounded.leave()
+            if lines is not None:
+                lines.stand_behind("use" if isinstance(own, Blocked) else "model", subject)
+            turned_away = failed(effect, salt, "circuit_open", transient=True, detail=subject)
+            wait = {**turned_away.fields, "retry_after_ms": _wait(own, ticket)}
+            return self._ended(profile, replace(turned_away, fields=wait))
+        before_wait()
+        call = ModelCall(
+            effect=effect, request=request, profile=profile, salt=salt, audience=audience, vault=vault
+        )
+        use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
+        return loop.submit(
+            self._in_turn(self._call(loop, call, use, admitted, tenant), admitted, lines, bounded)
+        )
+
+    async def _recite(
+        self,
+        effect: CallModel,
+        profile: ModelProfile,
+        performed: Performed,
+        words: tuple[str, ...],
+        audience: Audience | None,
+    ) -> Performed:
+        """A scripted reply as if it were being written, within a part of the time that the call has."""
+        utterance = Utterance(audience)
+        try:
+            for part in words:
+                utterance.add(part)
+                await asyncio.sleep(min(PACE_SECONDS / 2, effect.timeout_ms / 10_000))
+        finally:
+            utterance.close()
+        self._count(_label(profile), performed)
+        return performed
+
+    async def _access(self, call: ModelCall, tenant: UUID | None) -> Access:
+        """What the call goes out with. Raises Error where that cannot be asked."""
+        if not call.profile.own:
+            return operators_access(self._environment(), call.profile)
+        if tenant is None:
+            return Access(key=None, why="this model is asked for a tenant alone")
+        return await asyncio.to_thread(tenants_access, tenant, call.profile)
+
+    async def _performed(self, loop: EffectLoop, call: ModelCall, tenant: UUID | None) -> Performed:
+        try:
+            access = await self._access(call, tenant)
+        except Error as error:
+            detail = f"the key could not be looked up: {type(error).__name__}"
+            return failed(call.effect, call.salt, "unreachable", transient=True, detail=detail)
+        return await _remote()(loop, access, call)
+
+    async def _in_turn(
+        self,
+        asked: Coroutine[Any, Any, Performed],
+        admitted: Admitted,
+        lines: Lines | None,
+        bounded: Lines | None,
+    ) -> Performed:
+        """A call with its place in front of the model, which it leaves whatever becomes of it. The probe that
+        was answered well has closed its circuit for those who wait behind it."""
+        try:
+            performed = await asked
+        finally:
+            if bounded is not None:
+                await asyncio.to_thread(bounded.leave)
+        if lines is not None and (lines.waits or admitted.ticket.probe):
+            await asyncio.to_thread(_tell_lines, lines, admitted.ticket, performed.fields.get("error"))
+        return performed
+
+    async def _call(
+        self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted, tenant: UUID | None
+    ) -> Performed:
+        """A call that is cut short tells nothing; where it was the probe, its lease ends."""
+        performed = await self._performed(loop, call, tenant)
+        error = performed.fields.get("error")
+        await admitted.tell_aside(healthy=_healthy(call, error), reason=error or "")
+        if over := _over(call.effect, performed):
+            subject = admitted.ticket.subject
+            log.warning("model.overrun", profile=call.effect.profile, subject=subject, over=over)
+            TALLY.add("model", _label(call.profile), "overrun")
+            # Of this tenant's use alone: what its request was charged, others' may not be.
+            await asyncio.to_thread(use.circuits.trip, "use", subject, "overrun")
+        elif use.ticket is not admitted.ticket:
+            await use.tell_aside(healthy=None if error else True, reason="")
+        self._count(_label(call.profile), performed)
+        return performed
+
+    def _ended(self, profile: ModelProfile, performed: Performed) -> "Future[Performed]":
+        self._count(_label(profile), performed)
+        return done(performed)
+
+    def _count(self, label: str, performed: Performed) -> None:
+        TALLY.add("model", label, str(performed.fields.get("error", "replied")))
+
+
+def _tell_lines(lines: Lines, ticket: Ticket, error: str | None) -> None:
+    """Tell those who wait for the model what became of a call: of the probe, or of one who has waited."""
+    if ticket.probe and error in OUTAGE:
+        lines.stand_behind_again(ticket.kind, ticket.subject)
+        return
+    if lines.waits:
+        lines.leave()
+    if ticket.probe and error is None:
+        lines.call_all()
+
+
+def _entered(lines: Lines, effect: CallModel, profile: ModelProfile, subject: str) -> bool:
+    """Whether the call has its turn now."""
+    most = profile.at_once or 1
+    return lines.enter(subject, most, own=profile.own, timeout_ms=effect.timeout_ms)
+
+
+def _label(profile: ModelProfile) -> str:
+    """What counts call a profile; what tenants call theirs, they may change at will."""
+    return "own" if profile.own else profile.name
+
+
+def _wait(*answers: Ticket | Blocked) -> int:
+    return max(answer.wait_ms for answer in answers if isinstance(answer, Blocked))
+
+
+def _over(effect: CallModel, performed: Performed) -> dict[str, str]:
+    """What the provider says it took beyond the reservation, by dimension (R-BUDGET-2)."""
+    usage: Mapping[str, Decimal] = performed.fields.get("usage") or {}
+    return {
+        name: str(usage[name] - effect.reserve[name])
+        for name in ("input_tokens", "output_tokens")
+        if name in usage and name in effect.reserve and usage[name] > effect.reserve[name]
+    }
+
+
+def _healthy(call: ModelCall, error: str | None) -> bool | None:
+    """Whether the provider did its part; None where a timeout was the run's hurry."""
+    if error in UNTOLD:
+        return None
+    if error == "timeout" and not model_silence_tells(call.effect.timeout_ms, call.profile.timeout_ms):
+        return None
+    return error not in UNHEALTHY
+
+
+def subject_of(profile: ModelProfile) -> str:
+    """What a profile's circuit is called: the provider and where it stands, without what may be secret; one
+    that the tenant named, by its name before that."""
+    if profile.own:
+        return f"{profile.name}: {subject_of(profile.evolve(own=False))}"[:LONGEST_SUBJECT]
+    if not profile.base_url:
+        return profile.provider
+    at = urlsplit(profile.base_url)
+    return f"{profile.provider} {at.hostname or ''}{f':{at.port}' if at.port else ''}{at.path}"[
+        :LONGEST_SUBJECT
+    ]

@@ -1,0 +1,263 @@
+"""Replies of the two protocols made safe before any library reads them (M7, M8, M9, M11, M13).
+
+A hostile or broken server can send anything. Each reader takes the document apart by hand, keeps what is of
+the right type and bounded, and puts together a conformant document; what the library then parses holds no
+surprise. Usage is set aside as it was reported: the library would turn a wrong figure into nothing, or
+nothing into a crash.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import orjson
+
+from orchestrator.gateways.llm.response import (
+    MAX_ARGUMENTS,
+    MAX_CALLS,
+    MAX_ID,
+    MAX_NAME,
+    MAX_TEXT,
+    cut,
+    distinct_ids,
+)
+from tenancy.core.json_reading import read_json
+
+Json = dict[str, Any]
+OPENAI_FINISH = ("stop", "length", "tool_calls", "content_filter", "function_call")
+UNREADABLE = "__unreadable__"
+ANTHROPIC_FINISH = ("end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal")
+
+
+class BrokenReply(Exception):
+    """A body that is no reply; the text says why. Caught by the transport, seen by nobody else."""
+
+
+class Assembly(Protocol):
+    """What llm/streaming.py offers: a streamed reply on its way to being a whole one."""
+
+    over: bool
+    unkept: int
+
+    def feed(self, chunk: bytes) -> None:
+        """Take in what arrived. Raises BrokenReply."""
+        ...
+
+    def body(self) -> bytes:
+        """The whole reply's JSON. Raises BrokenReply."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Capture:
+    """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
+    where a stream was asked for. `until`: the call's deadline by the loop's clock. `cut`: the connection
+    broke in the middle of the reply. `unkept`: bytes of text that were written and are not part of the reply,
+    such as thoughts. `secret` is the key that went out: no body is read before it is taken out of it.
+    """
+
+    clean: Callable[[Json, "Capture"], Json]
+    assemble: Callable[[], Assembly] | None = None
+    secret: str = ""
+    until: float | None = None
+    status: int | None = None
+    fault: str | None = None
+    cut: bool = False
+    usage: Mapping[str, object] = field(default_factory=dict)
+    finish: str = "stop"
+    dropped: int = 0
+    unkept: int = 0
+    capped: list[str] = field(default_factory=list)
+
+
+def document_of(body: bytes) -> Json:
+    """The JSON object in a body. Raises BrokenReply."""
+    try:
+        document = read_json(body)
+    except orjson.JSONDecodeError as error:
+        raise BrokenReply(f"not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise BrokenReply(f"a JSON {type(document).__name__} where an object belongs")
+    return document
+
+
+def clean_openai(document: Json, capture: Capture) -> Json:
+    """A chat completion rebuilt from what is usable of it. Raises BrokenReply."""
+    choices = document.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise BrokenReply("no choices")
+    message = choices[0].get("message")
+    if not isinstance(message, dict):
+        raise BrokenReply("a choice without a message")
+    _note_openai_usage(document.get("usage"), capture)
+    capture.unkept += beside_choice(message) + text_bytes(
+        [one.get("message") for one in choices[1:] if isinstance(one, dict)]
+    )
+    finish = _word(choices[0].get("finish_reason"))
+    capture.finish = finish or "stop"
+    calls = _openai_calls(message.get("tool_calls"), capture)
+    rebuilt: Json = {
+        "role": "assistant", "content": _text(flat(message.get("content")), capture),
+        "refusal": _text(message.get("refusal"), capture) or None,
+    }  # fmt: skip
+    if calls:
+        rebuilt["tool_calls"] = calls
+    choice = {"index": 0, "message": rebuilt, "logprobs": None}
+    return {
+        "id": _word(document.get("id")) or "reply", "object": "chat.completion", "created": 1,
+        "model": _word(document.get("model")) or "unnamed",
+        "choices": [choice | {"finish_reason": finish if finish in OPENAI_FINISH else "stop"}],
+        "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    }  # fmt: skip
+
+
+def clean_anthropic(document: Json, capture: Capture) -> Json:
+    """A message rebuilt from what is usable of it. Raises BrokenReply."""
+    blocks = document.get("content")
+    if not isinstance(blocks, list):
+        raise BrokenReply("no content")
+    found = [block for block in blocks if isinstance(block, dict)]
+    texts = "".join(block["text"] for block in found if isinstance(block.get("text"), str))
+    uses = [block for block in found if block.get("type") == "tool_use"]
+    _note_anthropic_usage(document.get("usage"), capture)
+    capture.unkept += sum(map(beside_block, found))
+    finish = _word(document.get("stop_reason"))
+    capture.finish = finish or "stop"
+    kept = _first(uses, capture)
+    ids = distinct_ids([_word(use.get("id")) for use in kept])
+    said = _text(texts, capture)
+    content: list[Json] = [{"type": "text", "text": said}] if said else []
+    content.extend(
+        {
+            "type": "tool_use",
+            "id": call_id,
+            "name": _name(use.get("name")),
+            "input": _input(use.get("input"), call_id, capture),
+        }
+        for call_id, use in zip(ids, kept, strict=True)
+    )
+    return {
+        "id": _word(document.get("id")) or "reply", "type": "message", "role": "assistant",
+        "model": _word(document.get("model")) or "unnamed", "content": content, "stop_sequence": None,
+        "stop_reason": finish if finish in ANTHROPIC_FINISH else "end_turn",
+        "usage": {"input_tokens": 0, "output_tokens": 0},
+    }  # fmt: skip
+
+
+def _openai_calls(asked: Any, capture: Capture) -> list[Json]:
+    calls = [call for call in asked if isinstance(call, dict)] if isinstance(asked, list) else []
+    kept = _first(calls, capture)
+    ids = distinct_ids([_word(call.get("id")) for call in kept])
+    return [_openai_call(call, call_id, capture) for call_id, call in zip(ids, kept, strict=True)]
+
+
+def _openai_call(call: Json, call_id: str, capture: Capture) -> Json:
+    function = call.get("function")
+    function = function if isinstance(function, dict) else {}
+    arguments = _arguments(function.get("arguments"), call_id, capture)
+    named = {"name": _name(function.get("name")), "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": named}
+
+
+def _first(calls: list[Json], capture: Capture) -> list[Json]:
+    capture.dropped += max(0, len(calls) - MAX_CALLS)
+    return calls[:MAX_CALLS]
+
+
+def _arguments(value: Any, call_id: str, capture: Capture) -> str:
+    """Argument text; some servers send the object itself."""
+    text = value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
+    bounded = cut(text, MAX_ARGUMENTS)
+    if len(bounded) < len(text):
+        capture.capped.append(f"arguments:{call_id}")
+    return bounded
+
+
+def _input(value: Any, call_id: str, capture: Capture) -> Json:
+    """An input object; one too large or of another type travels as text for the core to refuse."""
+    text = _arguments(value, call_id, capture)
+    whole = isinstance(value, dict) and f"arguments:{call_id}" not in capture.capped
+    return value if whole else {UNREADABLE: text}
+
+
+def text_bytes(value: Any) -> int:
+    """How many bytes all text in a value has, wherever it stands."""
+    found, left = 0, [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            found += len(one.encode("utf-8", "backslashreplace"))
+        elif isinstance(one, dict | list):
+            left.extend(one.values() if isinstance(one, dict) else one)
+    return found
+
+
+def beside(document: Json, kept: Collection[str]) -> int:
+    """Bytes of the text in a document outside its members in `kept`."""
+    return text_bytes([one for name, one in document.items() if name not in kept])
+
+
+def beside_choice(message: Json) -> int:
+    """Bytes of text in a message, or a part of one, that is neither said nor asked: thoughts, by any name."""
+    content = message.get("content")
+    parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    thoughts = beside(message, ("role", "content", "refusal", "tool_calls"))
+    return thoughts + sum(beside(part, ("type", "text")) for part in parts)
+
+
+def beside_block(block: Json) -> int:
+    """The same of a message's block."""
+    use = ("type", "id", "name", "input", "text")
+    return beside(block, use if block.get("type") == "tool_use" else ("type", "text"))
+
+
+def flat(content: Any) -> Any:
+    """Text, or the text of a list of parts."""
+    if not isinstance(content, list):
+        return content
+    parts = [part.get("text") for part in content if isinstance(part, dict)]
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _text(value: Any, capture: Capture) -> str:
+    if not isinstance(value, str):
+        return ""
+    bounded = cut(value, MAX_TEXT)
+    if len(bounded) < len(value):
+        capture.capped.append("text")
+    return bounded
+
+
+def _word(value: Any) -> str:
+    return cut(value, MAX_ID) if isinstance(value, str) else ""
+
+
+def _name(value: Any) -> str:
+    return cut(value, 4 * MAX_NAME)[:MAX_NAME] if isinstance(value, str) else ""
+
+
+def _note_openai_usage(usage: Any, capture: Capture) -> None:
+    if isinstance(usage, dict):
+        details = usage.get("prompt_tokens_details")
+        cached = details.get("cached_tokens") if isinstance(details, dict) else None
+        capture.usage = {
+            "input_tokens": usage.get("prompt_tokens"), "output_tokens": usage.get("completion_tokens"),
+            "cache_read_tokens": cached,
+        }  # fmt: skip
+
+
+def _note_anthropic_usage(usage: Any, capture: Capture) -> None:
+    """Cached tokens stand beside the input tokens there; ours include them."""
+    if not isinstance(usage, dict):
+        return
+    fresh, said = usage.get("input_tokens"), usage.get("output_tokens")
+    read = usage.get("cache_read_input_tokens") or 0
+    stored = usage.get("cache_creation_input_tokens") or 0
+    whole = [
+        figure for figure in (fresh, stored, read) if isinstance(figure, int) and not isinstance(figure, bool)
+    ]
+    sane = len(whole) == 3 and min(whole) >= 0
+    capture.usage = {
+        "input_tokens": sum(whole) if sane else None, "output_tokens": said, "cache_read_tokens": read,
+        "cache_write_tokens": stored,
+    }  # fmt: skip

@@ -1,0 +1,163 @@
+"""Small scripts in a subset of Python that has no way out (R-TOOL-19): no files, no sockets, no processes, no
+imports but a few pure modules, and limits on time, memory and depth (Monty).
+
+The interpreter is a program of its own, started for one script and ended with it. It runs in a sandbox of the
+operating system where the machine has one, so that a hole in the interpreter leads nowhere. Elsewhere it
+runs by itself, unless the operator insists (`INTERLOCK_SCRIPT_ISOLATION=required`).
+"""
+
+import asyncio
+import os
+import re
+import resource
+import sys
+import sysconfig
+from asyncio.subprocess import DEVNULL, PIPE
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import structlog
+from django.conf import settings
+
+from orchestrator.gateways.monotonic_clock import steady
+from orchestrator.gateways.sandbox import bubblewrap
+from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
+from orchestrator.gateways.sandbox.process_io import Followed
+from orchestrator.gateways.subprocess_groups import started
+
+log = structlog.stdlib.get_logger(__name__)
+# The interpreter reserves more addresses than it uses.
+LIMITS = Limits(
+    seconds=6.0, cpu_seconds=6, memory_bytes=256 * 1024 * 1024, address_bytes=1024 * 1024 * 1024,
+    processes=1, output_bytes=64 * 1024,
+)  # fmt: skip
+SECONDS, MEGABYTES, DEPTH = 5, 64, 200
+# Before the value of the last expression the program says how long it took.
+_PLACE = re.compile(r"/dev/fd/\d+|/code/script\.py")
+_LAST = re.compile(r"(?:^|\n)[0-9.]+\S{1,2} ❯ (.*)\Z", re.DOTALL)
+
+
+def unavailable() -> str:
+    """Why no script can be run here; empty where it can."""
+    if sys.platform != "linux":
+        return "scripts are run on Linux alone"
+    if _program() is None:
+        return "the package pydantic-monty-runtime is not installed here"
+    if _is_isolation_required() and (why := bubblewrap.unavailable()):
+        return f"scripts are run in isolation alone (INTERLOCK_SCRIPT_ISOLATION), and {why}"
+    return ""
+
+
+def missing_isolation() -> str:
+    """Why scripts run here without a sandbox of the operating system around them; empty where they do not."""
+    return bubblewrap.unavailable() if not unavailable() else ""
+
+
+def report_isolation() -> None:
+    """Try the sandbox once, and log in one line where scripts run without it or are refused for that."""
+    if why := bubblewrap.unavailable():
+        log.warning("sandbox.unavailable", reason=why, scripts="refused" if unavailable() else "not isolated")
+
+
+async def run(code: str, limits: Limits = LIMITS) -> Ended:
+    """Run a script to its end or its limits; `result` is the value of its last expression, as it is written.
+
+    Raises bubblewrap.Unavailable where there is no interpreter, or no isolation and the operator insists.
+    """
+    if why := await asyncio.to_thread(unavailable):
+        raise bubblewrap.Unavailable(why)
+    if await asyncio.to_thread(bubblewrap.unavailable):
+        return await run_bare(code, limits)
+    return await run_apart(code, limits)
+
+
+async def run_bare(code: str, limits: Limits = LIMITS) -> Ended:
+    """Run a script by its interpreter alone. Raises bubblewrap.Unavailable where there is none."""
+    program, began = _program(), steady()
+    if program is None:
+        raise bubblewrap.Unavailable(unavailable())
+    source = os.memfd_create("script")
+    try:
+        with os.fdopen(os.dup(source), "wb") as file:
+            file.write(code.encode())
+        os.lseek(source, 0, os.SEEK_SET)
+        process = await started(
+            str(program), *_bounds(), f"/dev/fd/{source}",
+            stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env={}, cwd="/", pass_fds=(source,),
+        )  # fmt: skip
+    finally:
+        os.close(source)
+    with suppress(ProcessLookupError, PermissionError):
+        _bound(process.pid, limits)
+    followed = Followed(process, limits)
+    heard = await followed.until_the_end()
+    said, value = _parted(bytes(heard[1].head))
+    return Ended(
+        why=followed.why, status=process.returncode if followed.why == "ended" else None,
+        stdout=bytes(heard[0].head), stderr=said, seconds=steady() - began,
+        cut=any(one.size > one.most for one in heard), result=value,
+    )  # fmt: skip
+
+
+async def run_apart(code: str, limits: Limits = LIMITS) -> Ended:
+    """Run a script in a sandbox of the machine around its interpreter. Raises bubblewrap.Unavailable."""
+    ended = await bubblewrap.run(script_job(code, limits))
+    said, value = _parted(ended.stderr)
+    return replace(ended, stderr=said, result=value)
+
+
+def script_job(code: str, limits: Limits = LIMITS) -> Job:
+    """The job of a script in a sandbox of the machine. Raises bubblewrap.Unavailable where there is no
+    interpreter."""
+    program = _program()
+    if program is None:
+        raise bubblewrap.Unavailable(unavailable())
+    return Job(
+        argv=(f"/packages/{program.name}", *_bounds(), "/code/script.py"),
+        files={"code/script.py": code.encode()}, limits=limits, programs=(str(program),),
+    )  # fmt: skip
+
+
+def _is_isolation_required() -> bool:
+    return bool(settings.INTERLOCK_SCRIPT_ISOLATION == "required")
+
+
+def _bounds() -> tuple[str, ...]:
+    return (
+        "--max-feed-duration", str(SECONDS), "--max-memory", f"{MEGABYTES}MB",
+        "--max-recursion-depth", str(DEPTH), "--max-suspensions", "100", "--max-total-sleep", "0",
+        "--max-sleep", "0",
+    )  # fmt: skip
+
+
+def _bound(pid: int, limits: Limits) -> None:
+    """Limits of the operating system around those of the interpreter."""
+    addresses = limits.address_bytes or limits.memory_bytes
+    for name, bound in (
+        (resource.RLIMIT_CPU, limits.cpu_seconds), (resource.RLIMIT_AS, addresses),
+        (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
+    ):  # fmt: skip
+        resource.prlimit(pid, name, (bound, bound))
+
+
+def _parted(said: bytes) -> tuple[bytes, bytes | None]:
+    """What was said of faults, and the last value."""
+    text = _PLACE.sub("script.py", said.decode("utf-8", "backslashreplace"))
+    found = _LAST.search(text)
+    if found is None:
+        return text.removeprefix("error:").strip().encode(), None
+    last = found[1].strip()
+    before = text[: found.start()]
+    if last.startswith("error:"):
+        return f"{before}\n{last[6:].strip()}".strip().encode(), None
+    return before.strip().encode(), None if last == "None" else last.encode()
+
+
+@cache
+def _program() -> Path | None:
+    for place in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):
+        if (place / "monty").is_file():
+            return place / "monty"
+    return None

@@ -1,0 +1,296 @@
+"""Tool servers of the Model Context Protocol: looked at, and called, within bounds (R-TOOL-21, P1 to P13).
+
+A session lives for one look or one call. Just before a call the tool is listed again in the same session;
+where it is not what an admin admitted, nothing is called. Nothing a server asks of us (sampling, a person's
+input, roots) is granted, and nothing is sent twice.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import httpx2
+import orjson
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    InputRequiredResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
+from orchestrator.core.common.visible_text import shown
+from orchestrator.core.domain.call_outcomes import Answer as Reply
+from orchestrator.core.domain.call_outcomes import answer_of
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.remote_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
+from orchestrator.gateways.tools.guarded_transport import Resolver, TooMuch, guarded_client, system_resolver
+from orchestrator.gateways.tools.mcp_stdio import child_process
+from orchestrator.gateways.tools.secret_redaction import without_secret
+from orchestrator.gateways.tools.service_client import (
+    CONNECT_SECONDS,
+    KEPT,
+    Answer,
+    CallFailed,
+    Watch,
+    too_much,
+)
+
+MOST_BYTES = 8 * 1024 * 1024
+LOOK_SECONDS = 20.0
+KEY = "io.interlock/idempotency-key"
+NOT_TAKEN = (-32601, -32602)
+NOT_READ = (-32600, -32700)
+NO_ANSWER = (CONNECTION_CLOSED, REQUEST_TIMEOUT)
+_RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+
+for _name in ("mcp", "client"):
+    # The SDK writes what servers said into its log, tracebacks and all.
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a server is and how to get in. `secret` is the value to send, if any; it is shown nowhere."""
+
+    server: str
+    url: str = ""
+    argv: tuple[str, ...] = ()
+    leave: Leave = field(default_factory=lambda: Leave(origins=()))
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret: str = field(default="", repr=False)
+    resolver: Resolver = system_resolver
+
+
+class Changed(Exception):
+    """The tool is not what was admitted; nothing was called."""
+
+    def __init__(self, drift: Drift) -> None:
+        super().__init__(drift.tool)
+        self.drift = drift
+
+
+async def look(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
+    """Everything a server offers. Raises ServerUnreachable, EgressRefused."""
+    try:
+        async with asyncio.timeout(seconds), _session(place) as client:
+            tools = tuple([listed(_raw(tool, place.secret)) async for tool in _offered(client)])
+            info = client.server_info
+            named = _plain(f"{info.name} {info.version}", place.secret)[:120] if info is not None else ""
+            return Listing(tools=tools, protocol=shown(client.protocol_version)[:20], server=named)
+    except BaseException as error:
+        cause = _cause(error)
+        if isinstance(cause, EgressRefused):
+            raise cause from None
+        if isinstance(cause, Exception):
+            words = _plain(_words(cause), place.secret, cut=True)
+            raise ServerUnreachable(server=place.server, detail=words) from None
+        raise
+
+
+async def call(
+    place: Place,
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    admitted: str,
+    key: str,
+    watch: Watch,
+    mutating: bool,
+) -> Answer[Any]:
+    """Call a tool once, if it is still what was admitted. Raises Changed (nothing was called), CallFailed.
+
+    The caller sets the deadline. `watch` says whether the call itself has left.
+    """
+    try:
+        async with _session(place, watch, follows=not mutating) as client:
+            now = await _listed_now(client, tool, place.secret)
+            if now is None or now.definition is None or now.definition.digest != admitted:
+                raise Changed(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
+            typed = now.definition.output_schema is not None
+            given = {"name": tool, "arguments": dict(arguments), "_meta": {KEY: key}}
+            request = CallToolRequest(params=CallToolRequestParams.model_validate(given))
+            watch.sent = True
+            result = await client.session.send_request(request, _RESULT)
+            return _hidden(_answer(result, typed=typed, mutating=mutating), place.secret)
+    except BaseException as error:
+        cause = _cause(error)
+        if isinstance(cause, CallFailed):
+            raise cause.clean(lambda said: without_secret(said, place.secret, cut=True)) from None
+        if isinstance(cause, Changed):
+            raise cause from None
+        if isinstance(cause, Exception) and not isinstance(cause, TimeoutError):
+            failed = _failed(cause, watch, mutating=mutating)
+            raise failed.clean(lambda said: without_secret(said, place.secret, cut=True)) from None
+        raise
+
+
+@asynccontextmanager
+async def _session(
+    place: Place, watch: Watch | None = None, *, follows: bool = True
+) -> AsyncIterator[Client]:
+    """A session with nothing granted to the server: no sampling, no input, no roots, no cache. `follows`:
+    redirects within the server's own origin are followed; that would send a change a second time."""
+    async with AsyncExitStack() as stack:
+        if place.argv:
+            transport: Any = child_process(place.argv, place.environment)
+        else:
+            client = guarded_client(
+                place.leave, resolver=place.resolver, most_bytes=MOST_BYTES, headers=dict(place.headers),
+                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            )  # fmt: skip
+            if not follows:
+                client.max_redirects = 0
+            if watch is not None:
+                client.event_hooks = {"response": [watch.answered]}
+            await stack.enter_async_context(client)
+            transport = streamable_http_client(
+                place.url, http_client=client, max_sse_event_size=MOST_BYTES // 2
+            )
+        info = Implementation(name="interlock", version="1")
+        yield await stack.enter_async_context(Client(transport, cache=None, client_info=info))
+
+
+async def _offered(client: Client) -> AsyncIterator[Tool]:
+    """The tools of all pages. Raises TooMuch past their bound; a cursor that comes again is endless."""
+    cursor: str | None = None
+    seen: set[str] = set()
+    count = 0
+    for _ in range(MOST_PAGES):
+        page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+        for tool in page.tools:
+            count += 1
+            if count > MOST_TOOLS:
+                raise TooMuch(f"more than {MOST_TOOLS} tools")
+            yield tool
+        cursor = page.next_cursor
+        if not cursor:
+            return
+        if cursor in seen:
+            break
+        seen.add(cursor)
+    raise TooMuch("a list of tools without an end")
+
+
+async def _listed_now(client: Client, name: str, secret: str) -> Listed | None:
+    """A tool as it is offered at this moment; two of one name are none."""
+    found = [listed(_raw(tool, secret)) async for tool in _offered(client) if tool.name == name]
+    if len(found) > 1:
+        return Listed(name=name, refused="the server offers it twice")
+    return found[0] if found else None
+
+
+def _raw(tool: Tool, secret: str) -> dict[str, Any]:
+    """A tool as it came, without what it repeats of the secret: its words go into pages and prompts."""
+    raw: dict[str, Any] = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
+    if secret:
+        raw = json.loads(without_secret(json.dumps(raw).encode(), secret))
+    return raw
+
+
+def _plain(text: str, secret: str, *, cut: bool = False) -> str:
+    return shown(without_secret(text.encode("utf-8", "backslashreplace"), secret, cut=cut).decode())
+
+
+def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool) -> Answer[Any]:
+    """The result as an observation. Raises CallFailed for what is no result."""
+    if isinstance(result, InputRequiredResult):
+        detail = b"the server asked for input during the call; none is given"
+        word = "crashed" if mutating else "refused"
+        raise CallFailed(word, sent=True, detail=detail, answer=Reply.UNREADABLE)
+    texts = [block.text for block in result.content if isinstance(block, TextContent)]
+    if result.is_error:
+        # What went wrong after a change was made is said in the same words as what went wrong before.
+        detail = "\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace")
+        raise CallFailed("refused", sent=True, detail=detail, answer=Reply.ERROR)
+    if typed:
+        if result.structured_content is None:
+            body = "\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace")
+            said: Answer[Any] = Answer(body=body, status=0)
+            detail = b"the result lacks its structured content"
+            raise CallFailed("malformed", sent=True, detail=detail, unread=said)
+        return _bounded(result.structured_content)
+    left_out = [str(block.type) for block in result.content if not isinstance(block, TextContent)][:50]
+    return _bounded({"text": "\n".join(texts), **({"left_out": left_out} if left_out else {})})
+
+
+def _bounded(value: Any) -> Answer[Any]:
+    try:
+        body = orjson.dumps(value)
+    except (orjson.JSONEncodeError, UnicodeEncodeError):
+        raise CallFailed("malformed", sent=True, detail=b"the result cannot be kept exactly") from None
+    whole = sha256(body).hexdigest()
+    return Answer(body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=len(body) > KEPT)
+
+
+def _hidden(answer: Answer[Any], secret: str) -> Answer[Any]:
+    body = without_secret(answer.body, secret, cut=answer.truncated)
+    return Answer(
+        body=body, status=answer.status, size=answer.size, whole=answer.whole, truncated=answer.truncated
+    )
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What lies at the bottom of the groups that task groups raise: our own word first."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    causes = [_cause(one) for one in error.exceptions]
+    ours = (Changed, CallFailed, EgressRefused, TooMuch)
+    return next((one for one in causes if isinstance(one, ours)), causes[0])
+
+
+def _failed(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
+    """A failure in the closed words of ToolFailed: before the call has left it was not made; after that,
+    nothing but a result says what became of a change. Its class says how far an answer goes."""
+    words = _words(error).encode("utf-8", "backslashreplace")
+    if isinstance(error, EgressRefused):
+        word = "crashed" if mutating and watch.sent else "refused"
+        return CallFailed(word, sent=watch.sent, detail=words, answer=Reply.NONE)
+    if not watch.sent:
+        return CallFailed("unreachable", sent=False, transient=True, detail=words)
+    code = error.code if isinstance(error, MCPError) else 0
+    if not mutating and code in NOT_TAKEN:
+        return CallFailed("refused", sent=True, detail=words)
+    if not mutating and (code in NOT_READ or isinstance(error, TooMuch | ValidationError)):
+        return CallFailed("malformed", sent=True, detail=words, unread=too_much(error))
+    return CallFailed(
+        "crashed", sent=True, transient=True, detail=words, answer=_class(error, code, watch),
+        unread=too_much(error),
+    )  # fmt: skip
+
+
+def _class(error: Exception, code: int, watch: Watch) -> Reply:
+    """What an error after the call has left says of it: by the status of the answer, where it was none of
+    success, else by what the server said."""
+    if watch.status >= 400:
+        return answer_of(watch.status)
+    if code in NOT_READ or isinstance(error, TooMuch | ValidationError):
+        return Reply.UNREADABLE
+    return Reply.NONE if code in (0, *NO_ANSWER) else Reply.ERROR
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    if isinstance(error, ValidationError):
+        return "what it said is not of the protocol"
+    if isinstance(error, EgressRefused):
+        return str(error.data["detail"])
+    if isinstance(error, MCPError):
+        return f"it answered with an error: {error.message}"[:500]
+    return f"{type(error).__name__}: {error}"[:500]

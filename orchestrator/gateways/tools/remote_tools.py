@@ -1,0 +1,229 @@
+"""Tools that are no code of ours, as the gateway calls them: a server's, or one HTTP request (R-TOOL-20, 21).
+
+Where they are and with which secret is read for each call, so that what an admin takes away is gone at the
+next one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import orjson
+from pydantic import BaseModel, ConfigDict
+
+from orchestrator.core.common.errors import DefinitionRefused
+from orchestrator.core.domain.tool_spec import HttpRequest, RemoteLookup, ToolSpec
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.http_tool import Prepared, prepare
+from orchestrator.core.tools.remote_definition import Drift
+from orchestrator.core.workflow.goal_inputs import MISSING, pointed
+from orchestrator.gateways.tools import mcp_client
+from orchestrator.gateways.tools.guarded_transport import Resolver, guarded_client, system_resolver
+from orchestrator.gateways.tools.registry import Tool
+from orchestrator.gateways.tools.secret_redaction import without_secret
+from orchestrator.gateways.tools.service_client import (
+    CONNECT_SECONDS,
+    Answer,
+    CallFailed,
+    ToolContext,
+    Watch,
+    exchanged,
+)
+
+Changed = Callable[[Drift], None]
+Renew = Callable[[], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """The secret of one request: its value, whether it lasts long enough, and how a new one is had."""
+
+    value: str = ""
+    expired: bool = False
+    renew: Renew | None = None
+
+
+NO_SECRET = Sealed()
+
+
+class Given(BaseModel):
+    """Arguments that were checked against the pinned schema, and travel as the bytes that were approved."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class RemoteTool(Tool[Any, Any]):
+    """A remote tool in the shape of a declared one."""
+
+    def __init__(
+        self,
+        spec: ToolSpec,
+        function: Callable[[ToolContext], Awaitable[Answer[Any]]],
+        look_up: Callable[[ToolContext, Any], Awaitable[Answer[Any] | None]] | None,
+    ) -> None:
+        self.function = function
+        self.waits, self.takes_context, self.service = True, True, None
+        self.arguments = Given
+        self.look_up = look_up
+        self.spec = spec
+
+
+def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> RemoteTool:
+    """A tool of a server. `changed` is told, beside the loop, when it is not what was admitted."""
+    remote = spec.remote
+    assert remote is not None
+
+    async def function(context: ToolContext) -> Answer[Any]:
+        try:
+            return await mcp_client.call(
+                place, remote.tool, _arguments(context), admitted=remote.definition, key=context.key,
+                watch=context.watch, mutating=spec.mutating,
+            )  # fmt: skip
+        except mcp_client.Changed as found:
+            await asyncio.to_thread(changed, found.drift)
+            detail = f"{spec.name} is not what was admitted any more; it is quarantined and was not called"
+            raise CallFailed("refused", sent=False, detail=detail.encode()) from None
+
+    async def look_up(context: ToolContext, _values: Any) -> Answer[Any] | None:
+        lookup = remote.lookup
+        assert lookup is not None
+        answer = await mcp_client.call(
+            place, lookup.tool, _asked(lookup, context), admitted=lookup.definition, key=context.key,
+            watch=Watch(), mutating=False,
+        )  # fmt: skip
+        return _found(lookup, answer)
+
+    return RemoteTool(spec, function, look_up if remote.lookup is not None else None)
+
+
+def request_tool(
+    spec: ToolSpec, leave: Leave, secret: Sealed, *, resolver: Resolver = system_resolver
+) -> RemoteTool:
+    """A tool that is one HTTP request."""
+    remote = spec.remote
+    assert remote is not None
+    assert remote.request is not None
+    request = remote.request
+
+    async def function(context: ToolContext) -> Answer[Any]:
+        try:
+            prepared = prepare(request, _arguments(context), context.key)
+        except DefinitionRefused as refused:
+            detail = str(refused.data["detail"]).encode("utf-8", "backslashreplace")
+            raise CallFailed("refused", sent=False, detail=detail) from None
+        return await _authorized(prepared, request, context, leave, secret, resolver)
+
+    async def look_up(context: ToolContext, _values: Any) -> Answer[Any] | None:
+        assert remote.lookup is not None
+        asked = _asked(remote.lookup, context)
+        reading = request.evolve(
+            method="GET", url=remote.origin + remote.lookup.path, body="none",
+            query={name: name for name in asked if f"{{{name}}}" not in remote.lookup.path},
+        )  # fmt: skip
+        prepared = prepare(reading, asked, context.key)
+        return _found(remote.lookup, await _authorized(prepared, reading, context, leave, secret, resolver))
+
+    return RemoteTool(spec, function, look_up if remote.lookup is not None else None)
+
+
+async def _authorized(
+    prepared: Prepared,
+    request: HttpRequest,
+    context: ToolContext,
+    leave: Leave,
+    secret: Sealed,
+    resolver: Resolver,
+) -> Answer[Any]:
+    """Send under a secret that lasts; one that is turned away is renewed, and what may be sent twice (a read,
+    or a change under its key) is sent once more (R-TOOL-13). Of any other change nobody knows whether it was
+    done before it was turned away: it is not repeated (R-TOOL-10)."""
+    if secret.expired and secret.renew is None:
+        raise CallFailed("credential_expired", sent=False, detail=b"its secret lasts no longer")
+    value = await secret.renew() if secret.expired and secret.renew is not None else secret.value
+    try:
+        return await _sent(prepared, request, context, leave, value, resolver)
+    except CallFailed as failure:
+        if failure.error != "unauthorized" or secret.renew is None or value != secret.value:
+            raise
+        if not _repeatable(context):
+            # Whatever comes of renewing, this call stays as open as it is; the next one has the new secret.
+            with suppress(CallFailed):
+                await secret.renew()
+            raise
+    return await _sent(prepared, request, context, leave, await secret.renew(), resolver)
+
+
+def _repeatable(context: ToolContext) -> bool:
+    """Whether sending twice does no more than sending once."""
+    return not context.mutating or (context.spec is not None and context.spec.honours_keys)
+
+
+async def _sent(
+    prepared: Prepared,
+    request: HttpRequest,
+    context: ToolContext,
+    leave: Leave,
+    secret: str,
+    resolver: Resolver,
+) -> Answer[Any]:
+    headers = dict(prepared.headers)
+    if secret:
+        headers[request.secret_header] = request.secret_form.replace("{secret}", secret)
+    timeout = httpx2.Timeout(context.seconds, connect=min(CONNECT_SECONDS, context.seconds))
+    async with guarded_client(leave, resolver=resolver, timeout=timeout, max_redirects=3) as client:
+        sending = client.build_request(
+            prepared.method, prepared.url, content=prepared.body, headers=headers,
+            extensions={"trace": context.watch},
+        )  # fmt: skip
+        try:
+            answer = await exchanged(
+                client, sending, context.watch, follow=prepared.method == "GET",
+                clean=lambda said: without_secret(said, secret),
+            )  # fmt: skip
+        except CallFailed as failure:
+            failure.clean(lambda said: without_secret(said, secret, cut=True))
+            raise
+    body = without_secret(answer.body, secret, cut=answer.truncated) or b"null"
+    return Answer(
+        body=body, status=answer.status, request_id=answer.request_id, size=answer.size, whole=answer.whole,
+        truncated=answer.truncated,
+    )  # fmt: skip
+
+
+def _arguments(context: ToolContext) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(context.arguments or b"{}")
+    return found
+
+
+def _asked(lookup: RemoteLookup, context: ToolContext) -> Mapping[str, Any]:
+    """The arguments of a look-up, from the call's key and arguments."""
+    document = {"key": context.key, "arguments": _arguments(context)}
+    found = {name: pointed(document, pointer) for name, pointer in lookup.arguments.items()}
+    return {name: value for name, value in found.items() if value is not MISSING}
+
+
+def _found(lookup: RemoteLookup, answer: Answer[Any]) -> Answer[Any] | None:
+    """What the answer has where the effect would stand; None where it says that nothing is there. Raises
+    CallFailed for an answer that was cut or lacks that place: it does not say what became of the effect."""
+    if answer.truncated:
+        raise CallFailed("malformed", sent=True)
+    document = answer.json()
+    found = pointed(document, lookup.found)
+    if isinstance(found, list) and found:
+        # An entry without content is there all the same, and nobody can read which one it is.
+        found = found[-1] or MISSING
+    if found is MISSING and not _is_short_list(document, lookup.found):
+        raise CallFailed("malformed", sent=True)
+    if found is MISSING or not found:
+        return None
+    body = orjson.dumps(found)
+    return Answer(body=body, size=len(body))
+
+
+def _is_short_list(document: Any, pointer: str) -> bool:
+    """True if the pointer names an entry of a list that has none, as of a search that found nothing."""
+    parent, _, entry = pointer.rpartition("/")
+    return entry.isdigit() and pointed(document, parent) == []

@@ -1,0 +1,42 @@
+"""What a tool of ours returned, as the answer that is kept."""
+
+from hashlib import sha256
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.tools.isolation import MARK
+from orchestrator.gateways.effect_result import Keeper
+from orchestrator.gateways.tools.service_client import KEPT, Answer, CallFailed, ToolContext
+
+UNREADABLE = "the answer cannot be read"
+
+
+def apart(context: ToolContext) -> bool:
+    """Whether the call is made in isolation."""
+    return context.spec is not None and context.spec.isolated
+
+
+def told(result: Any, *, apart: bool = False) -> Answer[Any]:
+    """What a tool returned, as an answer within the bound; marked where it was called in isolation. Raises
+    CallFailed."""
+    if isinstance(result, Answer):
+        return result
+    plain = result.model_dump(mode="json") if isinstance(result, BaseModel) else result
+    body = orjson.dumps({**plain, MARK: True} if apart and isinstance(plain, dict) else plain)
+    if len(body) > KEPT:
+        detail = b"the result is larger than a result may be"
+        whole = sha256(body).hexdigest()
+        cut: Answer[Any] = Answer(body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=True)
+        raise CallFailed("malformed", sent=True, detail=detail, unread=cut)
+    return Answer(body=body, status=0, size=len(body))
+
+
+def unread_of(keeper: Keeper, answer: Answer[Any], fault: str) -> Unread:
+    """What is kept of an answer that could not be read: its status, its digest and its first bytes."""
+    return Unread(
+        observation=keeper.keep(answer.body), size=answer.size or len(answer.body), status=answer.status,
+        whole=answer.whole or sha256(answer.body).hexdigest(), fault=fault or UNREADABLE,
+    )  # fmt: skip

@@ -1,0 +1,305 @@
+"""How a tool reaches its one service: bounded, without redirects, to no other origin (R-TOOL-11, R-BUDGET-17,
+G7).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from math import isfinite
+from typing import Any, Generic, NoReturn, TypeVar
+from urllib.parse import quote, urlsplit
+from uuid import UUID
+
+import httpx2
+import orjson
+
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.domain.call_outcomes import Answer as Reply
+from orchestrator.core.domain.call_outcomes import answer_of
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.gateways.async_executor import Close, EffectLoop
+from orchestrator.gateways.tools.guarded_transport import TooMuch, guarded_client, operators_leave
+from orchestrator.gateways.tools.workspace_port import Files
+from tenancy.core.json_reading import read_json
+
+T = TypeVar("T")
+Environment = Callable[[str], str | None]
+KEPT = 256 * 1024
+READ = 16 * 1024 * 1024
+CONNECT_SECONDS = 5.0
+MAX_RETRY_AFTER_MS = 30_000
+WORDS = {"refused": Reply.REFUSED, "unauthorized": Reply.REFUSED, "malformed": Reply.UNREADABLE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[T]):
+    """A service's answer as it came; T is what its JSON must fit. `whole` is the SHA-256 of all that was
+    read.
+
+    `size` is in bytes; above 256 KiB the body is cut and `truncated`.
+    """
+
+    body: bytes
+    status: int = 200
+    request_id: str = ""
+    size: int = 0
+    whole: str = ""
+    truncated: bool = False
+
+    def json(self) -> Any:
+        """The body's JSON, no member of which is given twice. Raises JSONDecodeError."""
+        return read_json(self.body)
+
+    def contradicts(self, why: str) -> NoReturn:
+        """For an answer that is not to what was asked: kept, as a failure. Raises CallFailed."""
+        detail = self.body + f"\n{why}".encode()
+        raise CallFailed("malformed", sent=True, detail=detail, unread=self)
+
+    def newest(self, listing: str, **equal: str) -> "Answer[Any] | None":
+        """Of a listing, oldest first, the last entry with these values, as an answer of its own. Raises
+        CallFailed where it is no list."""
+        listed = self.json()[listing]
+        if not isinstance(listed, list):
+            raise CallFailed("malformed", sent=True, unread=self)
+        entries = [entry for entry in listed if all(entry.get(k) == v for k, v in equal.items())]
+        if not entries:
+            return None
+        body = orjson.dumps(entries[-1])
+        return Answer(body=body, status=self.status, request_id=self.request_id, size=len(body))
+
+
+class CallFailed(Exception):
+    """A call that brought no usable result, in the closed words of ToolFailed. Caught by the dispatcher.
+
+    `answer` is the class of what came back; `unread` an answer that could not be read, with the first bytes
+    of it.
+    """
+
+    def __init__(
+        self,
+        error: str,
+        *,
+        sent: bool,
+        transient: bool = False,
+        detail: bytes = b"",
+        retry_after_ms: int | None = None,
+        answer: Reply | None = None,
+        unread: "Answer[Any] | None" = None,
+    ) -> None:
+        super().__init__(error)
+        self.error, self.sent, self.transient = error, sent, transient
+        self.detail, self.retry_after_ms = detail, retry_after_ms
+        # What a service of ours refuses it has not done; of what cannot be read it may have.
+        self.answer = WORDS.get(error, Reply.NONE) if answer is None else answer
+        self.unread = unread
+
+    def clean(self, clean: Callable[[bytes], bytes]) -> "CallFailed":
+        """The same failure, with what must not be kept taken out of all that came."""
+        self.detail = clean(self.detail)
+        if self.unread is not None:
+            self.unread = replace(self.unread, body=clean(self.unread.body))
+        return self
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """Whether the first byte of a request has left: from then on nobody knows what happened without an
+    answer. `status` is that of the last one, where it was noted.
+    """
+
+    sent: bool = False
+    status: int = 0
+
+    async def answered(self, response: httpx2.Response) -> None:
+        """Note the status of what answers a call that has left."""
+        if self.sent and response.request.method == "POST":
+            self.status = response.status_code
+
+    async def __call__(self, event: str, _info: Mapping[str, Any]) -> None:
+        if event.endswith("send_request_headers.started"):
+            self.sent = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a waiting tool may use: the call's key and exact argument bytes, its environment, its one service,
+    the version it is called as, the tenant and run that it is called for (None: nobody's), and the one way
+    to change the run's files.
+    """
+
+    key: str
+    arguments: bytes
+    env: Environment
+    origin: str
+    loop: EffectLoop
+    seconds: float
+    mutating: bool
+    watch: Watch = field(default_factory=Watch)
+    spec: ToolSpec | None = None
+    tenant: UUID | None = None
+    run: UUID | None = None
+    files: Files | None = None
+
+    async def get(self, path: str, *parts: str, query: Mapping[str, str] | None = None) -> Answer[Any]:
+        """GET below the service's origin; each `{}` of `path` is one quoted part. Raises CallFailed."""
+        return await self._request("GET", path.format(*(quote(part, safe="") for part in parts)), query=query)
+
+    async def post(self, path: str, body: bytes) -> Answer[Any]:
+        """POST JSON bytes, under the call's idempotency key. Raises CallFailed."""
+        headers = {"content-type": "application/json", "idempotency-key": self.key}
+        return await self._request("POST", path, body=body, headers=headers)
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer[Any]:
+        key = ("tools", self.mutating, self.origin)
+        client = self.loop.client(key, lambda: _client(self.origin, reuse=not self.mutating))
+        url = httpx2.URL(self.origin + path)
+        timeout = httpx2.Timeout(self.seconds, connect=min(CONNECT_SECONDS, self.seconds))
+        request = client.build_request(
+            method, url, params=query, content=body, headers=headers, timeout=timeout,
+            extensions={"trace": self.watch},
+        )  # fmt: skip
+        return await exchanged(client, request, self.watch)
+
+
+async def exchanged(
+    client: httpx2.AsyncClient,
+    request: httpx2.Request,
+    watch: Watch,
+    *,
+    follow: bool = False,
+    clean: Callable[[bytes], bytes] = bytes,
+) -> Answer[Any]:
+    """Send a request and read its answer, bounded; every failure as CallFailed. `follow`: redirects, each hop
+    judged anew. `clean` takes out of the answer's name what must not be kept, before it is cut."""
+    with as_failures(watch):
+        async with _streaming(client, request, follow=follow) as response:
+            answer = await _read(response, clean)
+            return _judged(answer, response)
+
+
+@contextmanager
+def as_failures(watch: Watch) -> Iterator[None]:
+    """Everything that goes wrong on the way out, as CallFailed."""
+    try:
+        yield
+    except EgressRefused as error:
+        raise CallFailed("refused", sent=watch.sent, detail=error.data["detail"].encode()) from error
+    except httpx2.TimeoutException as error:
+        raise _unsent_or("timeout", error, watch) from error
+    except httpx2.ConnectError as error:
+        raise CallFailed("unreachable", sent=False, transient=True, detail=_name(error)) from error
+    except (httpx2.DecodingError, TooMuch, httpx2.TooManyRedirects) as error:
+        raise CallFailed("malformed", sent=True, detail=_name(error), unread=too_much(error)) from error
+    except httpx2.TransportError as error:
+        raise _unsent_or("crashed", error, watch) from error
+
+
+def too_much(error: Exception) -> Answer[Any] | None:
+    """The first bytes of an answer that was not read to its end; None where none came."""
+    if not isinstance(error, TooMuch) or not error.size:
+        return None
+    return Answer(body=error.first, status=error.status, size=error.size, whole=error.whole, truncated=True)
+
+
+def _unsent_or(word: str, error: Exception, watch: Watch) -> CallFailed:
+    if not watch.sent:
+        return CallFailed("unreachable", sent=False, transient=True, detail=_name(error))
+    return CallFailed(word, sent=True, transient=True, detail=_name(error))
+
+
+def origin_of(url: str) -> str | None:
+    """scheme://host:port of an http address without credentials, or None."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        return None
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = 443 if parts.scheme == "https" else 80
+    return f"{parts.scheme}://{host}" + (f":{port}" if port is not None and port != default else "")
+
+
+class _streaming:  # noqa: N801 - a context manager, used as a word
+    """The response, closed in any case; its body is not read yet."""
+
+    def __init__(self, client: httpx2.AsyncClient, request: httpx2.Request, *, follow: bool) -> None:
+        self._client, self._request, self._follow = client, request, follow
+        self._response: httpx2.Response | None = None
+
+    async def __aenter__(self) -> httpx2.Response:
+        self._response = await self._client.send(self._request, stream=True, follow_redirects=self._follow)
+        return self._response
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+
+
+async def _read(response: httpx2.Response, clean: Callable[[bytes], bytes]) -> Answer[Any]:
+    kept, size, hashed = bytearray(), 0, sha256()
+    async for chunk in response.aiter_bytes():
+        size += len(chunk)
+        hashed.update(chunk)
+        kept += chunk[: max(0, KEPT - len(kept))]
+        if size > READ:
+            break
+    named = response.headers.get("x-request-id", "").encode("utf-8", "backslashreplace")
+    request_id = clean(named).decode("utf-8", "replace")[:120]
+    return Answer(
+        body=bytes(kept), status=response.status_code, request_id=request_id,
+        size=size, whole=hashed.hexdigest(), truncated=size > len(kept),
+    )  # fmt: skip
+
+
+def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
+    """The answer of a call that was done; any other says that it failed, and how far that is believed."""
+    if response.is_success:
+        return answer
+    kind = answer_of(answer.status)
+    if answer.status >= 500:
+        wish = retry_after(response)
+        raise CallFailed(
+            "crashed", sent=True, transient=True, detail=answer.body, retry_after_ms=wish, answer=kind
+        )
+    if answer.status in (401, 403):
+        raise CallFailed("unauthorized", sent=True, detail=answer.body, answer=kind)
+    late = answer.status in (408, 425, 429)
+    wish = retry_after(response) if late else None
+    raise CallFailed(
+        "refused", sent=True, transient=late, detail=answer.body, retry_after_ms=wish, answer=kind
+    )
+
+
+def retry_after(response: httpx2.Response) -> int | None:
+    try:
+        seconds = float(response.headers["retry-after"])
+    except (KeyError, ValueError):
+        return None
+    return int(min(seconds * 1000, MAX_RETRY_AFTER_MS)) if isfinite(seconds) and seconds >= 0 else None
+
+
+def _client(origin: str, *, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
+    """The operator's settings name the origin exactly, so it may be private; nothing else is reached.
+
+    A change goes out on a connection of its own: a stale one would leave it in doubt for nothing.
+    """
+    limits = httpx2.Limits(
+        max_connections=256, max_keepalive_connections=32 if reuse else 0, keepalive_expiry=2
+    )
+    client = guarded_client(operators_leave(origin), limits=limits, most_bytes=2 * READ)
+    return client, client.aclose
+
+
+def _name(error: Exception) -> bytes:
+    return f"{type(error).__name__}: {error}"[:500].encode("utf-8", "backslashreplace")

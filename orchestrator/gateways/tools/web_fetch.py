@@ -1,0 +1,166 @@
+"""Reading an address of the web for a tool: hop by hop, each judged, bounded in bytes and in kind
+(R-TOOL-19, G3, P8).
+
+An address on the list that the run is pinned to is read without a person; then the list of this moment has to
+have it too, and every hop. Any other was put before a person, exactly as it stands: it may lead on within its
+own origin, or to what is on the list.
+"""
+
+import re
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, lookup
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import urljoin
+
+import httpx2
+
+from orchestrator.core.common.errors import EgressRefused
+from orchestrator.core.tools.destinations import admits
+from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.gateways.tools.guarded_transport import Resolver, guarded_client, system_resolver
+from orchestrator.gateways.tools.service_client import (
+    CONNECT_SECONDS,
+    CallFailed,
+    ToolContext,
+    as_failures,
+    retry_after,
+)
+from orchestrator.gateways.tools.tenant_services import in_house
+from orchestrator.queries.destinations import web_rules
+from orchestrator.queries.tool_servers import leave_for
+
+MOST_BYTES = 2 * 1024 * 1024
+MOST_HOPS = 5
+REDIRECTS = (301, 302, 303, 307, 308)
+TEXT = (
+    "application/json", "application/xml", "application/xhtml+xml", "application/javascript",
+    "application/yaml", "application/x-ndjson", "application/rss+xml", "application/atom+xml",
+)  # fmt: skip
+AGENT = "Interlock/1 (agent tool)"
+_DECLARED = re.compile(rb"charset=[\"' ]*([A-Za-z0-9._:-]{1,40})", re.I)
+_BOMS = ((BOM_UTF8, "utf-8"), (BOM_UTF16_LE, "utf-16"), (BOM_UTF16_BE, "utf-16"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What stood at an address: `url` is where it was found at last, `sha256` of the bytes that were read;
+    `cut` where there was more."""
+
+    url: str
+    media_type: str
+    charset: str
+    body: bytes
+    sha256: str
+    cut: bool
+
+    def text(self) -> str:
+        """The body as text; what is none becomes replacement characters."""
+        return self.body.decode(self.charset, "replace").removeprefix("\ufeff")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What a call may reach, within what the tenant may at all: the origins of `allow` and, where a person
+    has said yes to it, `approved`."""
+
+    allow: tuple[str, ...]
+    tenants: Leave
+    approved: str = ""
+
+    def leave(self, url: str) -> Leave:
+        """Leave for one hop. Raises EgressRefused."""
+        origin = target_of(url).origin
+        if origin != self.approved and not admits(self.allow, url):
+            raise EgressRefused(detail=f"{url[:300]} is not on the list of this tenant")
+        return self.tenants.evolve(origins=(origin,))
+
+
+async def read_web(context: ToolContext, url: str, *, resolver: Resolver = system_resolver) -> Found:
+    """What stands at an address, redirects followed and judged. Raises CallFailed."""
+    reach = await in_house(context, lambda: _reach(context, url))
+    at = url
+    for _ in range(MOST_HOPS):
+        with as_failures(context.watch):
+            found = await _hop(context, at, reach.leave(at), resolver)
+        if isinstance(found, Found):
+            return found
+        at = found
+    raise CallFailed("refused", sent=True, detail=f"it leads on more than {MOST_HOPS} times".encode())
+
+
+def _reach(context: ToolContext, url: str) -> Reach:
+    """The list of now; the address itself where the pinned list does not have it, for then a person said
+    yes."""
+    pinned = context.spec.egress if context.spec is not None else None
+    listed = pinned is None or admits(pinned.allow, url)
+    with as_failures(context.watch):
+        origin = target_of(url).origin
+    return Reach(allow=web_rules().allow, tenants=leave_for(origin), approved="" if listed else origin)
+
+
+async def _hop(context: ToolContext, url: str, leave: Leave, resolver: Resolver) -> Found | str:
+    """What stands there, or where it leads."""
+    timeout = httpx2.Timeout(context.seconds, connect=min(CONNECT_SECONDS, context.seconds))
+    async with guarded_client(
+        leave, resolver=resolver, timeout=timeout, most_bytes=4 * MOST_BYTES, headers={"user-agent": AGENT}
+    ) as client:
+        asked = client.build_request("GET", url, extensions={"trace": context.watch})
+        response = await client.send(asked, stream=True)
+        try:
+            if response.status_code in REDIRECTS:
+                return urljoin(url, response.headers.get("location", "")).partition("#")[0]
+            _check(response)
+            return await _read(url, response)
+        finally:
+            await response.aclose()
+
+
+def _check(response: httpx2.Response) -> None:
+    """Raises CallFailed for an answer that is no content, or none that can be read as text."""
+    status = response.status_code
+    if not response.is_success:
+        late = status in (408, 425, 429) or status >= 500
+        raise CallFailed(
+            "crashed" if status >= 500 else "refused", sent=True, transient=late,
+            detail=f"it answers {status}".encode(), retry_after_ms=retry_after(response) if late else None,
+        )  # fmt: skip
+    kind = _media_type(response)
+    if not (kind.startswith("text/") or kind in TEXT or kind.endswith(("+json", "+xml"))):
+        detail = f"it is {kind[:80] or 'of no stated kind'}, which is no text"
+        raise CallFailed("refused", sent=True, detail=detail.encode("ascii", "replace"))
+
+
+async def _read(url: str, response: httpx2.Response) -> Found:
+    body = bytearray()
+    async for chunk in response.aiter_raw():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            break
+    kept = bytes(body[:MOST_BYTES])
+    return Found(
+        url=url, media_type=_media_type(response), charset=_charset(response, kept), body=kept,
+        sha256=sha256(kept).hexdigest(), cut=len(body) > MOST_BYTES,
+    )  # fmt: skip
+
+
+def _media_type(response: httpx2.Response) -> str:
+    return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
+
+
+def _charset(response: httpx2.Response, body: bytes) -> str:
+    """A byte-order mark says it, then the header, then the page itself; else it is UTF-8."""
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return name
+    for given in (response.charset_encoding, _meta(body)):
+        try:
+            if given:
+                return lookup(given).name
+        except (LookupError, ValueError):
+            continue
+    return "utf-8"
+
+
+def _meta(body: bytes) -> str:
+    match = _DECLARED.search(body[:1024])
+    return match[1].decode() if match is not None else ""

@@ -1,0 +1,95 @@
+"""What changed since a cursor: the tenant's runs for every list that follows, and about one run what stands
+beside its trace. In the tenant's context."""
+
+from hashlib import blake2b
+from typing import NamedTuple
+from uuid import UUID
+
+from psycopg import sql
+
+from approvals.queries.change_tokens import version_of
+from approvals.queries.live_requests import CANDIDATES as REQUESTS
+from orchestrator.models import Run, RunSignal
+from orchestrator.models.run import LIVE
+from tenancy.db.change_cursor import SLACK, WRITTEN, changes, mark_now, mark_of
+from tenancy.db.tenant_context import current_tenant, raw_cursor
+from tenancy.people.dual_control import ALONE
+
+_LIVE = ", ".join(f"'{status}'" for status in LIVE)
+CANDIDATES = f"""
+SELECT id, {{written}} AS written FROM orchestrator_run WHERE status IN ({_LIVE})
+ UNION ALL
+SELECT id, {{written}} FROM orchestrator_run WHERE finished_at >= {{since}}"""  # noqa: S608 - our own words
+
+
+class ChangedRuns(NamedTuple):
+    """Runs as they stand now, the cursor after them, and whether there are more already."""
+
+    runs: tuple[Run, ...]
+    seq: str
+    more: bool
+
+
+def changed_runs(after: str) -> ChangedRuns:
+    """The runs that changed after a cursor; from the beginning (""): those that live or have just ended.
+
+    A run may come twice, none is missed. Raises ValueError for a cursor that is none of ours.
+    """
+    found = changes(CANDIDATES, after)
+    rows = Run.objects.select_related("workflow_version").in_bulk(found.ids)
+    return ChangedRuns(tuple(rows[key] for key in found.ids if key in rows), found.seq, found.more)
+
+
+def beside(run_id: UUID) -> str:
+    """A name of what was said to a run beside its trace: words to its requests, wishes of operators. Another
+    name as soon as anything of it changed."""
+    wishes = RunSignal.objects.filter(run_id=run_id).count()
+    return blake2b(f"{version_of(run_id)}/{wishes}".encode(), digest_size=6).hexdigest()
+
+
+class Stirred(NamedTuple):
+    """Whether anything changed that the first page counts, and the cursor of the look."""
+
+    anything: bool
+    seq: str
+
+
+# What a page of the whole tenant rests on besides its runs and its requests, row by row.
+_BESIDE = (
+    "orchestrator_circuitrow",
+    "budgets_alert",
+    "budgets_driftflag",
+    "tenancy_notice",
+    "orchestrator_toolproposal",
+)
+STIRRED = f"""
+SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
+    OR EXISTS (SELECT FROM ({REQUESTS}) AS requests WHERE written >= {{xid}})
+    OR EXISTS (SELECT FROM orchestrator_emergencystop
+                WHERE (tenant_id IS NULL OR tenant_id = {{tenant}}) AND {{written}} >= {{xid}})
+    OR EXISTS (SELECT FROM tenancy_auditentry
+                WHERE verb = '{ALONE}' AND at > {{since}} AND {{written}} >= {{xid}})
+    OR {" OR ".join(f"EXISTS (SELECT FROM {table} WHERE {{written}} >= {{xid}})" for table in _BESIDE)}"""  # noqa: S608 - our own words
+
+
+def stirred(after: str) -> Stirred:
+    """Whether runs, requests, stops, circuits, alerts, flags, notices or loosenings of the tenant changed
+    after a cursor.
+
+    Raises ValueError for a cursor that is none of ours.
+    """
+    mark, now = mark_of(after), mark_now()
+    if mark is None or mark.xid > now.xid:
+        return Stirred(anything=True, seq=str(now))
+    words = {
+        "{written}": WRITTEN, "{since}": sql.quote(mark.at - SLACK), "{xid}": f"{mark.xid:d}",
+        "{tenant}": sql.quote(current_tenant()),
+    }  # fmt: skip
+    query = STIRRED
+    for word, value in words.items():
+        query = query.replace(word, value)
+    cursor = raw_cursor()
+    cursor.execute(query.encode(), prepare=False)
+    row = cursor.fetchone()
+    assert row is not None
+    return Stirred(anything=bool(row[0]), seq=str(now))

@@ -1,0 +1,94 @@
+"""Which models new runs of a tenant are pinned to, and how each of them stands (R-TOOL-22). Inside the
+tenant's context."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+from uuid import UUID
+
+from budgets.price_lookup import own_price
+from orchestrator.core.common.model_profile import ModelProfile
+from orchestrator.core.llm.tenant_models import AT
+from orchestrator.gateways.llm.catalog import (
+    MILLION,
+    NO_KEY,
+    ModelEnvironment,
+    key_for,
+    profiles_for,
+    with_own,
+)
+from orchestrator.gateways.llm.client import subject_of
+from orchestrator.queries.circuits import ORDER, CircuitSeen, circuits_now
+from orchestrator.queries.destinations import own_models
+from tenancy.secret_store import secrets_of
+
+Key = Literal["operator", "secret", "expired", "missing", "none"]
+"""Whose key a model is asked with; `none`: its server is asked without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelNow:
+    """A model that new runs are pinned to, at the tenant's own price where it stated one. `circuit` is the
+    one in front of it that is most in trouble, None where none ever was."""
+
+    profile: ModelProfile
+    key: Key
+    circuit: CircuitSeen | None
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether nobody said what the operator's model at an address of their own costs: its calls are
+        charged at the worst case that is declared."""
+        profile = self.profile
+        declared = profile.price is not None and profile.price.source == "declared"
+        return declared and not profile.own and profile.base_url is not None
+
+    @property
+    def worst(self) -> Decimal:
+        """What is charged for a million tokens of it, in US$."""
+        return MILLION * self.profile.price.dearest_input if self.profile.price is not None else Decimal(0)
+
+    @property
+    def place(self) -> str:
+        """The address that prompts go to."""
+        return self.profile.base_url or AT[self.profile.provider]
+
+
+def profiles_now(scenario: str | None, at: datetime) -> tuple[ModelProfile, ...]:
+    """The tenant's own models and the house's, at the prices listed for `at`, or where there are none the
+    scenario's, if there is one. Those who play a role come first. Prices of the tenant's own are not looked
+    at here."""
+    environment = ModelEnvironment.from_settings()
+    return with_own(profiles_for(scenario, environment, at=at), own_models(), environment, at=at)
+
+
+def models_now(tenant_id: UUID, at: datetime) -> list[ModelNow]:
+    """Every model that can be asked now, who plays first; empty where scenarios play."""
+    environment, circuits = ModelEnvironment.from_settings(), circuits_now(at)
+    kept = {one.name: one.expires_at is None or one.expires_at > at for one in secrets_of(tenant_id)}
+    found = []
+    for profile in profiles_now(None, at):
+        price = own_price(tenant_id, profile.provider, profile.model, at) or profile.price
+        subject = subject_of(profile)
+        before = sorted(
+            (one for one in circuits if one.subject == subject and one.kind != "tool"),
+            key=lambda one: ORDER.index(one.state),
+        )
+        found.append(
+            ModelNow(
+                profile=profile.evolve(price=price), key=_key(environment, profile, kept),
+                circuit=before[0] if before else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _key(environment: ModelEnvironment, profile: ModelProfile, kept: dict[str, bool]) -> Key:
+    if not profile.own:
+        return "none" if key_for(environment, profile) == NO_KEY else "operator"
+    if not profile.secret:
+        return "none"
+    if profile.secret not in kept:
+        return "missing"
+    return "secret" if kept[profile.secret] else "expired"

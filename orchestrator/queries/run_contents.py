@@ -1,0 +1,322 @@
+"""What was said in a run, word for word: messages, rows opened, facts, the ledger (R-UI-3, R-BUDGET-3).
+
+All in the tenant's context.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from budgets.core.entry import read_amounts
+from budgets.models import Entry
+from orchestrator.core.approval.change_requests import STATUS
+from orchestrator.core.domain.run_state import Fact, State
+from orchestrator.core.readmodel.timeline import Told
+from orchestrator.queries.timeline import told
+from tenancy.db.tenant_context import raw_cursor
+from traces.models import Event
+from traces.queries import payloads
+
+MESSAGES: Final = 40
+ENTRIES: Final = 100
+FACTS: Final = 50
+LARGEST: Final = 64_000
+SPOKEN: Final = (
+    "model_called", "model_replied", "model_failed", "call_requested", "call_attempted", "call_observed",
+    "call_not_run", "question_answered",
+)  # fmt: skip
+UTTERED: Final = tuple(kind for kind in SPOKEN if kind not in ("call_requested", "call_attempted"))
+DIGEST = re.compile(r"[0-9a-f]{64}")
+# Digests of something else than stored content.
+NOT_CONTENT = frozenset(
+    {"argument_digest", "packet_digest", "decision_digest", "action_digest", "tool_version", "graph",
+     "manifest", "boundary", "content_digest", "idempotency_key", "digest"}
+)  # fmt: skip
+# As the context compiler writes a fact from what nobody vouches for.
+UNTRUSTED: Final = " (untrusted): {"
+SUMS = """
+SELECT count(*), coalesce(sum((amounts::jsonb->'used'->>'cost_usd')::numeric), 0),
+       coalesce(sum((amounts::jsonb->'reserved'->>'cost_usd')::numeric), 0)
+  FROM budgets_entry WHERE run_id = %s AND month_id IS NULL"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """A piece of content under its field's name. `value` is set where it is JSON; `text` else. `cut` says how
+    many bytes are left out; `erased` that it is not there any more."""
+
+    name: str
+    text: str = ""
+    value: Any = None
+    is_json: bool = False
+    cut: int = 0
+    erased: bool = False
+
+
+def contents_of(run_id: UUID, events: Iterable[Told]) -> dict[int, tuple[Content, ...]]:
+    """The content that events name, by the event's number."""
+    named = {one.seq: _digests(one.said) for one in events}
+    held = payloads(run_id, {digest for pairs in named.values() for _, digest in pairs})
+    return {
+        seq: tuple(_content(name, held.get(digest)) for name, digest in pairs) for seq, pairs in named.items()
+    }
+
+
+def _digests(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (name, value)
+        for name, value in said.items()
+        if isinstance(value, str) and name not in NOT_CONTENT and DIGEST.fullmatch(value)
+    ]
+
+
+def _content(name: str, body: bytes | None) -> Content:
+    if body is None:
+        return Content(name=name, erased=True)
+    if len(body) <= LARGEST:
+        try:
+            value = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            if isinstance(value, dict | list):
+                return Content(name=name, value=value, is_json=True)
+    shown = body[:LARGEST].decode("utf-8", "replace")
+    return Content(name=name, text=shown, cut=max(0, len(body) - LARGEST))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A call as a model asked for it."""
+
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One utterance. `voice` is system, agent, tool or person; `who` the tool, role or person; `seq` its
+    event's number, under which its row opens; `quotes` says that it hands on what nobody vouches for."""
+
+    seq: int
+    at: datetime
+    voice: str
+    who: str
+    text: str
+    asked: tuple[Asked, ...] = ()
+    erased: bool = False
+    quotes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A stretch of messages, oldest first; `earlier` is where what came before begins."""
+
+    messages: tuple[Message, ...]
+    earlier: int | None
+
+
+def conversation(run_id: UUID, before: int | None = None) -> Conversation:
+    """The newest messages up to `before`."""
+    events = Event.objects.filter(run_id=run_id, kind__in=SPOKEN)
+    if before is not None:
+        events = events.filter(seq__lte=before)
+    held = [told(event) for event in events.order_by("-seq")[: 3 * MESSAGES]][::-1]
+    whole = len(held) < 3 * MESSAGES
+    spoken = [one for one in held if one.kind in UTTERED][-MESSAGES:]
+    messages = _messages(run_id, spoken, [one for one in held if one.kind == "call_requested"])
+    at_start = whole and len(messages) < MESSAGES
+    return Conversation(messages=messages, earlier=None if at_start or not spoken else spoken[0].seq - 1)
+
+
+def said_after(run_id: UUID, after: int, newest: int) -> tuple[tuple[Message, ...], int, bool]:
+    """The messages after an event, at most forty; up to which event that is, and whether there are more."""
+    events = Event.objects.filter(run_id=run_id, seq__lte=newest)
+    held = list(events.filter(kind__in=UTTERED, seq__gt=after).order_by("seq")[: MESSAGES + 1])
+    more, spoken = len(held) > MESSAGES, [told(event) for event in held[:MESSAGES]]
+    seq = spoken[-1].seq if more else newest
+    asked = events.filter(kind="call_requested", seq__lte=seq).order_by("-seq")[: 3 * MESSAGES]
+    return _messages(run_id, spoken, map(told, asked) if spoken else ()), seq, more
+
+
+def _messages(run_id: UUID, spoken: list[Told], asked: Iterable[Told]) -> tuple[Message, ...]:
+    tools = {one.said["call"]: one.said["tool"] for one in asked}
+    bodies = payloads(run_id, {digest for one in spoken for _, digest in _digests(one.said)})
+    return tuple(_message(one, bodies, tools) for one in spoken)
+
+
+def _message(one: Told, bodies: Mapping[str, bytes], tools: Mapping[str, str]) -> Message:
+    said = one.said
+    if one.kind == "model_called":
+        return _instructions(one, bodies.get(said["request"]))
+    if one.kind == "model_replied":
+        return _reply(one, bodies.get(said["reply"]))
+    if one.kind == "model_failed":
+        body = bodies.get(said.get("detail") or "")
+        text = f"No reply: {said['error']}. {_decoded(body)}".strip()
+        return Message(seq=one.seq, at=one.at, voice="system", who="model", text=text)
+    if one.kind == "question_answered":
+        body = bodies.get(said["answer"])
+        return Message(
+            seq=one.seq, at=one.at, voice="person", who="answer", text=_decoded(body), erased=body is None
+        )
+    digest = said.get("observation") or said.get("result") or ""
+    body = bodies.get(digest)
+    who = tools.get(said.get("call", ""), "tool")
+    if one.kind == "call_not_run" and said.get("status") == STATUS:
+        return _sent_back(one, body, who)
+    voice = "tool" if one.kind == "call_observed" else "system"
+    return Message(
+        seq=one.seq,
+        at=one.at,
+        voice=voice,
+        who=who,
+        text=_decoded(body),
+        erased=bool(digest) and body is None,
+    )
+
+
+def _sent_back(one: Told, body: bytes | None, tool: str) -> Message:
+    """What a person said to the agent when they sent its call back."""
+    words = "" if body is None else str(orjson.loads(body).get("words", ""))
+    return Message(
+        seq=one.seq, at=one.at, voice="person", who=f"sends {tool} back", text=words, erased=body is None
+    )
+
+
+def _instructions(one: Told, body: bytes | None) -> Message:
+    """What Interlock told the model: its instructions, and the situation."""
+    parts: list[str] = []
+    if body is not None:
+        request = orjson.loads(body)
+        parts = [str(request.get("system", ""))]
+        parts += [str(m.get("text", "")) for m in request.get("messages", []) if m.get("role") == "user"]
+    who = f"{one.said.get('role', '')} · {one.said.get('profile', '')}"
+    text = "\n\n".join(parts)
+    return Message(
+        seq=one.seq, at=one.at, voice="system", who=who, text=text, erased=body is None,
+        quotes=UNTRUSTED in text,
+    )  # fmt: skip
+
+
+def _reply(one: Told, body: bytes | None) -> Message:
+    """What the agent said, and which calls it asked for."""
+    if body is None:
+        return Message(seq=one.seq, at=one.at, voice="agent", who="model", text="", erased=True)
+    reply = orjson.loads(body)
+    asked = tuple(
+        Asked(tool=str(call.get("name", "")), arguments=str(call.get("arguments", "")))
+        for call in reply.get("calls", [])
+    )
+    text = str(reply.get("text") or reply.get("refusal") or "")
+    return Message(
+        seq=one.seq, at=one.at, voice="agent", who=str(reply.get("model", "")), text=text, asked=asked
+    )
+
+
+def _decoded(body: bytes | None) -> str:
+    return "" if body is None else body[:LARGEST].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFact:
+    """A fact with the event that committed it, which leads to its evidence."""
+
+    name: str
+    fact: Fact
+    values: dict[str, Any]
+    seq: int | None
+
+
+def facts_of(run_id: UUID, state: State, after: int = 0) -> tuple[ShownFact, ...]:
+    """The run's facts in the order in which they were committed; those whose event came after `after`."""
+    events = Event.objects.filter(run_id=run_id, kind="fact_committed", seq__gt=after).order_by("-seq")
+    seqs = {}
+    for seq, body in events.values_list("seq", "body")[:2_000]:
+        said = orjson.loads(bytes(body))
+        seqs[said["fact"], said["version"]] = seq
+    return tuple(
+        ShownFact(name=name, fact=fact, values=dict(fact.values), seq=seqs.get((name, fact.version)))
+        for name, fact in state.facts_in_order()
+        if not after or (name, fact.version) in seqs
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A stretch of a run's facts, oldest first; `earlier` is how many came before it, None where none did."""
+
+    facts: tuple[ShownFact, ...]
+    earlier: int | None
+
+
+def known(run_id: UUID, state: State, before: int | None = None, fact: str = "") -> Known:
+    """The newest facts, those that end with the `before`th, or those that end with `fact`."""
+    found = facts_of(run_id, state)
+    last = len(found) if before is None else min(before, len(found))
+    places = [place for place, one in enumerate(found, 1) if one.name == fact]
+    last = places[0] if places else last
+    first = max(0, last - FACTS)
+    return Known(facts=found[first:last], earlier=first or None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booked:
+    """One entry with the run's balance after it. Amounts are US$; `other` are the rest by dimension."""
+
+    entry: Entry
+    used: Decimal
+    reserved: Decimal
+    other: tuple[tuple[str, str], ...]
+    balance_used: Decimal
+    balance_reserved: Decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The newest entries of a run, newest first, and the sums of all of them."""
+
+    entries: tuple[Booked, ...]
+    count: int
+    used: Decimal
+    reserved: Decimal
+
+
+def ledger_of(run_id: UUID, since: datetime | None = None) -> Ledger:
+    """The run's ledger, of it the entries from `since` on. The running balance is counted back from the sum
+    of every entry."""
+    cursor = raw_cursor()
+    cursor.execute(SUMS, (run_id,))
+    row = cursor.fetchone()
+    count, used, reserved = row if row is not None else (0, Decimal(0), Decimal(0))
+    entries = Entry.objects.filter(run_id=run_id, month_id=None)
+    # An id is made in a process, whose clock may be ahead; the time is the database's.
+    newest = (entries if since is None else entries.filter(at__gte=since)).order_by("-at", "-id")[:ENTRIES]
+    balance_used, balance_reserved = used, reserved
+    booked = []
+    for entry in newest:
+        one = _booked(entry, balance_used, balance_reserved)
+        booked.append(one)
+        balance_used, balance_reserved = balance_used - one.used, balance_reserved - one.reserved
+    return Ledger(entries=tuple(booked), count=count, used=used, reserved=reserved)
+
+
+def _booked(entry: Entry, balance_used: Decimal, balance_reserved: Decimal) -> Booked:
+    used, reserved, limit = (
+        {str(k): v for k, v in part.canonical().items()} for part in read_amounts(entry.amounts)
+    )
+    shown = used or reserved or limit
+    return Booked(
+        entry=entry,
+        used=Decimal(used.get("cost_usd", 0)),
+        reserved=Decimal(reserved.get("cost_usd", 0)),
+        other=tuple((name, str(amount)) for name, amount in sorted(shown.items()) if name != "cost_usd"),
+        balance_used=balance_used,
+        balance_reserved=balance_reserved,
+    )

@@ -1,0 +1,360 @@
+"""The list of runs: filters, views, keyset pages, counts that stop at ten thousand (R-UI-2, R-UI-12).
+
+Every filter has an index, or is looked for in the newest runs first; what a run cost is looked for in the
+newest ten thousand only. A page finds the ids first, mostly in an index alone, and then opens its fifty rows.
+All inside the tenant's context.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from approvals.models import Request
+from budgets.models import Line
+from orchestrator.core.common.run_status import Status, TerminalCode
+from orchestrator.models import Intent, Run, WorkflowVersion
+from tenancy.core.timestamps import in_utc, read_moment
+from tenancy.models import Principal
+from traces.core.canonical import plain
+
+PAGE: Final = 50
+CAP: Final = 10_000
+LONGEST: Final = 200
+FINEST: Final = Decimal("1e-12")
+NEWEST: Final = ("-created_at", "-id")
+PLANNING: Final = """
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)"""
+LIVE: Final = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
+
+VIEWS: Final[Mapping[str, tuple[str, ...]]] = {
+    "needs": ("awaiting_gate", "awaiting_input", "paused"),
+    "active": ("queued", "in_progress"),
+    "problems": ("failed", "expired"),
+    "all": (),
+}
+COLUMNS: Final = (
+    "id", "title", "workflow", "status", "terminal_code", "reason", "position", "scripted", "submitted_by",
+    "created_at", "started_at", "finished_at", "version",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many there are; what is beyond the cap is not counted."""
+
+    number: int
+
+    @property
+    def capped(self) -> bool:
+        """Whether there are more than were counted."""
+        return self.number > CAP
+
+    def __str__(self) -> str:
+        """As it is shown: 1,204 or 10,000+."""
+        return f"{CAP:,}+" if self.capped else f"{self.number:,}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a list is narrowed to; what is None is not asked for. `q` is the beginning of an id, or a part of
+    the title or of the workflow's name. `faults` are the parts of the address that say nothing."""
+
+    view: str = "all"
+    status: str | None = None
+    workflow: str | None = None
+    terminal_code: str | None = None
+    q: str | None = None
+    created_after: datetime | None = None
+    finished_after: datetime | None = None
+    cost__gt: Decimal | None = None
+    tool: str | None = None
+    faults: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The filters in force beside the view, as the address has them."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("view", "faults")}
+        return {name: _text(value) for name, value in found.items() if value is not None}
+
+    @property
+    def query(self) -> str:
+        """The list's address says it so; empty where every run is in the list."""
+        return self.query_without("")
+
+    def query_without(self, name: str, **more: str) -> str:
+        """What the address says without one of the filters, and with something more."""
+        parts = {"view": self.view} if self.view != "all" else {}
+        parts |= {given: value for given, value in self.given.items() if given != name}
+        return urlencode(parts | more)
+
+    @property
+    def plain(self) -> bool:
+        """Whether every run is in the list."""
+        return self.view == "all" and not self.given
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def filters_of(query: Mapping[str, str]) -> Filters:
+    """The filters that an address asks for; what cannot be read is named in `faults` and left out."""
+    found: dict[str, Any] = {}
+    faults: list[str] = []
+    for name, read in READERS.items():
+        text = query.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            found[name] = read(text[:LONGEST])
+        except (ValueError, InvalidOperation):
+            faults.append(name)
+    return Filters(**found, faults=tuple(faults))
+
+
+def _one_of(*words: str) -> Any:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return read
+
+
+def _moment(text: str) -> datetime:
+    # A plus sign in an address that nobody quoted is a blank.
+    found = parse_datetime(text.replace(" ", "+"))
+    if found is None:
+        raise ValueError(text)
+    # A form's field has no zone: it is the reader's.
+    return in_utc(found) if found.tzinfo is not None else timezone.make_aware(found)
+
+
+def _amount(text: str) -> Decimal:
+    found = Decimal(text)
+    if not (found.is_finite() and 0 <= found < 10**9):
+        raise ValueError(text)
+    # Nothing costs a part of that, and PostgreSQL takes no number of any length.
+    told = found.quantize(FINEST)
+    if told != found:
+        raise ValueError(text)
+    return Decimal(plain(told))
+
+
+def _word(text: str) -> str:
+    if "\0" in text:
+        raise ValueError(text)
+    return text
+
+
+READERS: Final[Mapping[str, Any]] = {
+    "view": _one_of(*VIEWS),
+    "status": _one_of(*Status),
+    "workflow": _word,
+    "terminal_code": _one_of(*TerminalCode),
+    "q": _word,
+    "created_after": _moment,
+    "finished_after": _moment,
+    "cost__gt": _amount,
+    "tool": _word,
+}
+
+
+def runs_by(filters: Filters) -> QuerySet[Run]:
+    """The runs that a list shows, unordered."""
+    found = Run.objects.filter(status__in=VIEWS[filters.view]) if VIEWS[filters.view] else Run.objects.all()
+    exact = {"status": filters.status, "workflow": filters.workflow, "terminal_code": filters.terminal_code}
+    found = found.filter(**{name: value for name, value in exact.items() if value is not None})
+    if filters.created_after is not None:
+        found = found.filter(created_at__gt=filters.created_after)
+    if filters.finished_after is not None:
+        found = found.filter(finished_at__gt=filters.finished_after)
+    if filters.q is not None:
+        found = found.filter(_named(filters.q))
+    if filters.tool is not None:
+        found = found.filter(Exists(Intent.objects.filter(run_id=OuterRef("id"), tool=filters.tool)))
+    return found if filters.cost__gt is None else _dear(found, filters.cost__gt)
+
+
+def _dear(found: QuerySet[Run], amount: Decimal) -> QuerySet[Run]:
+    """Those that cost more. No index can hold what a commit changes: the newest are looked through, one after
+    another as the list shows them, and the page says so."""
+    cost = Line.objects.filter(account_id=OuterRef("id"), dimension="cost_usd").values("used")[:1]
+    edge = found.order_by(*NEWEST).values_list("created_at", "id")[CAP : CAP + 1].first()
+    # A subquery for each run and not a join: a join would read every line of the tenant first.
+    found = found.annotate(spent=Subquery(cost)).filter(spent__gt=amount)
+    if edge is None:
+        return found
+    at, last = edge
+    return found.filter(created_at__gte=at).filter(Q(created_at__gt=at) | Q(id__gt=last))
+
+
+def _named(text: str) -> Q:
+    # The few names of workflows are read once, and not for each run.
+    workflows = [slug for slug in slugs() if text.lower() in slug.lower()]
+    named = Q(title__icontains=text) | Q(workflow__in=workflows) if workflows else Q(title__icontains=text)
+    span = id_span(text)
+    return named if span is None else named | Q(id__range=span)
+
+
+def slugs() -> list[str]:
+    """The names of the tenant's workflows, retired ones too."""
+    return list(WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
+
+
+def id_span(text: str) -> tuple[UUID, UUID] | None:
+    """The ids that begin like `text`: the first and the last of them; None where no id does."""
+    digits = text.replace("-", "").lower()
+    if not 6 <= len(digits) <= 32 or any(digit not in "0123456789abcdef" for digit in digits):
+        return None
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+
+
+def count(found: "QuerySet[Any]") -> Count:
+    """How many rows, up to the cap."""
+    return Count(found.order_by().values("id")[: CAP + 1].count())
+
+
+def view_counts() -> dict[str, Count]:
+    """How many runs are in each view, as the list of each counts them, in one trip."""
+    plan_anew()
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(map(_counting, VIEWS.values()))}")
+        numbers = cursor.fetchone()
+    assert numbers is not None
+    return {name: Count(number) for name, number in zip(VIEWS, numbers, strict=True)}
+
+
+def _counting(states: tuple[str, ...]) -> str:
+    of = f"WHERE status IN ({', '.join(map(repr, states))})" if states else ""
+    return f"(SELECT count(*) FROM (SELECT 1 FROM orchestrator_run {of} LIMIT {CAP + 1}) AS those)"  # noqa: S608 - our own words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """One line of a budget; a limit of None is none."""
+
+    used: Decimal
+    reserved: Decimal
+    limit: Decimal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What a run waits for: `for_` a tool's name or a word, `until` the request's end."""
+
+    request: UUID
+    kind: str
+    tool: str
+    queue: str
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRun:
+    """A row of the list."""
+
+    run: Run
+    cost: Meter | None
+    steps: Meter | None
+    waiting: Waiting | None
+    started_by: str
+
+    @property
+    def live(self) -> bool:
+        """Whether it can still be paused or cancelled."""
+        return self.run.status in LIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A page of the list; `following` is the cursor of the next one."""
+
+    rows: tuple[ListedRun, ...]
+    count: Count
+    following: str | None
+
+
+def plan_anew() -> None:
+    """Let the rest of this transaction be planned for its very values, and read no table from end to end.
+
+    A commit's statements are found by key and planned once for all (config/databases.py); how many runs a
+    filter leaves differs by its value. Every list has an index in its own order: a page of it costs the same
+    whatever the statistics say of a title they know nothing about.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(PLANNING)
+
+
+def listed(filters: Filters, cursor: str = "") -> Listed:
+    """A page of runs, newest first. Raises ValueError for a cursor that is none of ours."""
+    plan_anew()
+    found = runs_by(filters)
+    page = found
+    if cursor:
+        at, last = _read(cursor)
+        page = found.filter(created_at__lte=at).filter(Q(created_at__lt=at) | Q(id__lt=last))
+    ids = list(page.order_by(*NEWEST).values_list("id", flat=True)[: PAGE + 1])
+    runs = list(Run.objects.filter(id__in=ids).order_by(*NEWEST).only(*COLUMNS))
+    more = len(runs) > PAGE
+    counted = Count(len(runs)) if not cursor and not more else count(found)
+    following = _write(runs[PAGE - 1]) if more else None
+    return Listed(rows=rows_of(runs[:PAGE]), count=counted, following=following)
+
+
+def _write(run: Run) -> str:
+    return urlsafe_b64encode(f"{run.created_at.isoformat()} {run.id}".encode()).decode().rstrip("=")
+
+
+def _read(cursor: str) -> tuple[datetime, UUID]:
+    at, _, last = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(" ")
+    return read_moment(at), UUID(last)
+
+
+def rows_of(runs: Sequence[Run]) -> tuple[ListedRun, ...]:
+    """The rows of these runs, in their order."""
+    ids = [run.id for run in runs]
+    lines = {
+        (line.account_id, line.dimension): Meter(used=line.used, reserved=line.reserved, limit=line.limit)
+        for line in Line.objects.filter(account_id__in=ids, dimension__in=["cost_usd", "steps"])
+    }
+    waiting = waiting_of(ids)
+    names = names_of(run.submitted_by for run in runs)
+    return tuple(
+        ListedRun(
+            run=run,
+            cost=lines.get((run.id, "cost_usd")),
+            steps=lines.get((run.id, "steps")),
+            waiting=waiting.get(run.id),
+            started_by=names.get(run.submitted_by, ""),
+        )
+        for run in runs
+    )
+
+
+def waiting_of(ids: Iterable[UUID]) -> dict[UUID, Waiting]:
+    """The open request of each run that has one; the one that ends first."""
+    found = Request.objects.filter(run_id__in=list(ids), status="pending").order_by("-expires_at")
+    columns = ("run_id", "id", "kind", "tool", "queue", "created_at", "expires_at")
+    return {
+        run: Waiting(request=request, kind=kind, tool=tool, queue=queue, since=since, until=until)
+        for run, request, kind, tool, queue, since, until in found.values_list(*columns)
+    }
+
+
+def names_of(principals: Iterable[UUID | None]) -> dict[UUID, str]:
+    """What these principals are called."""
+    wanted = {principal for principal in principals if principal is not None}
+    found = Principal.objects.filter(id__in=wanted).values_list("id", "label")
+    return dict(found)

@@ -1,0 +1,172 @@
+"""Where a run stands: its sentence, its dials, what it has done already (R-UI-3). In the tenant's context."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from approvals.core.lifecycle import AGREEING
+from approvals.models import Request
+from approvals.queries import decisions_of
+from approvals.queries.countable_votes import counting_votes
+from budgets.core.dimension import Dimension
+from budgets.queries import usage
+from orchestrator.core.common.run_status import Status, TerminalCode
+from orchestrator.core.domain.manifest import Pins
+from orchestrator.core.domain.run_state import State
+from orchestrator.core.readmodel.status_summary import Awaited, Facts, Standing, standing
+from orchestrator.core.readmodel.timeline import Mood, Row, fold
+from orchestrator.models import ManifestRow, Run
+from orchestrator.queries.run_list import Meter
+from orchestrator.queries.state_loader import pins_of
+from orchestrator.queries.timeline import FOLDED, all_told
+from orchestrator.queries.tripped_breakers import stopped_by_ceiling
+from traces.models import Event
+
+DIALS: Final = (
+    (Dimension.COST_USD, "Cost", "usd"),
+    (Dimension.MODEL_TURNS, "Model calls", ""),
+    (Dimension.TOOL_CALLS, "Tool calls", ""),
+    (Dimension.WALL_CLOCK_SECONDS, "Working time", "s"),
+)
+CHANGED = """position('"mutating":true'::bytea IN body) > 0"""
+EFFECTS: Final = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dial:
+    """One limit of a run with what was used of it and what is held."""
+
+    label: str
+    unit: str
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A call that changed something, or may have: its row, its tool's sentence and how it can be undone."""
+
+    row: Row
+    reversibility: str
+    effects: str
+
+
+def dials(run_id: UUID) -> tuple[Dial, ...]:
+    """The limits that a page shows, from the ledger's own lines (R-BUDGET-3)."""
+    lines = usage(run_id)
+    return tuple(
+        Dial(label=label, unit=unit, meter=Meter(used=line.used, reserved=line.reserved, limit=line.limit))
+        for dimension, label, unit in DIALS
+        if (line := lines.get(dimension)) is not None
+    )
+
+
+def standing_of(run: Run, state: State) -> Standing:
+    """The run's sentence as it stands now."""
+    status = Status(run.status)
+    return standing(
+        Facts(
+            status=status,
+            position=run.position,
+            code=TerminalCode(run.terminal_code) if run.terminal_code else None,
+            reason=_reason(run, state, status),
+            since=_since(run, status),
+            awaited=_awaited(run.id) if state.gates else None,
+            deadline=_deadline(run.id) if run.finished_at is None else None,
+            in_flight=_in_flight(state),
+            away=state.away,
+            halting=state.halting.interrupt.value if state.halting is not None else "",
+        )
+    )
+
+
+def _reason(run: Run, state: State, status: Status) -> str:
+    said = run.reason or state.reason or _paused_for(run, status)
+    if run.finished_at is not None and said == Dimension.COST_USD.value:
+        return stopped_by_ceiling(run) or said
+    return said
+
+
+def _since(run: Run, status: Status) -> datetime | None:
+    if run.finished_at is not None:
+        return run.finished_at
+    if status is Status.QUEUED:
+        return run.created_at
+    kinds = ("run_paused",) if status is Status.PAUSED else ("run_resumed", "run_started")
+    newest = Event.objects.filter(run_id=run.id, kind__in=kinds).order_by("-seq")
+    return newest.values_list("at", flat=True).first() or run.started_at
+
+
+def _paused_for(run: Run, status: Status) -> str:
+    if status is not Status.PAUSED:
+        return ""
+    body = (
+        Event.objects.filter(run_id=run.id, kind="run_paused").order_by("-seq").values_list("body", flat=True)
+    )
+    newest = body.first()
+    return str(orjson.loads(bytes(newest)).get("reason", "")) if newest is not None else ""
+
+
+def _awaited(run_id: UUID) -> Awaited | None:
+    request = Request.objects.filter(run_id=run_id, status="pending").order_by("expires_at").first()
+    if request is None:
+        return None
+    agreed = 0
+    if request.quorum > 1:
+        votes = counting_votes(request, decisions_of(request.id))
+        agreed = sum(vote.kind in AGREEING for vote in votes)
+    return Awaited(
+        kind=request.kind, tool=request.tool, queue=request.queue, quorum=request.quorum, agreed=agreed,
+        since=request.created_at, until=request.expires_at,
+    )  # fmt: skip
+
+
+def _deadline(run_id: UUID) -> datetime | None:
+    text = manifest(run_id)["goal"].get("deadline")
+    return datetime.fromisoformat(text) if text else None
+
+
+def manifest(run_id: UUID) -> dict[str, Any]:
+    """What the run was admitted with, without its pins."""
+    body: dict[str, Any] = orjson.loads(
+        bytes(ManifestRow.objects.values_list("body", flat=True).get(id=run_id))
+    )
+    return body
+
+
+def pins(run: Run) -> Pins:
+    """The versions that a run is pinned to."""
+    return pins_of(run.tenant_id, ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run.id))
+
+
+def _in_flight(state: State) -> tuple[str, ...]:
+    tools = {call.id: call.tool for call in (*state.queue, *state.batch)}
+    said = (
+        "asking a model" if p.kind == "call_model" else f"calling {tools.get(p.call or '', 'a tool')}"
+        for p in state.pending.values()
+    )  # fmt: skip
+    return tuple(sorted(set(said)))
+
+
+def effects_done(run: Run) -> tuple[Done, ...]:
+    """What the run has changed in the world so far, the newest last: what a cancel does not take back."""
+    events = Event.objects.filter(run_id=run.id)
+    sent = events.filter(kind="call_attempted").extra(where=[CHANGED])  # noqa: S610 - our own words
+    if not sent.exists():
+        return ()
+    held = all_told(events.filter(kind__in=FOLDED["tools"]).order_by("-seq")[:2_000])[::-1]
+    rows = [row for row in fold(held) if _mutated(row)]
+    by_name: Mapping[str, Any] = pins(run).by_name
+    return tuple(
+        Done(row=row, reversibility=tool.reversibility.value, effects=tool.side_effects)
+        for row in rows[-EFFECTS:]
+        if (tool := by_name.get(row.name)) is not None
+    )
+
+
+def _mutated(row: Row) -> bool:
+    sent = any(one.kind == "call_attempted" and one.said.get("mutating") for one in row.events)
+    return row.word == "in doubt" or (sent and row.mood is not Mood.PROBLEM)

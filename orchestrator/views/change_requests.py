@@ -1,0 +1,179 @@
+"""GET and POST /tool-proposals: what guards less and waits for a second person (R-TOOL-4, P4)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from budgets.core.ceilings import Ceilings
+from orchestrator.actions.boundaries import BoundaryPublication
+from orchestrator.actions.change_requests import Agreed, agree_to_tool
+from orchestrator.actions.dual_control import Who
+from orchestrator.actions.relaxation_proposals import drop_tool_proposal
+from orchestrator.core.common.errors import OwnProposal
+from orchestrator.core.tools.tool_update import asked_change, changed, difference
+from orchestrator.models import ToolProposal
+from orchestrator.queries.boundaries import boundary_document, newest_boundary, version_left
+from orchestrator.queries.relaxation_proposals import BOUNDARY, outdated, proposal_of, tool_proposals
+from orchestrator.queries.tool_servers import PlacesNow
+from orchestrator.queries.tools import ToolNow, tool_now
+from tenancy.core.errors import InterlockError, NotFound
+from tenancy.core.relations import Actors
+from tenancy.core.roles import Scope
+from tenancy.core.sign_in.rules import Area
+from tenancy.db.tenant_context import tenant
+from tenancy.people.member_queries import names_of
+from tenancy.people.relations import find_closeness_to
+from tenancy.people.sign_in_rules import RulesNow
+from tenancy.rest.api_helpers import uuid_or_none
+from tenancy.web.page_auth import PageRequest, page, require
+
+KINDS = {
+    "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
+    "databases": "A wider list", "mail": "A change",
+    "models": "A change", "places": "A wider list", "ceilings": "A change",
+    "boundary": "A wider version", "sign_in": "A change",
+}  # fmt: skip
+LISTS = {
+    "web": "The web list", "databases": "The list of databases", "mail": "The mail server",
+    "models": "The list of models", "places": "The list of private places", "ceilings": "The ceilings",
+    "sign_in": "The sign-in rules",
+}  # fmt: skip
+AREAS: dict[str, tuple[Area, ...]] = {
+    "change": (Area.MONEY,), "ceilings": (Area.MONEY,), "models": (Area.MONEY,), "boundary": (Area.MONEY,),
+    "sign_in": tuple(Area),
+}  # fmt: skip
+"""The areas to which a yes to what waits belongs, as the form belongs by which it was asked for."""
+
+
+class Word(NamedTuple):
+    """What somebody said to a proposal, and why it was not taken."""
+
+    proposal: UUID | None
+    reason: str
+    fault: str
+
+
+def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+    """A yes belongs to the areas of what it is said to."""
+    if "agree" not in request.POST:
+        return ()
+    with tenant(request.member.tenant.id):
+        try:
+            row = proposal_of(uuid_or_none(request.POST.get("proposal", "")))
+        except NotFound:
+            return ()
+    return AREAS.get(row.kind, ())
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@page(asks=_areas)
+def proposals(request: PageRequest) -> HttpResponse:
+    """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
+    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
+    if request.method != "POST":
+        return _shown(request)
+    house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
+    waiting = uuid_or_none(request.POST.get("proposal", ""))
+    if not reason:
+        return _shown(
+            request, Word(waiting, reason, "Say why: the reason stands in the audit log."), status=422
+        )
+    try:
+        if "agree" in request.POST:
+            now = agree_to_tool(house, waiting, who=who(request), reason=reason)
+            messages.success(request, _done(now))
+        else:
+            drop_tool_proposal(house, waiting, who=who(request), reason=reason)
+            messages.success(request, "It waits no longer; everything is as it was.")
+    except NotFound:
+        raise
+    except OwnProposal as error:
+        return _shown(request, Word(waiting, reason, str(error)), status=403)
+    except InterlockError as error:
+        return _shown(request, Word(waiting, reason, str(error)), status=409)
+    return redirect("tool-proposals")
+
+
+def _done(now: Agreed) -> str:
+    if isinstance(now, Ceilings):
+        return "The ceilings hold from the next reservation on."
+    if isinstance(now, BoundaryPublication):
+        if now.version.retired_at is not None:
+            return f"Version {now.version.version} of the boundary {now.version.slug} is retired."
+        return f"The boundary {now.version.slug} is at version {now.version.version} now, for runs to come."
+    if isinstance(now, ToolNow):
+        return f"{now.spec.name} is at version {now.spec.version} now."
+    if isinstance(now, RulesNow):
+        return "The rules hold from everybody's next request on."
+    name = LISTS["places" if isinstance(now, PlacesNow) else now.kind]
+    return f"{name} is at version {now.version} now."
+
+
+def who(request: PageRequest) -> Who:
+    """Who asks, and the person who answers for it."""
+    return Who(principal=request.member.principal, owner=request.member.owner)
+
+
+def waits(request: PageRequest) -> HttpResponse:
+    """The answer to what waits for a second person."""
+    messages.info(
+        request,
+        "It guards less or reaches further than before, so it waits for a second administrator. "
+        "Nothing is changed yet.",
+    )
+    return redirect("tool-proposals")
+
+
+def _shown(request: PageRequest, word: Word | None = None, *, status: int = 200) -> HttpResponse:
+    with tenant(request.member.tenant.id):
+        waiting, settled = tool_proposals(), tool_proposals(waiting=False)
+        late = None if word is None or word.proposal is None else proposal_of(word.proposal)
+        rows_of = (*waiting, *settled, *([late] if late else []))
+        names = names_of([one for row in rows_of for one in (row.by, row.settled_by)])
+        rows = {
+            "waiting": [_row(row, request) for row in waiting],
+            "settled": [_row(row, request) for row in settled],
+        }
+    context = {
+        **rows,
+        "names": names,
+        "word": word,
+        "late": late,
+        "may_admin": request.member.may(Scope.ADMIN),
+    }
+    return render(request, "tools/proposals.html", context, status=status)
+
+
+def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
+    own = row.owner == request.member.owner
+    shown = {
+        "row": row,
+        "kind": KINDS[row.kind],
+        "own": own,
+        "close": find_closeness_to(
+            request.member.principal, request.member.owner, Actors((row.by,), (row.owner,))
+        ),
+        "body": row.body,
+        "list": row.kind in LISTS or row.kind == "boundary",
+    }
+    return shown | _against(row, request.member.tenant.id) if row.status == "open" else shown
+
+
+def _against(row: ToolProposal, house: UUID) -> dict[str, Any]:
+    """What it would change; `stale` is why nobody can agree to it any more, where that is so."""
+    found: dict[str, Any] = {"stale": outdated(house, row)}
+    if row.kind == "change" and not found["stale"]:
+        before = tool_now(house, row.tool).spec
+        found["was"], found["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))
+    elif row.kind == "boundary" and not found["stale"]:
+        slug = row.tool.removeprefix(BOUNDARY)
+        newest = newest_boundary(slug)
+        found["was"] = boundary_document(newest) if newest is not None else {}
+        left = version_left(slug) if "retire" in row.body else None
+        found["is_now"] = boundary_document(left) if left is not None else row.body.get("document")
+    return found

@@ -1,0 +1,84 @@
+"""What each tab of a run's page applies to go on from one event to a later one: rows that came where the tab
+is a list, the whole where it is a state. Inside the tenant's context; nothing depends on the viewer."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from orchestrator.core.domain.run_state import State
+from orchestrator.models import Run
+from orchestrator.queries.business_cost import business_of
+from orchestrator.queries.operator_actions import acts_of
+from orchestrator.queries.run_contents import ENTRIES, facts_of, ledger_of, said_after
+from orchestrator.queries.timeline import grown
+from orchestrator.views.files import files_of
+from orchestrator.views.tabs import RAW, Context, ahead_of, book_of, chain_of, lines_of, whole_of
+from traces.models import Event
+
+ACTS: Final = 40
+"""The newest acts are drawn anew with each change: a wish may be taken up meanwhile."""
+
+
+class News(NamedTuple):
+    """What a tab's fragment draws, up to which event it brings the page, whether there is more already."""
+
+    context: Context
+    seq: int
+    more: bool = False
+
+
+def _timeline(run: Run, _state: State, after: int) -> News:
+    news = grown(run.id, after, run.event_seq)
+    return News({"news": news}, news.seq, news.more)
+
+
+def _plan(run: Run, state: State, _after: int) -> News:
+    return News(ahead_of(run, state), run.event_seq)
+
+
+def _messages(run: Run, _state: State, after: int) -> News:
+    messages, seq, more = said_after(run.id, after, run.event_seq)
+    return News({"messages": messages}, seq, more)
+
+
+def _facts(run: Run, state: State, after: int) -> News:
+    return News({"facts": facts_of(run.id, state, after)}, run.event_seq)
+
+
+def _ledger(run: Run, _state: State, after: int) -> News:
+    book = ledger_of(run.id, _moment(run.id, after))
+    # More than a page came while nobody looked: the page begins anew.
+    more = {"anew": len(book.entries) >= ENTRIES, "business": business_of(run)}
+    return News(book_of(run, book) | more, run.event_seq)
+
+
+def _audit(run: Run, _state: State, _after: int) -> News:
+    return News({"acts": acts_of(run)[-ACTS:], **chain_of(run)}, run.event_seq)
+
+
+def _raw(run: Run, _state: State, after: int) -> News:
+    seq = min(run.event_seq, after + RAW)
+    context: dict[str, Any] = {"lines": lines_of(run, after, seq)}
+    if seq == run.event_seq:
+        context |= whole_of(run)
+    return News(context, seq, seq < run.event_seq)
+
+
+def _files(run: Run, _state: State, _after: int) -> News:
+    return News(files_of(run), run.event_seq)
+
+
+def _head(run: Run, _state: State, _after: int) -> News:
+    return News({}, run.event_seq)
+
+
+def _moment(run_id: UUID, seq: int) -> datetime | None:
+    return Event.objects.filter(run_id=run_id, seq=seq).values_list("at", flat=True).first()
+
+
+NEWS: Final[Mapping[str, Callable[[Run, State, int], News]]] = {
+    "timeline": _timeline, "plan": _plan, "messages": _messages, "facts": _facts, "ledger": _ledger,
+    "audit": _audit, "raw": _raw, "files": _files, "head": _head,
+}  # fmt: skip
+RUN_VIEWS: Final = tuple(NEWS)

@@ -1,0 +1,84 @@
+"""What becomes of effects that were in flight when their worker died: docs/ring.md, row by row
+(R-TOOL-9)."""
+
+from datetime import datetime
+from time import sleep
+from typing import Literal
+
+from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.send_once import dispatch, renew_intent, verdict_of
+from orchestrator.core.domain.effects import CallModel, CallTool
+from orchestrator.core.domain.run_events import AnyEvent, Recovered, ToolFailed
+from orchestrator.queries.inflight_effects import IntentRow, open_intents
+from orchestrator.worker.effects.effect_executor import Fault, Outcomes, Performer
+
+GRACE_SECONDS = 2.0
+
+
+def recover(hand: Hand, performer: Performer, fault: Fault) -> Outcomes:
+    """Resolve everything in flight, one by one; nothing is in flight in the ordinary case."""
+    if not hand.state.pending:
+        return Outcomes()
+    events: list[AnyEvent] = []
+    bodies: dict[str, bytes] = {}
+    overslept = False
+    for intent in open_intents(hand.tenant, tuple(hand.state.pending)):
+        resolved = _resolve(hand, performer, intent, fault)
+        events.extend(resolved.events)
+        bodies.update(resolved.bodies)
+        overslept = overslept or resolved.overslept
+    return Outcomes(events=tuple(events), bodies=bodies, overslept=overslept)
+
+
+def _resolve(hand: Hand, performer: Performer, intent: IntentRow, fault: Fault) -> Outcomes:
+    """One row of the table."""
+    at = hand.manifest.admitted_at
+    effect = intent.effect
+    if isinstance(effect, CallModel):
+        return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="lost"),))
+    if not effect.mutating or effect.honours_keys:
+        return _repeated(hand, performer, effect, at, fault)
+    if _surely_unsent(hand, effect):
+        return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
+    _wait_out(intent)
+    return performer.resolve(hand, effect, at, late=True)
+
+
+def _repeated(hand: Hand, performer: Performer, effect: CallTool, at: datetime, fault: Fault) -> Outcomes:
+    """Repeat the call under the same id and key, its intent committed once more under this worker's fence."""
+    renew_intent(hand.tenant, hand.run, effect, hand.fence)
+    fault("renewed")
+    again = performer.perform(hand, (effect,), fault, again=True)
+    said = Recovered(at=at, effect=effect.id, resolution="repeated", takeovers=hand.takeovers)
+    return Outcomes(events=(said, *again.events), bodies=again.bodies, overslept=again.overslept)
+
+
+def _surely_unsent(hand: Hand, effect: CallTool) -> bool:
+    """Whether nobody sent a call that honours no key, nor ever will: recovery wrote so, now or before."""
+    written = dispatch(hand.tenant, hand.run, effect.id, "abandoned")
+    return written or verdict_of(hand.tenant, effect.id) == "abandoned"
+
+
+def _wait_out(intent: IntentRow) -> None:
+    """The sender may still be at it until its deadline; looking earlier could miss what is under way."""
+    left = intent.seconds_left + GRACE_SECONDS
+    if left > 0:
+        sleep(min(left, 60.0))
+
+
+def given_up(hand: Hand) -> Outcomes:
+    """The in-flight effects of a run that kills its workers: nothing is performed, each gets a safe end."""
+    at = hand.manifest.admitted_at
+    events: list[AnyEvent] = []
+    for intent in open_intents(hand.tenant, tuple(hand.state.pending)):
+        effect = intent.effect
+        if isinstance(effect, CallModel):
+            # It may have been answered, and is paid for as if it was; who resumes the run has it asked again.
+            events.append(Recovered(at=at, effect=effect.id, resolution="lost"))
+        elif not effect.mutating:
+            events.append(ToolFailed(at=at, effect=effect.id, error="crashed", sent=True, transient=False))
+        else:
+            unsent = not effect.honours_keys and _surely_unsent(hand, effect)
+            resolution: Literal["abandoned", "in_doubt"] = "abandoned" if unsent else "in_doubt"
+            events.append(Recovered(at=at, effect=effect.id, resolution=resolution))
+    return Outcomes(events=tuple(events))

@@ -1,0 +1,67 @@
+"""The proof of a whole tenant's ledger: every run with what it truly has in flight, then the days and months
+(R-BUDGET-3)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+from psycopg import IsolationLevel
+
+from budgets.core.child_accounts import lane_effect
+from budgets.ledger_verification import verify_ledger, verify_windows
+from budgets.models import Account
+from orchestrator.models import Run
+from orchestrator.queries.state_loader import state_of
+from tenancy.db.tenant_context import tenant
+from traces.queries import recall
+from traces.verification import Fault
+
+LIVE = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
+
+
+@dataclass(slots=True)
+class Proof:
+    """What was looked at, and what is wrong with it."""
+
+    runs: int
+    faults: list[Fault]
+
+
+def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
+    """Every fault of a tenant's ledger, or of one run's. Outermost verb: owns a transaction that sees one
+    moment, so that runs under way are no faults."""
+    with one_moment(), tenant(tenant_id):
+        accounts = Account.objects.filter(kind=Account.Kind.RUN).order_by("id")
+        chosen = accounts if run_id is None else accounts.filter(id=run_id)
+        proof = Proof(runs=0, faults=[])
+        live = set(Run.objects.filter(status__in=LIVE).values_list("id", flat=True))
+        for found in chosen.values_list("id", flat=True).iterator(chunk_size=1_000):
+            proof.runs += 1
+            proof.faults += verify_ledger(found, open_effects=in_flight(found) if found in live else ())
+        if run_id is None:
+            proof.faults += verify_windows()
+        return proof
+
+
+def in_flight(run_id: UUID) -> frozenset[str]:
+    """The effects that a run has begun and not ended, as its state says, and its lanes that are open. Inside
+    the tenant's context."""
+    found = recall(run_id)
+    state, _ = state_of(found.state, found.patches)
+    lanes = Account.objects.filter(parent_id=run_id, closed_at=None).values_list("id", flat=True)
+    return frozenset((*state.pending, *(lane_effect(lane.hex) for lane in lanes)))
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Transactions of this connection read one snapshot each, as of their first statement."""
+    connection.ensure_connection()
+    raw = connection.connection
+    before = raw.isolation_level
+    raw.isolation_level = IsolationLevel.REPEATABLE_READ
+    try:
+        yield
+    finally:
+        raw.isolation_level = before

@@ -1,0 +1,80 @@
+"""The runs this process holds, and the thread that renews their leases while they are worked on
+(R-SESS-2)."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import Error, connection
+
+from orchestrator.actions.claimed_run import Hand
+from orchestrator.worker.leases import renew
+
+# A row is kept for less than a second; what is still left waits for the next beat.
+TRIES, AGAIN_SECONDS = 8, 0.1
+log = structlog.get_logger(__name__)
+
+
+class Held:
+    """The runs in hand. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[UUID, Hand] = {}
+
+    @contextmanager
+    def holding(self, hand: Hand) -> Iterator[None]:
+        """The run is in hand for the length of the block."""
+        with self._lock:
+            self._runs[hand.run] = hand
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._runs.pop(hand.run, None)
+
+    def hands(self) -> tuple[Hand, ...]:
+        """What is in hand now."""
+        with self._lock:
+            return tuple(self._runs.values())
+
+
+HELD = Held()
+
+
+class Heartbeat(threading.Thread):
+    """Renews all leases of this process three times a lease. A failed beat is tried again at the next."""
+
+    def __init__(self) -> None:
+        super().__init__(name="heartbeat", daemon=True)
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        """Beat until stopped."""
+        while not self._stop_asked.wait(settings.INTERLOCK_LEASE_SECONDS / 3):
+            self.beat()
+        connection.close()
+
+    def beat(self) -> None:
+        """One round over everything held. Whose row somebody keeps, a commit of its own as a rule, is passed
+        by and tried again a little later: the others must not wait for it."""
+        left = HELD.hands()
+        for _ in range(TRIES):
+            left = tuple(hand for hand in left if not self._renewed(hand))
+            if not left or self._stop_asked.wait(AGAIN_SECONDS):
+                return
+
+    def _renewed(self, hand: Hand) -> bool:
+        try:
+            return renew(hand.tenant, hand.run, hand.worker, hand.fence)
+        except Error as error:
+            log.warning("heartbeat.failed", error=type(error).__name__)
+            connection.close()
+            return False
+
+    def stop(self) -> None:
+        """Stop beating."""
+        self._stop_asked.set()

@@ -1,0 +1,89 @@
+"""What one worker process has: its name, its gateways, its heartbeat and its sweep."""
+
+import os
+import socket
+from dataclasses import dataclass, field
+from functools import cache
+from secrets import token_hex
+from threading import Thread
+
+from django.conf import settings
+
+from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.gateways.llm.client import ModelGateway
+from orchestrator.gateways.sandbox import monty_scripts
+from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.worker.commit_throttle import switch_often
+from orchestrator.worker.effects.effect_executor import Performer
+from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.heartbeat import Heartbeat
+from orchestrator.worker.huge_pages import LargePages
+from orchestrator.worker.run_loop import Worker
+from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.usage_learner import Learner
+from orchestrator.worker.warm_up import load_first_turn
+from tenancy.db.process_lock import process_lock_number
+
+
+@dataclass(slots=True, kw_only=True)
+class Process:
+    """One process's equipment."""
+
+    worker: Worker
+    heartbeat: Heartbeat
+    sweep: Sweep
+    turns: Turns
+    learner: Learner = field(default_factory=Learner)
+    pages: LargePages = field(default_factory=LargePages)
+
+    def start(self) -> None:
+        """Start the threads. What the machine has for a sandbox is tried now, not in the first commit that
+        asks for it."""
+        switch_often()
+        Thread(target=monty_scripts.report_isolation, name="sandbox", daemon=True).start()
+        self.heartbeat.start()
+        self.sweep.start()
+        self.learner.start()
+        self.pages.start()
+
+    def warm_up(self) -> None:
+        """Load what the first turn would load, so that the first run of a fresh worker does not wait for it.
+        Raises django.db.Error where the database does not answer."""
+        load_first_turn()
+        self.worker.performer.loop.start()
+
+    def stop(self) -> None:
+        """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and
+        given back. Leases are renewed until the last effect has ended."""
+        self.worker.stopping = True
+        self.sweep.stop()
+        self.learner.stop()
+        self.pages.stop()
+
+    def end(self) -> None:
+        """Once no run is in hand, those of the sweep included: end the heartbeat and close what the gateways
+        hold open."""
+        if self.sweep.is_alive():
+            self.sweep.join(settings.INTERLOCK_DRAIN_SECONDS)
+        self.heartbeat.stop()
+        self.worker.performer.loop.stop()
+
+
+def make_worker(loop: EffectLoop | None = None) -> Worker:
+    """A worker with gateways of its own, under a name nobody had before.
+
+    The name says which lock its process holds, where it holds one: a lease ends with it (`leases.py`).
+    """
+    lock = process_lock_number()
+    own = f"lock:{lock}" if lock is not None else token_hex(4)
+    name = f"{socket.gethostname()[:40]}:{os.getpid()}:{own}"
+    performer = Performer(loop=loop or EffectLoop(), models=ModelGateway(), tools=ToolGateway())
+    return Worker(name=name, performer=performer)
+
+
+@cache
+def this_process() -> Process:
+    """This process's equipment, made at first use (after any fork)."""
+    worker = make_worker()
+    turns = Turns(worker, threads=settings.INTERLOCK_WORKER_THREADS)
+    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker, turns), turns=turns)

@@ -1,0 +1,120 @@
+"""Marks in time for lists of states: from which commit on a reader has not seen what changed.
+
+A row's time of change would lose rows: a commit that began earlier may become visible later. A mark is the
+oldest transaction that had not ended when the reader looked (`pg_snapshot_xmin`): whatever it did not see was
+written by that one or a later one, and PostgreSQL keeps with every row which transaction wrote it
+(docs/discussions.md). Rows may come twice, none is missed.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection
+from psycopg import sql
+
+from tenancy.db.tenant_context import raw_cursor
+
+A_READ = 200
+# What has ended is looked for by its time, too, which a commit takes before it becomes visible.
+SLACK = timedelta(minutes=10)
+NOW = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, clock_timestamp()"
+# Of the 32 bits that a row keeps: no visible row was written by a transaction of the future.
+FUTURE = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+WRITTEN = f"({FUTURE} - (({FUTURE} & 4294967295) - xmin::text::bigint + 4294967296) % 4294967296)"
+_EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+_MS = timedelta(milliseconds=1)
+Row = tuple[UUID, int]
+
+
+class Mark(NamedTuple):
+    """A transaction's 64-bit number, and the database's time at the look."""
+
+    xid: int
+    at: datetime
+
+    def __str__(self) -> str:
+        """Its cursor: text in whose order an earlier one comes first."""
+        return f"{self.xid:020d}-{(self.at - _EPOCH) // _MS}"
+
+
+class Changes(NamedTuple):
+    """Which rows changed, in the order of their transactions; the cursor after them; whether more did."""
+
+    ids: tuple[UUID, ...]
+    seq: str
+    more: bool
+
+
+def mark_of(cursor: str) -> Mark | None:
+    """The mark of a cursor; None for the beginning (""). Raises ValueError for what is none of ours."""
+    if not cursor:
+        return None
+    xid, _, ms = cursor.partition("-")
+    if not (len(xid) == 20 and 1 <= len(ms) <= 14 and (xid + ms).isascii() and (xid + ms).isdigit()):
+        raise ValueError("not a cursor of ours")
+    return Mark(int(xid), _EPOCH + int(ms) * _MS)
+
+
+def mark_text(given: object) -> str:
+    """A cursor as a client gave it; None, "" and 0 are the beginning. Raises ValueError."""
+    if given is None or given == 0:
+        return ""
+    if not isinstance(given, str):
+        raise ValueError("the cursor is not one of ours")
+    mark_of(given)
+    return given
+
+
+def mark_now() -> Mark:
+    """The mark of what can be seen now. A page takes it before it reads its rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(NOW)
+        row = cursor.fetchone()
+    assert row is not None
+    return Mark(*row)
+
+
+def changes(candidates: str, after: str) -> Changes:
+    """What changed after a cursor among `candidates`: SQL that gives (id, written) of what can have changed.
+
+    `{written}` in it stands for the number of the transaction that wrote a row, `{since}` for the time from
+    which on ended rows count. Inside the tenant's context. Raises ValueError for no cursor of ours.
+
+    From the beginning: all candidates, with what ended in the last ten minutes.
+    """
+    mark, now = mark_of(after), mark_now()
+    if mark is None or mark.xid > now.xid:
+        # From the beginning, or from another cluster's numbering.
+        mark = Mark(0, now.at if mark is None else mark.at)
+
+    def written(low: int, high: int | None, limit: int | None = None) -> list[Row]:
+        return _rows(candidates, mark.at - SLACK, low, high, limit)
+
+    settled = written(mark.xid, now.xid, A_READ + 1)
+    if len(settled) > A_READ:
+        return _page(settled, mark, written)
+    # What may still be joined by an older transaction's rows comes whole, and again with the next look.
+    return Changes(tuple(row[0] for row in (*settled, *written(now.xid, None))), str(now), more=False)
+
+
+def _page(settled: list[Row], mark: Mark, written: Callable[[int, int | None], list[Row]]) -> Changes:
+    """A page ends between two transactions: the next begins with the first that was left out."""
+    border = settled[-1][1]
+    kept = [row for row in settled if row[1] < border]
+    if not kept:
+        # One transaction wrote more than a page.
+        kept, border = written(border, border + 1), border + 1
+    return Changes(tuple(row[0] for row in kept), str(Mark(border, mark.at)), more=True)
+
+
+def _rows(candidates: str, since: datetime, low: int, high: int | None, limit: int | None) -> list[Row]:
+    # Literals and not parameters: the plan must see how narrow the range is.
+    inner = candidates.replace("{written}", WRITTEN).replace("{since}", sql.quote(since))
+    above = "" if high is None else f" AND written < {high:d}"
+    ending = "" if limit is None else f" LIMIT {limit:d}"
+    query = f"SELECT id, written FROM ({inner}) AS candidates WHERE written >= {low:d}{above}"  # noqa: S608 - our own words and numbers
+    cursor = raw_cursor()
+    cursor.execute(f"{query} ORDER BY written, id{ending}".encode(), prepare=False)
+    return cursor.fetchall()

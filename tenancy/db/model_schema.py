@@ -1,0 +1,106 @@
+"""The JSON Schema of a pydantic model that judges a body: what the OpenAPI document shows of it is what the
+door asks for, because both are this schema (R-API-1).
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from typing import Annotated, Any, NamedTuple, cast
+
+import jsonschema_rs
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+
+from tenancy.core.amounts import MOST, amount_schema
+from tenancy.core.json_schema.validation import validator_of
+
+SHAPES = "#/components/schemas/"
+SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+MOST_FAULTS = 50
+
+
+class BodySchema(GenerateJsonSchema):
+    """A decimal is an amount as every door of the API takes one."""
+
+    def decimal_schema(self, schema: Any) -> JsonSchemaValue:
+        """Decimal text or a whole number, up to the bound of the field."""
+        return amount_schema(int(schema.get("le", MOST)))
+
+
+@cache
+def shapes_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """The components of a model and of the models within it, by their names."""
+    schema = model.model_json_schema(schema_generator=BodySchema, ref_template=SHAPES + "{model}")
+    within: dict[str, dict[str, Any]] = schema.pop("$defs", {})
+    return {name: _bare(shape) for name, shape in {**within, model.__name__: schema}.items()}
+
+
+@cache
+def member_schema(model: type[BaseModel], name: str) -> dict[str, Any]:
+    """The schema of one member of a model; null, which a member may be left out as, is not part of it."""
+    member = model.model_fields[name]
+    form: Any = Annotated[member.annotation, member]
+    adapter: TypeAdapter[Any] = TypeAdapter(form)
+    schema: dict[str, Any] = _bare(adapter.json_schema(schema_generator=BodySchema))
+    ways: list[dict[str, Any]] = [way for way in schema.get("anyOf", ()) if way != {"type": "null"}]
+    return ways[0] if len(ways) == 1 else schema
+
+
+class Fault(NamedTuple):
+    """What is wrong at a place within a value."""
+
+    path: tuple[str | int, ...]
+    code: str
+    detail: str
+
+
+def faults_in(model: type[BaseModel], given: Any) -> Iterator[Fault]:
+    """What is wrong with a value that a model is to be made of, the first fifty."""
+    return _faults(_judge(model), given)
+
+
+def member_fault(model: type[BaseModel], name: str, given: Any) -> str | None:
+    """What is wrong with one member, in a sentence; None where nothing is."""
+    return next((fault.detail for fault in _faults(_member_judge(model, name), given)), None)
+
+
+def _faults(judge: jsonschema_rs.Validator, given: Any) -> Iterator[Fault]:
+    return islice((fault for error in judge.iter_errors(given) for fault in _told(error)), MOST_FAULTS)
+
+
+def _told(error: jsonschema_rs.ValidationError) -> Iterator[Fault]:
+    # Its kinds have members that its stubs leave out.
+    path, kind = tuple(error.instance_path), cast("Any", error.kind)
+    if kind.name == "required":
+        yield Fault((*path, kind.property), "required", "This field is required.")
+    elif kind.name == "additionalProperties":
+        for name in kind.unexpected:
+            yield Fault((*path, name[:100]), "unknown", "This field is not known.")
+    else:
+        yield Fault(path, "invalid", error.message[:300])
+
+
+@cache
+def _judge(model: type[BaseModel]) -> jsonschema_rs.Validator:
+    shapes = shapes_of(model)
+    return validator_of(
+        {"$schema": SCHEMA, "$ref": SHAPES + model.__name__, "components": {"schemas": shapes}},
+        mask="the value",
+    )
+
+
+@cache
+def _member_judge(model: type[BaseModel], name: str) -> jsonschema_rs.Validator:
+    return validator_of({"$schema": SCHEMA, **member_schema(model, name)}, mask="the value")
+
+
+def _bare(node: Any) -> Any:
+    """A schema without the titles that are made of names, and without defaults, which are told in words."""
+    if isinstance(node, list):
+        return [_bare(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    told = {name: _bare(value) for name, value in node.items() if name not in ("title", "default")}
+    if isinstance(node.get("properties"), dict):
+        told["properties"] = {name: _bare(value) for name, value in node["properties"].items()}
+    return told

@@ -1,0 +1,135 @@
+"""Sending letters that stand in tables: an outbox, tried again later and later (R-BUDGET-10).
+
+A letter is claimed by moving its next try ahead, sent outside any transaction, and then marked. After a
+process that dies in between it is sent again under the same Message-ID: twice rather than never.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, Generic, TypeVar
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import connection
+from django.db.models import F, QuerySet
+
+from tenancy.core.roles import Role
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.models import OutgoingLetter, Person, Tenant
+
+A_ROUND: Final = 200
+TRIES: Final = 10
+FIRST_WAIT: Final = timedelta(minutes=1)
+log = structlog.stdlib.get_logger(__name__)
+L = TypeVar("L", bound=OutgoingLetter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """What a letter says; the subject is one line."""
+
+    subject: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outbox(Generic[L]):
+    """A table of letters. `houses` is the database's function that names the tenants with due ones, `about`
+    the row that each tells of, `readers` the roles of whom it concerns, `text` what it says."""
+
+    rows: type[L]
+    houses: str
+    about: str
+    readers: Callable[[L], Collection[Role]]
+    text: Callable[[L, Tenant], Text]
+
+    def letters(self, **which: object) -> "QuerySet[L]":
+        """The rows that are so; an abstract model has no `objects` to name."""
+        return self.rows._default_manager.filter(**which)  # noqa: SLF001
+
+    def send_due(self) -> int:
+        """Send what is due in every house; how many were sent. A house whose letters cannot be sent holds up
+        no other."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {self.houses}(%s)", (A_ROUND,))
+            found: list[UUID] = [row[0] for row in cursor.fetchall()]
+        return sum(self._of_house(house) for house in found)
+
+    def _of_house(self, tenant_id: UUID) -> int:
+        try:
+            return self.send_due_of(tenant_id)
+        except Exception as error:  # noqa: BLE001 - what a letter says is made of many tables; all are tried again
+            log.warning("letters.held", tenant=str(tenant_id), error=type(error).__name__)
+            return 0
+
+    def send_due_of(self, tenant_id: UUID) -> int:
+        """Send a tenant's due letters; how many were sent."""
+        with tenant(tenant_id):
+            due = self.letters(sent_at=None, next_at__lte=database_now(), tries__lt=TRIES)
+            ids = list(due.order_by("next_at", "id").values_list("id", flat=True)[:A_ROUND])
+        return sum(self._send_one(tenant_id, letter) for letter in ids)
+
+    def _send_one(self, tenant_id: UUID, letter: UUID) -> bool:
+        found = self._claimed(tenant_id, letter)
+        if found is None:
+            return False
+        address, text = found
+        try:
+            send(letter, address, text)
+        except Exception as error:  # noqa: BLE001 - every mail back end and socket has its own; all are tried again
+            log.warning("letter.unsent", letter=str(letter), error=type(error).__name__)
+            self._mark(tenant_id, letter, error=type(error).__name__)
+            return False
+        self._mark(tenant_id, letter, sent=True)
+        return True
+
+    def _mark(self, tenant_id: UUID, letter: UUID, *, sent: bool = False, error: str = "") -> None:
+        with tenant(tenant_id):
+            mine = self.letters(id=letter)
+            mine.update(error=error, **({"sent_at": database_now()} if sent else {}))
+
+    def _claimed(self, tenant_id: UUID, letter: UUID) -> tuple[str, Text] | None:
+        """Take a letter for this sender, or None: somebody else has it, or whoever it is for may not read it
+        any more."""
+        with tenant(tenant_id):
+            now = database_now()
+            waiting = self.letters(id=letter, sent_at=None)
+            found = waiting.select_related(self.about).filter(next_at__lte=now).first()
+            if found is None:
+                return None
+            wait = FIRST_WAIT * 2**found.tries
+            if not waiting.filter(tries=found.tries).update(tries=F("tries") + 1, next_at=now + wait):
+                return None
+            # Whoever lost the role since it was written reads nothing of the house any more.
+            person = Person.objects.filter(
+                id=found.person_id, is_active=True, memberships__tenant=tenant_id,
+                memberships__role__in=[role.value for role in self.readers(found)],
+            ).first()  # fmt: skip
+            if person is None:
+                waiting.update(sent_at=now, error="nobody to read it")
+                return None
+            return person.email, self.text(found, Tenant.objects.get(id=tenant_id))
+
+
+def send(letter: UUID, address: str, text: Text) -> None:
+    """Hand a letter to the mail server. One that is sent again after a crash carries the same Message-ID.
+
+    Raises what the mail back end raises.
+    """
+    domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "interlock.invalid"
+    headers = {"Message-ID": f"<{letter}@{domain}>", "Auto-Submitted": "auto-generated"}
+    EmailMessage(text.subject, text.body, to=[address], headers=headers).send()
+
+
+def one_line(text: str) -> str:
+    """A name or a subject without line breaks of its own."""
+    return " ".join(text.split())
+
+
+def link_to(path: str) -> tuple[str, ...]:
+    """The lines with the address of a page of the console; none where nobody has said where that is."""
+    return ("", f"{settings.INTERLOCK_CONSOLE_URL}{path}") if settings.INTERLOCK_CONSOLE_URL else ()

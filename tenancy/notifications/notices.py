@@ -1,0 +1,82 @@
+"""What people of a house are told of: the letters about it, and what stands on their first page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+
+from tenancy.core.event_kinds import (
+    PERSON_INVITED,
+    READERS,
+    RETRY_OUTDATED,
+    UNDO_FAILED,
+    explained,
+    headline,
+    place_of,
+)
+from tenancy.models import Notice, NoticeMail, Person, Tenant
+from tenancy.notifications.mail_outbox import Outbox, Text, link_to, one_line
+from tenancy.people.first_password import first_password_path
+
+STANDS: Final = timedelta(days=7)
+SHOWN: Final = 5
+# What the first page shows; drift has a place of its own there.
+ON_PAGE: Final = (UNDO_FAILED, RETRY_OUTDATED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A notice as the first page shows it."""
+
+    headline: str
+    lines: Sequence[str]
+    place: str
+    at: datetime
+
+
+def told_lately(at: datetime) -> list[Told]:
+    """What was told in the last seven days, the newest first, as far as a page shows it. In the tenant's
+    context."""
+    rows = Notice.objects.filter(kind__in=ON_PAGE, at__gt=at - STANDS).order_by("-at", "-id")[:SHOWN]
+    return [
+        Told(
+            headline=headline(row.kind, row.data), lines=explained(row.kind, row.data), at=row.at,
+            place=place_of(row.kind, row.data),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def send_notices() -> int:
+    """Send the letters that are due in every house; how many were sent."""
+    return BOX.send_due()
+
+
+def send_notices_of(tenant_id: UUID) -> int:
+    """Send a tenant's due letters; how many were sent."""
+    return BOX.send_due_of(tenant_id)
+
+
+def text_of(letter: NoticeMail, house: Tenant) -> Text:
+    """What the letter says."""
+    kind, data = letter.notice.kind, letter.notice.data
+    said = one_line(headline(kind, data))
+    at = (first_password_link(letter, data),) if kind == PERSON_INVITED else link_to(place_of(kind, data))
+    lines = [f"{said}.", *explained(kind, data), *at]
+    return Text(subject=f"[Interlock] {one_line(house.name)}: {said}"[:200], body="\n".join(lines))
+
+
+def first_password_link(letter: NoticeMail, data: Mapping[str, str]) -> str:
+    """The address at which the letter's reader sets their first password. It is made when the letter is sent:
+    nothing that opens an account is stored."""
+    origin = settings.INTERLOCK_CONSOLE_URL or data["origin"]
+    return f"{origin}{first_password_path(Person.objects.get(id=letter.person_id))}"
+
+
+BOX: Final = Outbox(
+    rows=NoticeMail, houses="tenants_with_notices", about="notice", text=text_of,
+    readers=lambda letter: READERS[letter.notice.kind],
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""Programs prove themselves by a key: `Authorization: Bearer ilk_…` (R-SEC-2, Z6). The key is never
+logged."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from tenancy.actions import touch_key
+from tenancy.actions.platform_admins import touch_platform_key
+from tenancy.core.errors import (
+    KeyElsewhere,
+    KeyExpired,
+    KeyInvalid,
+    KeyRevoked,
+    TenancyError,
+    TenantSuspended,
+)
+from tenancy.core.keys import Key, parsed, proves
+from tenancy.core.reach import Address, Reach, is_within, reach_of
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import enter_reach, tenant
+from tenancy.models import ApiKey
+from tenancy.people.platform_admins import PlatformActor, is_platform_admin
+from tenancy.platform_models import PlatformKey
+from tenancy.queries import standing_of_key, tenant_of_key
+from tenancy.web.client_address import client_address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls: what `request.user` is for a program. `key` is the one it showed; `reach` None: every run of
+    the tenant."""
+
+    principal: UUID
+    owner: UUID
+    tenant: UUID
+    scopes: tuple[str, ...]
+    key: UUID | None = None
+    reach: Reach | None = None
+    is_authenticated: bool = True
+
+    @property
+    def pk(self) -> UUID:
+        """The principal, for what asks a user for its key."""
+        return self.principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformCaller:
+    """A program of a platform administrator, which acts in no tenant: what `request.user` is for it."""
+
+    person: UUID
+    key: UUID
+    is_authenticated: bool = True
+
+    @property
+    def pk(self) -> UUID:
+        """The key, for what asks a user for its key."""
+        return self.key
+
+    @property
+    def actor(self) -> PlatformActor:
+        """As the verbs take them."""
+        return PlatformActor(self.person, self.key)
+
+
+class KeyAuthentication(BaseAuthentication):
+    """Looks the key up by its id and compares the secret's hash in constant time."""
+
+    def authenticate(self, request: Request) -> tuple[Caller | PlatformCaller, None] | None:
+        """The caller, or None without a bearer token; what follows is within the reach of its key. Raises
+        AuthenticationFailed (401), TenantSuspended (403)."""
+        words = get_authorization_header(request).split()
+        if not words or words[0].lower() != b"bearer":
+            return None
+        if len(words) != 2:
+            raise AuthenticationFailed(str(KeyInvalid()), KeyInvalid.code)
+        shown = words[1].decode("ascii", "replace")
+        try:
+            who = _caller_of_either(shown, _address(request))
+        except TenantSuspended:
+            # The key is a valid one: 403, which proving it once more does not change.
+            raise
+        except TenancyError as error:
+            raise AuthenticationFailed(str(error), error.code) from None
+        enter_reach(who.reach if isinstance(who, Caller) else None)
+        return who, None
+
+    def authenticate_header(self, request: Request) -> str:
+        """What a 401 asks for."""
+        return 'Bearer realm="interlock"'
+
+
+def _address(request: Request) -> Address | None:
+    return client_address(request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_X_FORWARDED_FOR", ""))
+
+
+def _caller_of_either(text: str, address: Address | None) -> Caller | PlatformCaller:
+    """Most keys are those of tenants: the platform's are looked for after them."""
+    try:
+        return caller_of(text, address)
+    except KeyInvalid:
+        found = platform_caller_of(text)
+        if found is None:
+            raise
+        return found
+
+
+def caller_of(text: str, address: Address | None = None) -> Caller:
+    """The caller a key stands for, with the scopes it has today, shown from an address.
+
+    Raises KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere, TenantSuspended.
+    """
+    key = parsed(text)
+    tenant_id = tenant_of_key(key.id) if key is not None else None
+    if key is None or tenant_id is None:
+        raise KeyInvalid
+    with tenant(tenant_id):
+        row = ApiKey.objects.select_related("principal__owner", "tenant").filter(id=key.id).first()
+        if row is None or not proves(key.secret, bytes(row.secret_hash)):
+            raise KeyInvalid
+        now = database_now()
+        if row.revoked_at is not None or not row.principal.owner.is_active:
+            raise KeyRevoked
+        if row.expires_at is not None and row.expires_at <= now:
+            raise KeyExpired
+        if not is_within(address, tuple(row.addresses)):
+            raise KeyElsewhere
+        if row.tenant.suspended_at is not None:
+            raise TenantSuspended(reason=row.tenant.suspended_reason)
+        touch_key(row.id, now, row.last_used_at)
+        standing = standing_of_key(row, row.principal)
+        scopes = tuple(scope.value for scope in standing.scopes)
+        return Caller(
+            principal=standing.principal, owner=standing.owner, tenant=tenant_id, scopes=scopes, key=row.id,
+            reach=reach_of(row.runs, tuple(row.workflows), standing.principal),
+        )  # fmt: skip
+
+
+def platform_caller_of(text: str) -> PlatformCaller | None:
+    """The platform administrator a key stands for; None where it is no key of the platform.
+
+    Raises KeyInvalid, KeyExpired, and KeyRevoked for one that was revoked or whose person administers the
+    platform no more.
+    """
+    key = parsed(text)
+    row = None if key is None else PlatformKey.objects.filter(id=key.id).first()
+    if key is None or row is None:
+        return None
+    _check_platform_key(key, row)
+    return PlatformCaller(person=row.person_id, key=row.id)
+
+
+def _check_platform_key(key: Key, row: PlatformKey) -> None:
+    if not proves(key.secret, bytes(row.secret_hash)):
+        raise KeyInvalid
+    now = database_now()
+    if row.revoked_at is not None or not is_platform_admin(row.person_id):
+        raise KeyRevoked
+    if row.expires_at <= now:
+        raise KeyExpired
+    touch_platform_key(row.id, now, row.last_used_at)

@@ -1,0 +1,46 @@
+"""Scopes as DRF permissions."""
+
+from typing import Any
+
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from tenancy.core.roles import Scope
+from tenancy.rest.authentication import Caller, PlatformCaller
+
+
+def requires(scope: Scope) -> type[BasePermission]:
+    """A permission that asks the caller for one scope."""
+
+    class Requires(BasePermission):
+        message = f"This needs the scope {scope.value}."
+        code = "scope-missing"
+
+        def has_permission(self, request: Request, view: Any) -> bool:
+            """Whether the caller holds the scope."""
+            return isinstance(request.user, Caller) and scope.value in request.user.scopes
+
+    Requires.__name__ = f"Requires{scope.value.title()}"
+    return Requires
+
+
+class ForPlatform(BasePermission):
+    """Asks for a key of a platform administrator."""
+
+    message = "This needs the scope platform, which no key of a tenant has."
+    code = "scope-missing"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether a platform administrator's key was shown."""
+        return isinstance(request.user, PlatformCaller)
+
+
+class ReachesTenant(BasePermission):
+    """Asks for a key that reaches every run of its tenant: the answer is told of all of them."""
+
+    message = "This key reaches some runs alone, and this is told of all of the tenant's."
+    code = "reach-missing"
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Whether the caller's key reaches all."""
+        return isinstance(request.user, Caller) and request.user.reach is None

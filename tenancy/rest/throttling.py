@@ -1,0 +1,87 @@
+"""How often a key may knock (R-API-1): a fixed window in Valkey, told in the headers of every answer.
+
+A guard against a caller in a loop, not a budget: money is bounded in the database. Without a broker nobody
+is counted and nobody is refused.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import redis
+import structlog
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
+
+from tenancy.rest.authentication import Caller, PlatformCaller
+
+WINDOW_SECONDS = 60
+PATIENCE_SECONDS = 0.25
+# After a failure nobody waits for the broker again for this long.
+QUIET_SECONDS = 2.0
+log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a key has left in this window. `resets_in` is in seconds."""
+
+    limit: int
+    left: int
+    resets_in: int
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """RateLimit-Policy and RateLimit, as the IETF's draft of the fields has them."""
+        return {
+            "RateLimit-Policy": f'"key";q={self.limit};w={WINDOW_SECONDS}',
+            "RateLimit": f'"key";r={max(self.left, 0)};t={self.resets_in}',
+        }
+
+
+@cache
+def _broker(url: str) -> "redis.Redis":
+    patience: dict[str, Any] = {
+        "socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS,
+    }  # fmt: skip
+    return redis.Redis.from_url(url, **patience)
+
+
+class PerKey(BaseThrottle):
+    """Counts each request of a principal; refuses with 429 and Retry-After beyond the limit."""
+
+    _quiet_until = 0.0
+
+    def allow_request(self, request: Request, view: Any) -> bool:
+        """Whether the window has room. Who is nobody is refused elsewhere."""
+        who = request.user
+        if not isinstance(who, Caller | PlatformCaller):
+            return True
+        standing = self._counted(f"rate:{who.pk}", settings.INTERLOCK_RATE_PER_MINUTE)
+        if standing is None:
+            return True
+        self._standing = standing
+        request._request.rate = standing  # type: ignore[attr-defined]  # noqa: SLF001 - read by `tenancy.web.middleware.ShowRate`
+        return standing.left >= 0
+
+    def wait(self) -> float:
+        """Seconds until the next window."""
+        return float(self._standing.resets_in)
+
+    def _counted(self, name: str, limit: int) -> Standing | None:
+        now = time.time()
+        window, passed = divmod(int(now), WINDOW_SECONDS)
+        if time.monotonic() < PerKey._quiet_until:
+            return None
+        try:
+            with _broker(settings.REDIS_URL).pipeline(transaction=False) as pipe:
+                pipe.incr(f"{name}:{window}")
+                pipe.expire(f"{name}:{window}", 2 * WINDOW_SECONDS)
+                count = int(pipe.execute()[0])
+        except redis.RedisError as error:
+            PerKey._quiet_until = time.monotonic() + QUIET_SECONDS
+            log.warning("rate.uncounted", error=type(error).__name__)
+            return None
+        return Standing(limit, limit - count, WINDOW_SECONDS - passed)

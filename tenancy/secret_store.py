@@ -1,0 +1,207 @@
+"""Secrets of a tenant: sealed at rest, bound to one origin, named elsewhere by their name (R-SEC-4, P9).
+
+Nothing gives a secret back but `reveal`, which is asked at the moment of sending and by the origin it goes
+to; and `unsealed`, for secrets of ours that only sign and never leave the house.
+"""
+
+import base64
+import hmac
+import re
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+from uuid import UUID
+
+import orjson
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.conf import settings
+
+from tenancy.actions import audit
+from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
+from tenancy.db.clock import database_now
+from tenancy.db.tenant_context import tenant
+from tenancy.models import Secret
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+LONGEST = 8_192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """Where a new secret is had once one has expired: an OAuth 2 token endpoint and what it is asked with,
+    the client's own credentials or, where there is one, a refresh token."""
+
+    url: str
+    client_id: str
+    client_secret: str
+    refresh_token: str = ""
+    scope: str = ""
+
+
+class Credential(NamedTuple):
+    """A secret as it is about to be sent; `expired` where it does not last any more."""
+
+    value: str
+    expired: bool
+    renewal: Renewal | None
+
+
+def keep_secret(
+    tenant_id: UUID,
+    name: str,
+    value: str,
+    *,
+    origin: str,
+    by: UUID | None,
+    reason: str = "",
+    expires_at: datetime | None = None,
+    renewal: Renewal | None = None,
+) -> Secret:
+    """Keep a secret for one origin; the same name again replaces it. Joins or opens the tenant's transaction.
+
+    `origin` is such as `https://api.example`, or `stdio:<command>`. Raises InvalidInput.
+    """
+    _check(name, value, origin)
+    with tenant(tenant_id):
+        now = database_now()
+        before = Secret.objects.filter(name=name, revoked_at=None).first()
+        if before is not None:
+            Secret.objects.filter(id=before.id).update(revoked_at=now, sealed=b"", renewal=b"")
+        made = Secret.objects.create(
+            tenant_id=tenant_id, name=name, origin=origin, created_by=by, created_at=now,
+            sealed=sealed(tenant_id, origin, value), expires_at=expires_at,
+            renews_at=renewal.url if renewal is not None else "",
+            renewal=_sealed_renewal(tenant_id, renewal) if renewal is not None else b"",
+        )  # fmt: skip
+        was = {"origin": before.origin} if before is not None else {}
+        audit(
+            tenant_id, by, verb="secret.keep", object=f"secret:{name}", before=was, after={"origin": origin},
+            reason=reason,
+        )  # fmt: skip
+        return made
+
+
+def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = "") -> None:
+    """Take a secret out of use, from the next call on. Raises NotFound."""
+    with tenant(tenant_id):
+        held = Secret.objects.filter(name=name, revoked_at=None).first()
+        if held is None:
+            raise NotFound
+        Secret.objects.filter(id=held.id).update(revoked_at=database_now(), sealed=b"", renewal=b"")
+        audit(
+            tenant_id, by, verb="secret.revoke", object=f"secret:{name}", before={"origin": held.origin},
+            after={"revoked": True}, reason=reason,
+        )  # fmt: skip
+
+
+def secrets_of(tenant_id: UUID) -> list[Secret]:
+    """The names and origins of what is kept, by name; never a value."""
+    with tenant(tenant_id):
+        return list(Secret.objects.filter(revoked_at=None).defer("sealed", "renewal").order_by("name"))
+
+
+def reveal(tenant_id: UUID, name: str, origin: str) -> str:
+    """The value, for a call to `origin` and no other. Raises SecretUnusable."""
+    with tenant(tenant_id):
+        held = Secret.objects.filter(name=name, revoked_at=None).first()
+        if held is None:
+            raise SecretUnusable(name=name, detail="there is none of this name")
+        if held.origin != origin:
+            raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
+        if held.expires_at is not None and held.expires_at <= database_now():
+            raise SecretUnusable(name=name, detail="it has expired; keep it anew")
+        return unsealed(tenant_id, origin, bytes(held.sealed), name=name)
+
+
+def credential(tenant_id: UUID, name: str, origin: str, *, lasting: timedelta) -> Credential:
+    """The value for a call to `origin` that takes up to `lasting`, and how a new one is had. Raises
+    SecretUnusable."""
+    with tenant(tenant_id):
+        held = Secret.objects.filter(name=name, revoked_at=None).first()
+        if held is None or held.expires_at is None:
+            return Credential(reveal(tenant_id, name, origin), False, None)
+        if held.origin != origin:
+            raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
+        expired = held.expires_at <= database_now() + lasting
+        value = unsealed(tenant_id, origin, bytes(held.sealed), name=name)
+        return Credential(value, expired, _renewal(tenant_id, held))
+
+
+def _sealed_renewal(tenant_id: UUID, renewal: Renewal) -> bytes:
+    return sealed(tenant_id, f"renewal {renewal.url}", orjson.dumps(asdict(renewal)).decode())
+
+
+def _renewal(tenant_id: UUID, held: Secret) -> Renewal | None:
+    if not held.renews_at:
+        return None
+    opened = unsealed(tenant_id, f"renewal {held.renews_at}", bytes(held.renewal), name=held.name)
+    return Renewal(**orjson.loads(opened))
+
+
+def sealed(tenant_id: UUID, place: str, value: str) -> bytes:
+    """A secret that opens for this tenant and place alone: an origin, or what else it belongs to."""
+    return _box().encrypt(_bound(tenant_id, place, value))
+
+
+def unsealed(tenant_id: UUID, place: str, box: bytes, *, name: str) -> str:
+    """What was sealed. Raises SecretUnusable, which says `name`."""
+    try:
+        opened = _box().decrypt(box)
+    except InvalidToken:
+        raise SecretUnusable(name=name, detail="it was sealed under another key; keep it anew") from None
+    mark = _bound(tenant_id, place, "")
+    if not opened.startswith(mark):
+        # A row copied between tenants or origins by hand opens nothing.
+        raise SecretUnusable(name=name, detail="it was sealed for another tenant or origin")
+    return opened[len(mark) :].decode()
+
+
+def blinded(tenant_id: UUID, text: str) -> str:
+    """A digest (hex) of a text that only this house can make, of a tenant's own: the same text is the same,
+    and nobody without the application's secret can try texts against it."""
+    return blinded_by_each(tenant_id, text)[0]
+
+
+def blinded_by_each(tenant_id: UUID, text: str) -> tuple[str, ...]:
+    """That digest under the application's secret, and under each former one that still counts."""
+    told = tenant_id.bytes + text.encode("utf-8", "surrogatepass")
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return tuple(hmac.new(_blinding_key(key), told, "sha256").hexdigest() for key in keys)
+
+
+def _check(name: str, value: str, origin: str) -> None:
+    faults = []
+    if not NAME.fullmatch(name):
+        faults.append(("/name", "Lower-case letters, digits, - and _, at most 64, a letter first."))
+    if not value or len(value) > LONGEST or not value.isprintable() or not value.isascii():
+        faults.append(("/value", "1 to 8,192 printable ASCII characters."))
+    if not origin or len(origin) > 300:
+        faults.append(("/origin", "The one origin that it may be sent to."))
+    if faults:
+        raise InvalidInput(errors=[{"pointer": p, "code": "not-allowed", "detail": d} for p, d in faults])
+
+
+def _bound(tenant_id: UUID, origin: str, value: str) -> bytes:
+    return tenant_id.bytes + origin.encode() + b"\0" + value.encode()
+
+
+def _box() -> MultiFernet:
+    return _boxes((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+
+
+@lru_cache(4)
+def _boxes(keys: tuple[str, ...]) -> MultiFernet:
+    """One box a key of the house: the newest seals, all open."""
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(_derived(key))) for key in keys])
+
+
+@lru_cache(8)
+def _blinding_key(key: str) -> bytes:
+    return _derived(key, b"interlock blind digests")
+
+
+def _derived(key: str, info: bytes = b"interlock tenant secrets") -> bytes:
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(key.encode())

@@ -1,0 +1,121 @@
+"""Reads of where people are signed in, which browsers are known as theirs, and what failed (R-SEC-11)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from tenancy.core.sign_in.limits import LONGEST, LimitKind, reached_limit
+from tenancy.models import BrowserSession, FailedSignIn, KnownDevice, Membership, Person, TenantSession
+from tenancy.web.session_store import living
+
+SHOWN: Final = 200
+MOST_READ: Final = 10_000
+CROWDED: Final = timedelta(minutes=5)
+"""How long an address waits at which very many tries failed, whoever's they were."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSession:
+    """A session as its person sees it."""
+
+    row: BrowserSession
+    is_current: bool
+
+
+class Wait(NamedTuple):
+    """Where a person has to wait: at an address, in a browser, or ("") everywhere that is new to them."""
+
+    kind: LimitKind
+    where: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedPerson:
+    """A person and where they have to wait."""
+
+    person: Person
+    waits: tuple[Wait, ...]
+
+
+def own_sessions(person: Person, current: UUID | None) -> list[OwnSession]:
+    """Where a person is signed in, the newest first."""
+    rows = BrowserSession.objects.filter(living(), person=person).order_by("-started_at")[:SHOWN]
+    return [OwnSession(row=row, is_current=row.id == current) for row in rows]
+
+
+def own_devices(person: Person) -> list[KnownDevice]:
+    """The browsers in which a person has signed in, the newest first."""
+    return list(KnownDevice.objects.filter(person=person).order_by("-last_used_at")[:SHOWN])
+
+
+def own_failures(person: Person) -> list[FailedSignIn]:
+    """The tries to sign in as a person that failed, the newest first."""
+    return list(FailedSignIn.objects.filter(person=person).order_by("-at")[:SHOWN])
+
+
+def tenant_sessions() -> list[TenantSession]:
+    """The sessions that act in this tenant, those of each person together, the newest first. In the tenant's
+    context."""
+    going = BrowserSession.objects.filter(living())
+    rows = TenantSession.objects.filter(ended_at=None, session__in=going).select_related("person")
+    return list(rows.order_by("person__name", "person_id", "-began_at")[:SHOWN])
+
+
+def tenant_failures() -> list[FailedSignIn]:
+    """The tries to sign in as a person of this tenant that failed, the newest first. In the tenant's
+    context."""
+    people = set(Membership.objects.values_list("person_id", flat=True))
+    rows = FailedSignIn.objects.filter(person_id__in=people).select_related("person")
+    return list(rows.order_by("-at")[:SHOWN])
+
+
+def limited_people(now: datetime) -> list[LimitedPerson]:
+    """The people of this tenant who have to wait somewhere before they may try to sign in again, by name. In
+    the tenant's context."""
+    people = set(Membership.objects.values_list("person_id", flat=True))
+    rows = FailedSignIn.objects.filter(person_id__in=people, at__gt=now - LONGEST, lifted_at=None)
+    found: dict[Person, list[FailedSignIn]] = {}
+    for row in rows.select_related("person").order_by("person__name", "-at")[:MOST_READ]:
+        if row.person is not None:
+            found.setdefault(row.person, []).append(row)
+    limited = [LimitedPerson(person=person, waits=_waits(own, now)) for person, own in found.items()]
+    return [one for one in limited if one.waits]
+
+
+def _waits(rows: list[FailedSignIn], now: datetime) -> tuple[Wait, ...]:
+    """Where the person of these failures, the newest first, has to wait."""
+    failed: dict[tuple[LimitKind, object, str], list[datetime]] = {}
+    for row in (row for row in rows if row.step != "refused"):
+        for count in _counts(row):
+            failed.setdefault(count, []).append(row.at)
+    waits = [
+        Wait(kind, where, refusal.until)
+        for (kind, _, where), times in failed.items()
+        if (refusal := reached_limit(kind, times, now)) is not None
+    ]
+    told = {wait.where for wait in waits if wait.kind is not LimitKind.DEVICE}
+    if "" in told:
+        return tuple(waits)
+    crowded = {
+        row.source: Wait(LimitKind.ADDRESS, row.source, row.at + CROWDED)
+        for row in rows
+        if row.step == "refused" and row.device is None and row.at > now - CROWDED
+    }
+    return (*waits, *(wait for source, wait in crowded.items() if source not in told))
+
+
+def _counts(row: FailedSignIn) -> Iterable[tuple[LimitKind, object, str]]:
+    """The counts in which a failure stands: of which kind, of what, and how that is called."""
+    if row.device is not None:
+        return [(LimitKind.DEVICE, row.device, row.browser)]
+    return [
+        (LimitKind.ADDRESS_AND_ACCOUNT, row.source, row.source), (LimitKind.ACCOUNT, None, ""),
+    ]  # fmt: skip
+
+
+def session_within(session: UUID) -> TenantSession | None:
+    """What this tenant has of a session, by the session's id. In the tenant's context."""
+    return TenantSession.objects.filter(session_id=session).first()

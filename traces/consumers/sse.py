@@ -1,0 +1,156 @@
+"""Server-sent events over the reader of the sockets (R-API-5).
+
+The request itself is Django's: its view knows the key, counts the rate, finds the run and refuses with a
+problem document. What it admits is streamed here, with the headers it answered and without its thread.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from tenancy.core.errors import TenancyError
+from tenancy.core.roles import Scope
+from tenancy.web.connection_auth import Presence
+from tenancy.web.connection_slots import slot_of
+from traces.core.errors import TooManyViewers
+from traces.live.feeds import Cursor, Feed, feed_within
+from traces.live.hub import Hub
+from traces.live.subscribers import Frame, Viewer
+from traces.live.text_deltas import Written
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
+ADMISSION = "interlock.admission"
+RETRY_MS = 1_000
+
+
+class Admission:
+    """What a view finds in the scope where a stream can be served: it lets one reader through."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.admitted: tuple[Presence, UUID, Cursor] | None = None
+
+    def admit(self, presence: Presence, subject: UUID, after: Cursor) -> None:
+        """Stream the subject to this reader once the view has answered. Raises TooManyViewers."""
+        if not self._hub.seat(presence.principal):
+            raise TooManyViewers(limit=self._hub.limits.sockets_a_person, retry_after=RETRY_MS // 1_000)
+        self.admitted = presence, subject, after
+
+
+def event(name: str, data: bytes, seq: Cursor | None = None) -> bytes:
+    """One event of the stream. JSON has no bare line break, so its data is one line."""
+    place = b"" if seq is None else b"id: %s\n" % str(seq).encode()
+    return b"%sevent: %s\ndata: %s\n\n" % (place, name.encode(), data)
+
+
+def told(frame: Frame | Written) -> bytes:
+    """A frame as events: its items under their sequence numbers, what is beside them, the end. What is being
+    written has no id: an event source goes on from the last event."""
+    if isinstance(frame, Written):
+        return event("delta", frame.data)
+    packet = frame.packet
+    if not packet.items and not packet.beside:
+        return b": \n\n"
+    parts = [event("event", item.body, item.seq) for item in packet.items]
+    parts += [event(name, body) for name, body in packet.beside]
+    return b"".join(parts)
+
+
+class Streams:
+    """Wraps the HTTP application: where a view admits a stream, it is served from the hub."""
+
+    def __init__(self, application: Application, hub: Hub, feed: Feed) -> None:
+        self.application, self.hub, self.feed = application, hub, feed
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if not scope["path"].endswith("/stream"):
+            await self.application(scope, receive, send)
+            return
+        admission = Admission(self.hub)
+        slot = slot_of(scope)
+        heads: list[Message] = []
+
+        async def hold(message: Message) -> None:
+            if admission.admitted is None:
+                await send(message)
+            elif message["type"] == "http.response.start":
+                heads.append(message)
+
+        try:
+            await self.application({**scope, ADMISSION: admission}, receive, hold)
+            if admission.admitted is not None and heads:
+                await send(_streaming(heads[0]))
+                if scope["method"] == "HEAD":
+                    # Nothing would be sent, and the seat would be held for as long as the client stays.
+                    await send({"type": "http.response.body", "body": b""})
+                    return
+                if slot is not None:
+                    slot.lend()
+                await self._stream(*admission.admitted, receive, send)
+        finally:
+            if admission.admitted is not None:
+                self.hub.unseat(admission.admitted[0].principal)
+                if slot is not None:
+                    slot.wait()
+
+    async def _stream(
+        self, presence: Presence, subject: UUID, after: Cursor, receive: Receive, send: Send
+    ) -> None:
+        """Until the end, the client's leave or the process's."""
+        where = (feed_within(self.feed, presence.reach), presence.tenant, subject)
+        viewer = self.hub.join(*where, after, deltas=True)
+        parts = (_sent(viewer, send), _gone(receive), self._beat(viewer, where), self._recheck(presence))
+        tasks = [asyncio.create_task(part) for part in parts]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self.hub.leave(*where, viewer)
+        with suppress(OSError):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _beat(self, viewer: Viewer, where: tuple[Feed, UUID, UUID]) -> None:
+        while True:
+            await asyncio.sleep(self.hub.limits.heartbeat)
+            if self.hub.fresh(*where):
+                viewer.beat()
+
+    async def _recheck(self, presence: Presence) -> None:
+        """Returns when the reader may not read any more."""
+        while True:
+            await asyncio.sleep(self.hub.limits.recheck)
+            try:
+                presence = await self.hub.look_again(presence)
+                presence.needs(Scope.READ)
+            except TenancyError:
+                return
+            except Exception:  # noqa: BLE001, S112 - a store that is away: nothing can be read meanwhile
+                continue
+
+
+async def _sent(viewer: Viewer, send: Send) -> None:
+    await send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True})
+    while (frame := await viewer.next()) is not None:
+        await send({"type": "http.response.body", "body": told(frame), "more_body": True})
+        if isinstance(frame, Frame) and frame.packet.end is not None:
+            return
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _streaming(head: Message) -> Message:
+    """The view's answer as the head of a stream: no length, and nobody on the way may keep it."""
+    dropped = (b"content-length", b"cache-control")
+    headers = [(name, value) for name, value in head["headers"] if bytes(name).lower() not in dropped]
+    return {**head, "headers": [*headers, (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]}

@@ -1,0 +1,377 @@
+"""Every kind of event a run's trace can hold: one frozen model each, one discriminated union (R-TRACE-1).
+
+An event says what happened in digests, numbers and closed words; what came from outside stands in payloads
+and is named here by its digest. Amounts are decimal strings in the canonical form. A field is added only with
+a default, and a changed meaning takes a new version `v`, so that readers accept all ever written.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from traces.core.events.budget_events import CostCorrected as CostCorrected
+from traces.core.events.budget_events import CostThreshold as CostThreshold
+from traces.core.events.budget_events import PriceCorrected as PriceCorrected
+from traces.core.events.call_events import BreakerTripped as BreakerTripped
+from traces.core.events.call_events import BudgetExtended as BudgetExtended
+from traces.core.events.call_events import BudgetSettled as BudgetSettled
+from traces.core.events.call_events import CallAnsweredNot as CallAnsweredNot
+from traces.core.events.call_events import CallAttempted as CallAttempted
+from traces.core.events.call_events import CallChecked as CallChecked
+from traces.core.events.call_events import CallInDoubt as CallInDoubt
+from traces.core.events.call_events import CallObserved as CallObserved
+from traces.core.events.call_events import CallRecovered as CallRecovered
+from traces.core.events.call_events import CallRequested as CallRequested
+from traces.core.events.call_events import CallVerified as CallVerified
+from traces.core.events.call_events import ConflictWaited as ConflictWaited
+from traces.core.events.call_events import EffectLeftOpen as EffectLeftOpen
+from traces.core.events.call_events import EffectSettled as EffectSettled
+from traces.core.events.call_events import FactCommitted as FactCommitted
+from traces.core.events.call_events import FailureCommitted as FailureCommitted
+from traces.core.events.call_events import GroundingViolation as GroundingViolation
+from traces.core.events.call_events import ParserDrifted as ParserDrifted
+from traces.core.events.call_events import PlanRepaired as PlanRepaired
+from traces.core.events.call_events import ReservationRefused as ReservationRefused
+from traces.core.events.call_events import SafetyFound as SafetyFound
+from traces.core.events.compensation_events import DeedLeft as DeedLeft
+from traces.core.events.compensation_events import DeedUndone as DeedUndone
+from traces.core.events.compensation_events import UnwindingBegan as UnwindingBegan
+from traces.core.events.compensation_events import UnwindingEnded as UnwindingEnded
+from traces.core.events.event_base import Amounts as Amounts
+from traces.core.events.event_base import Body as Body
+
+# -- the run's life ----------------------------------------------------------------------------------------
+
+
+class TaskSubmitted(Body):
+    kind: Literal["task_submitted"] = "task_submitted"
+    task: str
+    workflow: str
+    workflow_version: int
+    graph: str
+    manifest: str
+    boundary: str
+    goal: str
+    mode: str
+    principal: str
+    scripted: bool = False
+
+
+class RunStarted(Body):
+    kind: Literal["run_started"] = "run_started"
+
+
+class RunRetried(Body):
+    """This run begins after record `record`, whose hash is `record_hash`, of the run `run`, which had ended;
+    `origin` is the first run of the line (R-SESS-9)."""
+
+    kind: Literal["run_retried"] = "run_retried"
+    run: str
+    record: int
+    record_hash: str
+    origin: str
+    by: str
+    reason: str = ""
+
+
+class RunSuspended(Body):
+    kind: Literal["run_suspended"] = "run_suspended"
+    awaiting: str
+    reference: str = ""
+
+
+class RunResumed(Body):
+    kind: Literal["run_resumed"] = "run_resumed"
+    cause: str
+
+
+class RunPaused(Body):
+    kind: Literal["run_paused"] = "run_paused"
+    reason: str
+    by: str = ""
+
+
+class CancelAsked(Body):
+    kind: Literal["cancel_asked"] = "cancel_asked"
+    by: str
+    reason: str = ""
+
+
+class StopAsked(Body):
+    """An emergency stop reached this run (R-SEC-9)."""
+
+    kind: Literal["stop_asked"] = "stop_asked"
+    scope: str
+    target: str = ""
+    reason: str = ""
+
+
+class RunRecovered(Body):
+    """Another worker took the run over; how each effect in flight was resolved follows in its own events."""
+
+    kind: Literal["run_recovered"] = "run_recovered"
+    takeovers: int
+    effects: tuple[str, ...] = ()
+
+
+class InterruptTaken(Body):
+    kind: Literal["interrupt_taken"] = "interrupt_taken"
+    interrupt: str
+    reason: str
+    node: str
+    target: str
+
+
+class RunFinished(Body):
+    kind: Literal["run_finished"] = "run_finished"
+    terminal_code: str
+    terminal_class: str
+    status: str
+    reason: str = ""
+    result: str | None = None
+    sentence: str = ""
+
+
+class PhaseSkipped(Body):
+    kind: Literal["phase_skipped"] = "phase_skipped"
+    reason: str
+
+
+class PhaseNoted(Body):
+    """A phase was passed and hands on its artifact; `digest` points to where that is stored."""
+
+    kind: Literal["phase_noted"] = "phase_noted"
+    artifact: str
+    detail: str = ""
+    digest: str | None = None
+
+
+class PolicyDecided(Body):
+    kind: Literal["policy_decided"] = "policy_decided"
+    rule: str
+    decision: Literal["allow", "deny"]
+    boundary: str
+    detail: str = ""
+
+
+class BudgetAssigned(Body):
+    kind: Literal["budget_assigned"] = "budget_assigned"
+    limits: Amounts
+
+
+# -- models ------------------------------------------------------------------------------------------------
+
+
+class ModelCalled(Body):
+    kind: Literal["model_called"] = "model_called"
+    effect: str
+    role: str
+    profile: str
+    request: str
+    attempt: int
+    max_output_tokens: int
+
+
+class ModelReplied(Body):
+    kind: Literal["model_replied"] = "model_replied"
+    effect: str
+    reply: str
+    shape: Literal["answer", "requests", "refusal", "empty"]
+    calls: int
+    finish: str
+    usage: Amounts
+    counted: Literal["provider", "estimated"] = "provider"
+
+
+class ModelFailed(Body):
+    kind: Literal["model_failed"] = "model_failed"
+    effect: str
+    error: str
+    transient: bool
+    detail: str | None = None
+
+
+class ModelFailedOver(Body):
+    """Another profile plays the role from here on, since `profile` could not be asked (R-TOOL-22)."""
+
+    kind: Literal["model_failed_over"] = "model_failed_over"
+    effect: str
+    profile: str
+    to: str
+    reason: str
+    attempts: int
+
+
+class ModelAwaited(Body):
+    """The run waits for a model that cannot be asked just now (R-TOOL-22): `since` when, `until` when at the
+    latest (empty: its deadline alone), and `by` what ends the wait: a timer, the model's circuit, or the line
+    in front of it."""
+
+    kind: Literal["model_awaited"] = "model_awaited"
+    effect: str
+    profile: str
+    cause: str
+    by: Literal["timer", "circuit", "line"]
+    since: str
+    until: str = ""
+
+
+class RetryScheduled(Body):
+    kind: Literal["retry_scheduled"] = "retry_scheduled"
+    effect: str
+    attempt: int
+    delay_ms: int
+    cause: str
+
+
+# -- people ------------------------------------------------------------------------------------------------
+
+
+class ApprovalRequested(Body):
+    kind: Literal["approval_requested"] = "approval_requested"
+    request: str
+    request_kind: str
+    call: str = ""
+    packet: str
+    packet_digest: str
+    action_digest: str = ""
+    quorum: int
+    queue: str
+    expires_at: str
+
+
+class ApprovalDecided(Body):
+    kind: Literal["approval_decided"] = "approval_decided"
+    request: str
+    decision: str
+    decision_digest: str
+    by: str
+    role: str
+    packet_digest: str
+    arguments: str | None = None
+
+
+class ApprovalExpired(Body):
+    kind: Literal["approval_expired"] = "approval_expired"
+    request: str
+
+
+class ApprovalWithdrawn(Body):
+    kind: Literal["approval_withdrawn"] = "approval_withdrawn"
+    request: str
+    reason: str
+
+
+class GrantConsumed(Body):
+    kind: Literal["grant_consumed"] = "grant_consumed"
+    request: str
+    effect: str
+    action_digest: str
+
+
+class GrantVoided(Body):
+    kind: Literal["grant_voided"] = "grant_voided"
+    request: str
+    reason: str
+
+
+class QuestionAnswered(Body):
+    kind: Literal["question_answered"] = "question_answered"
+    request: str
+    answer: str
+    by: str
+
+
+# -- the answer --------------------------------------------------------------------------------------------
+
+
+class OutputDrafted(Body):
+    kind: Literal["output_drafted"] = "output_drafted"
+    draft: str
+
+
+class OutputVerified(Body):
+    kind: Literal["output_verified"] = "output_verified"
+    draft: str
+    level: int
+    validator: str
+    method: Literal["deterministic", "model"]
+    verdict: Literal["passed", "failed", "needs_review", "rejected"]
+    detail: str = ""
+
+
+class ResultFinalized(Body):
+    kind: Literal["result_finalized"] = "result_finalized"
+    result: str
+    content_digest: str
+    partial: bool
+
+
+class CompletionChecked(Body):
+    kind: Literal["completion_checked"] = "completion_checked"
+    verdict: str
+    met: int
+    of: int
+    detail: str = ""
+
+
+class EventsNearCap(Body):
+    kind: Literal["events_near_cap"] = "events_near_cap"
+    events: int
+    cap: int
+
+
+# -- the closed set that may follow the terminal record ----------------------------------------------------
+
+
+class LateOutcome(Body):
+    kind: Literal["late_outcome"] = "late_outcome"
+    effect: str
+    status: str
+    observation: str | None = None
+
+
+class Reconciled(Body):
+    kind: Literal["reconciled"] = "reconciled"
+    effect: str
+    verdict: Literal["happened", "not_happened", "cancel"]
+    by: str
+    reason: str = ""
+
+
+class PayloadErased(Body):
+    kind: Literal["payload_erased"] = "payload_erased"
+    payloads: int
+    by: str
+    reason: str
+
+
+class DecisionRefused(Body):
+    kind: Literal["decision_refused"] = "decision_refused"
+    request: str
+    by: str
+    reason: str
+
+
+class MemoryPromoted(Body):
+    kind: Literal["memory_promoted"] = "memory_promoted"
+    entry: str
+    by: str
+
+
+AnyBody = (
+    TaskSubmitted | RunStarted | RunSuspended | RunResumed | RunPaused | CancelAsked | StopAsked
+    | RunRecovered | InterruptTaken | RunFinished | PhaseSkipped | PhaseNoted | PolicyDecided
+    | BudgetAssigned | ModelCalled | ModelReplied | ModelFailed | RetryScheduled | CallRequested
+    | CallChecked | CallAnsweredNot | CallAttempted | CallObserved | CallVerified | FactCommitted
+    | FailureCommitted | CallInDoubt | CallRecovered | GroundingViolation | ReservationRefused
+    | BudgetSettled | BudgetExtended | BreakerTripped | ApprovalRequested | ApprovalDecided
+    | ApprovalExpired | ApprovalWithdrawn | GrantConsumed | GrantVoided | QuestionAnswered | OutputDrafted
+    | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
+    | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
+    | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
+    | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried | EffectLeftOpen | EffectSettled
+    | ModelAwaited
+)  # fmt: skip
+EventBody = Annotated[AnyBody, Field(discriminator="kind")]
+BODY: TypeAdapter[AnyBody] = TypeAdapter(EventBody)

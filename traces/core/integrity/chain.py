@@ -1,0 +1,173 @@
+"""The two chains of a run (docs/trace-format.md): records, one transition each, and events, what was said."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from traces.core.canonical import canonical, canonical_model, canonical_typed, stamp, text_of
+from traces.core.events.trace_events import Body
+
+RECORD_FORMAT = b"interlock record 1\0"
+EVENT_FORMAT = b"interlock event 1\0"
+START = bytes(32)
+
+
+# Named tuples: a dozen are made in every commit, and a frozen dataclass costs three times as much.
+class Said(NamedTuple):
+    """One event in the making: its phase, who acts, and what it says."""
+
+    phase: int
+    actor: str
+    body: Body
+
+
+class Move(NamedTuple):
+    """One transition in the making."""
+
+    source: str
+    outcome: str
+    guard: str | None
+    target: str
+    phase: int
+    patch: Mapping[str, Any]
+    said: tuple[Said, ...]
+    effects: tuple[str, ...]
+
+
+class Head(NamedTuple):
+    """Where a run's chains end."""
+
+    run: UUID
+    record_number: int
+    record_hash: bytes
+    event_seq: int
+    event_hash: bytes
+
+    @classmethod
+    def start(cls, run: UUID) -> "Head":
+        """The head of a run of which nothing is recorded."""
+        return cls(run=run, record_number=-1, record_hash=START, event_seq=0, event_hash=START)
+
+
+class EventRow(NamedTuple):
+    """An event as it is stored; `body` is the canonical form of what it says."""
+
+    run: UUID
+    seq: int
+    at: datetime
+    phase: int
+    kind: str
+    actor: str
+    body: bytes
+    previous: bytes
+    hash: bytes
+
+
+class RecordRow(NamedTuple):
+    """A record as it is stored; `body` is the canonical form that was hashed."""
+
+    run: UUID
+    number: int
+    at: datetime
+    phase: int
+    source: str
+    outcome: str
+    target: str
+    body: bytes
+    previous: bytes
+    hash: bytes
+
+
+class Linked(NamedTuple):
+    """What a link adds, and the head after it."""
+
+    head: Head
+    records: tuple[RecordRow, ...]
+    events: tuple[EventRow, ...]
+
+
+def link(
+    head: Head,
+    moves: Sequence[Move],
+    *,
+    core_version: int,
+    event_digest: str,
+    headroom: Mapping[str, Any] | None,
+    binds: Mapping[str, str],
+    at: datetime,
+) -> Linked:
+    """Chain moves onto a head.
+
+    What the machine was fed (`event_digest`, `headroom`) stands in the first record, the digests of what else
+    the commit wrote (`binds`) in the last.
+    """
+    time, last, run = stamp(at), len(moves) - 1, text_of(head.run)
+    fed = dict(headroom) if headroom else None
+    canonical(fed)  # it comes as plain values, so a float is refused here; all else is typed
+    records: list[RecordRow] = []
+    events: list[EventRow] = []
+    number, before, seq, said_before = head.record_number, head.record_hash, head.event_seq, head.event_hash
+    for index, move in enumerate(moves):
+        said: list[str] = []
+        for word in move.said:
+            seq += 1
+            event = _event(head.run, run, seq, word, at, time, said_before)
+            events.append(event)
+            said_before = event.hash
+            said.append(said_before.hex())
+        number += 1
+        body = canonical_typed({
+            "run": run, "number": number, "core": core_version, "at": time,
+            "event": event_digest if index == 0 else "", "headroom": fed if index == 0 else None,
+            "source": move.source, "outcome": move.outcome, "guard": move.guard, "target": move.target,
+            "phase": move.phase, "patch": move.patch, "said": said, "effects": move.effects,
+            "binds": binds if index == last else {},
+        })  # fmt: skip
+        hashed = record_hash(before, body)
+        records.append(
+            RecordRow(
+                head.run, number, at, move.phase, move.source, move.outcome, move.target, body, before, hashed
+            )
+        )
+        before = hashed
+    after = Head(
+        run=head.run, record_number=number, record_hash=before, event_seq=seq, event_hash=said_before
+    )
+    return Linked(head=after, records=tuple(records), events=tuple(events))
+
+
+def record_hash(previous: bytes, body: bytes) -> bytes:
+    """The hash of a record: format, the previous record's hash, the canonical record."""
+    return sha256(RECORD_FORMAT + previous + body).digest()
+
+
+def event_hash(previous: bytes, content: bytes) -> bytes:
+    """The hash of an event: format, the previous event's hash, the envelope."""
+    return sha256(EVENT_FORMAT + previous + content).digest()
+
+
+def envelope(*, run: str, seq: int, time: str, phase: int, kind: str, actor: str, body: bytes) -> bytes:
+    """What an event's hash covers besides the previous hash: every column, then the body as it is stored."""
+    columns = {"run": run, "seq": seq, "at": time, "phase": phase, "kind": kind, "actor": actor}
+    return canonical_typed(columns) + b"\0" + body
+
+
+def hash_of(event: EventRow, previous: bytes) -> bytes:
+    """The hash that an event's columns and body have after `previous`."""
+    content = envelope(
+        run=str(event.run), seq=event.seq, time=stamp(event.at), phase=event.phase, kind=event.kind,
+        actor=event.actor, body=event.body,
+    )  # fmt: skip
+    return event_hash(previous, content)
+
+
+def _event(
+    run_id: UUID, run: str, seq: int, word: Said, at: datetime, time: str, previous: bytes
+) -> EventRow:
+    body = canonical_model(word.body)
+    kind: str = word.body.kind  # type: ignore[attr-defined]  # every concrete body names its kind
+    content = envelope(run=run, seq=seq, time=time, phase=word.phase, kind=kind, actor=word.actor, body=body)
+    hashed = event_hash(previous, content)
+    return EventRow(run_id, seq, at, word.phase, kind, word.actor, body, previous, hashed)

@@ -1,0 +1,350 @@
+"""The proof that a run's trace is what was written: every column, link and payload (R-TRACE-3, X2).
+
+It needs no database: `trace verify` gives it rows, the verifier of an export what it read from a file. Where
+a hash does not fit, the altered column is found by putting back what stands elsewhere until the hash fits.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from tenancy.core.timestamps import read_moment
+from traces.core.canonical import canonical, digest, payload_digest, stamp
+from traces.core.errors import NotCanonical
+from traces.core.events.phases import Phase
+from traces.core.integrity.chain import START, EventRow, Head, RecordRow, hash_of, record_hash
+from traces.core.integrity.record_validation import fits, is_record
+from traces.core.payload_fields import is_digest, named_by
+from traces.core.state_patch import Plain, apply
+
+GONE = "it is missing: deleted, or its run or tenant was altered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is not as it was written.
+
+    `where` names the table (and the key), `number` the place in its order, `column` what was altered.
+    """
+
+    where: str
+    number: int
+    column: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.number}, {self.column}: {self.sentence}"
+
+
+class SnapshotRow(NamedTuple):
+    """A snapshot as it is stored."""
+
+    number: int
+    state: bytes
+    digest: bytes
+
+
+class PayloadRow(NamedTuple):
+    """Content as it is stored; no body where it was erased."""
+
+    digest: bytes
+    body: bytes | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """All that is stored of one run. `payloads` is read once; `salts` has one entry, None once erased."""
+
+    run: UUID
+    salts: tuple[bytes | None, ...]
+    events: Sequence[EventRow]
+    records: Sequence[RecordRow]
+    snapshots: Sequence[SnapshotRow]
+    payloads: Iterable[PayloadRow]
+
+
+def up_to(trace: Trace, head: Head) -> Trace:
+    """The trace as it was when the run claimed `head`: it may have gone on while it was read."""
+    return replace(
+        trace,
+        events=[row for row in trace.events if row.seq <= head.event_seq],
+        records=[row for row in trace.records if row.number <= head.record_number],
+        snapshots=[row for row in trace.snapshots if row.number <= head.record_number],
+    )
+
+
+@dataclass(slots=True)
+class _Read:
+    """What the records say of all else."""
+
+    told: list[tuple[str, str]] = field(default_factory=list)  # an event's hash, and the time of its record
+    patches: dict[int, Plain] = field(default_factory=dict)
+    bound: dict[int, str] = field(default_factory=dict)  # a snapshot's digest by its number
+    named: set[str] = field(default_factory=set)
+
+
+def faults_of(trace: Trace, expected: Head | None = None) -> list[Fault]:
+    """Every fault of a trace, the first bad row first; empty when it is whole.
+
+    `expected` is the head that the run itself claims; without it an end that was cut off cannot be seen.
+    """
+    read = _Read()
+    faults = [*check_records(trace.records, expected, read), *_cut_records(trace.records, expected)]
+    faults += [*check_events(trace.events, read.told), *_cut_events(trace.events, expected)]
+    faults += check_snapshots(trace.snapshots, read.patches, read.bound)
+    bodies = [_parsed(event.body) or {} for event in trace.events]
+    for body in bodies:
+        read.named.update(named_by(body))
+    erased = any(body.get("kind") == "payload_erased" for body in bodies)
+    faults += check_payloads(trace, read.named, erased=erased)
+    return list(dict.fromkeys(faults))
+
+
+def check_records(
+    records: Sequence[RecordRow], expected: Head | None = None, read: _Read | None = None
+) -> Iterator[Fault]:
+    """The faults of a chain of records, in order; stops at a hole."""
+    before = START
+    for number, row in enumerate(records):
+        if row.number != number:
+            yield _hole("Record", number, "number", strays=[r for r in records if r.previous == before])
+            return
+        after = _after(records, number, expected)
+        computed = record_hash(before, row.body)
+        if row.previous != before:
+            yield _fault("Record", number, "previous", "it does not follow the record before it")
+        content = _canonical(row.body)
+        if content is None:
+            yield _fault("Record", number, "body", "it is not in canonical form")
+        elif computed != row.hash and computed == after:
+            yield _fault("Record", number, "hash", "it is not the hash of the record")
+        elif computed not in (row.hash, after):
+            yield _fault("Record", number, "body", "it is not what was hashed")
+        yield from _columns(row, content or {})
+        if content is not None and is_record(content):
+            _take(read, number, content)
+        elif content is not None:
+            yield _fault("Record", number, "body", "it has not the shape of a record")
+        before = computed if computed == after else row.hash
+
+
+def _after(records: Sequence[RecordRow], number: int, expected: Head | None) -> bytes | None:
+    """The hash of record `number` as what follows it says: the next record, or the run's own head."""
+    if number + 1 < len(records):
+        return records[number + 1].previous
+    return expected.record_hash if expected is not None and expected.record_number == number else None
+
+
+def _columns(row: RecordRow, content: Mapping[str, Any]) -> Iterator[Fault]:
+    """Columns stand beside the hashed body for queries; each must say what the body says."""
+    stored = {
+        "run": str(row.run), "number": row.number, "at": stamp(row.at), "phase": row.phase,
+        "source": row.source, "outcome": row.outcome, "target": row.target,
+    }  # fmt: skip
+    for column, value in stored.items():
+        if content and content.get(column) != value:
+            name = "run_id" if column == "run" else column
+            yield _fault("Record", row.number, name, "the column differs from the hashed record")
+
+
+def _take(read: _Read | None, number: int, content: Mapping[str, Any]) -> None:
+    if read is None:
+        return
+    read.told += [(hashed, str(content.get("at"))) for hashed in content.get("said", ())]
+    read.patches[number] = content.get("patch") or {}
+    if is_digest(str(content.get("event"))):
+        read.named.add(content["event"])
+    for name, value in (content.get("binds") or {}).items():
+        kind, _, key = name.partition(":")
+        if kind == "snapshot":
+            read.bound[int(key)] = value
+
+
+def check_events(events: Sequence[EventRow], told: Sequence[tuple[str, str]] = ()) -> Iterator[Fault]:
+    """The faults of a chain of events, in order; stops at a hole.
+
+    `told` is what the records say: each event's hash, and the time of its record.
+    """
+    before = START
+    actors = sorted({event.actor for event in events} | {"interlock", "person"})
+    for index, event in enumerate(events):
+        if event.seq != index + 1:
+            wanted = bytes.fromhex(told[index][0]) if index < len(told) else b""
+            yield _hole("Event", index + 1, "seq", strays=[e for e in events if e.hash == wanted])
+            return
+        if told and index >= len(told):
+            yield _fault("Event", event.seq, "hash", "no record speaks of it")
+        wanted = bytes.fromhex(told[index][0]) if index < len(told) else event.hash
+        time = told[index][1] if index < len(told) else ""
+        if event.previous != before:
+            yield _fault("Event", event.seq, "previous", "it does not follow the event before it")
+        if hash_of(event, before) != wanted:
+            column = _altered(event, before, wanted, time, actors)
+            yield _fault("Event", event.seq, column, "it is not what was hashed")
+        elif event.hash != wanted:
+            yield _fault("Event", event.seq, "hash", "it is not the hash of the event")
+        elif (_canonical(event.body) or {}).get("kind") != event.kind:
+            yield _fault("Event", event.seq, "body", "it is not the canonical form of its kind")
+        before = wanted
+    if len(events) < len(told):
+        yield _fault("Event", len(events) + 1, "run_id", GONE)
+
+
+def _altered(event: EventRow, before: bytes, wanted: bytes, time: str, actors: Sequence[str]) -> str:
+    """The one column with which, put back, the hash fits again; failing all it is the body."""
+    body = _parsed(event.body) or {}
+    named = [
+        value
+        for name, value in sorted(body.items())
+        if name in ("by", "principal") and isinstance(value, str)
+    ]
+    former: dict[str, Sequence[Any]] = {
+        "at": _times(time),
+        "phase": [int(phase) for phase in Phase],
+        "kind": [str(body.get("kind"))],
+        "actor": [*actors, *named],
+    }
+    for column, values in former.items():
+        for value in values:
+            if hash_of(event._replace(**{column: value}), before) == wanted:
+                return column
+    return "body"
+
+
+def _times(time: str) -> list[datetime]:
+    try:
+        return [read_moment(time)]
+    except ValueError:
+        return []
+
+
+def check_snapshots(
+    snapshots: Sequence[SnapshotRow], patches: Mapping[int, Plain], bound: Mapping[int, str]
+) -> Iterator[Fault]:
+    """Every snapshot is the one before it plus the patches between, and it is the one that a record bound."""
+    stored = {row.number: row for row in snapshots}
+    plain: Plain | None = None
+    lost: list[str] = []
+    for number in sorted(patches.keys() | bound.keys()):
+        patch = patches.get(number, {})
+        if plain is not None and not fits(plain, patch):
+            yield _fault("Record", number, "body", "its patch does not fit the state before it")
+            plain = None
+        plain = apply(plain, patch) if plain is not None else None
+        row = stored.get(number)
+        if number in bound and row is None:
+            lost.append(bound[number])
+            strays = [row for row in snapshots if row.digest.hex() == bound[number]]
+            yield _hole("Snapshot", number, "number", strays=strays)
+        elif number in bound and row is not None:
+            yield from _snapshot(row, bound[number], plain)
+            plain = _canonical(row.state) or plain
+    for row in snapshots:
+        if row.number not in bound and row.digest.hex() not in lost:
+            yield _fault("Snapshot", row.number, "number", "no record speaks of it")
+        elif stored[row.number] is not row:
+            yield _fault("Snapshot", row.number, "number", "there are two of it")
+
+
+def _snapshot(row: SnapshotRow, bound: str, plain: Plain | None) -> Iterator[Fault]:
+    if digest("state", row.state) != bound:
+        yield _fault("Snapshot", row.number, "state", "it is not the state that its record bound")
+    elif plain is not None and canonical({**_gained(row.state, plain), **plain}) != row.state:
+        yield _fault("Snapshot", row.number, "state", "the patches lead to another state")
+    if row.digest.hex() != bound:
+        yield _fault("Snapshot", row.number, "digest", "it is not the digest that its record bound")
+
+
+def _gained(state: bytes, plain: Plain) -> Plain:
+    """The fields that a later version added to the state of a run under way: they begin empty."""
+    now = _canonical(state) or {}
+    return {name: value for name, value in now.items() if name not in plain and not value}
+
+
+def check_payloads(trace: Trace, named: Iterable[str], *, erased: bool) -> list[Fault]:
+    """Content fits its digest, and whatever the trace names is there, or was erased and the trace says so."""
+    if len(trace.salts) != 1:
+        return [_fault("Salt", 0, "run_id", f"there are {len(trace.salts)} salts instead of one")]
+    salt, missing, known = trace.salts[0], set(named), 0
+    faults: list[Fault] = []
+    unfit: list[tuple[int, PayloadRow]] = []
+    for known, row in enumerate(trace.payloads, 1):
+        missing.discard(row.digest.hex())
+        if row.body is None:
+            if not erased or salt is not None:
+                faults.append(_payload(known, row, "body", "it is gone, and the trace does not say so"))
+        elif len(row.body) != row.size:
+            faults.append(_payload(known, row, "size", "it is not the body's"))
+        if salt is not None and row.body is not None and payload_digest(salt, row.body) != row.digest.hex():
+            unfit.append((known, row))
+    if salt is None and not erased:
+        faults.append(_fault("Salt", 0, "salt", "it was erased, and the trace does not say so"))
+    if len(unfit) == known > 1:
+        return [*faults, _fault("Salt", 0, "salt", "no content fits its digest")]
+    for number, row in unfit:
+        true = payload_digest(salt or b"", row.body or b"")
+        column = "digest" if true in missing else "body"
+        missing.discard(true)
+        faults.append(_payload(number, row, column, "content and digest do not fit"))
+    return faults + [_fault(f"Payload {name}", 0, "run_id", GONE) for name in sorted(missing)]
+
+
+def _payload(number: int, row: PayloadRow, column: str, sentence: str) -> Fault:
+    return _fault(f"Payload {row.digest.hex()}", number, column, sentence)
+
+
+def _cut_records(records: Sequence[RecordRow], expected: Head | None) -> Iterator[Fault]:
+    """A cut end is seen by the head that the run claims, and so is one that was added."""
+    if expected is None:
+        return
+    hashes = {row.number: row.hash for row in records}
+    if expected.record_number >= 0 and expected.record_number not in hashes:
+        yield _fault("Record", expected.record_number, "run_id", GONE)
+    elif hashes.get(expected.record_number, START) != expected.record_hash:
+        yield _fault("Record", expected.record_number, "hash", "the chain does not end as the run says")
+    for number in hashes:
+        if number > expected.record_number:
+            yield _fault("Record", number, "number", "the run does not claim it")
+
+
+def _cut_events(events: Sequence[EventRow], expected: Head | None) -> Iterator[Fault]:
+    if expected is None:
+        return
+    hashes = {row.seq: row.hash for row in events}
+    if expected.event_seq > 0 and expected.event_seq not in hashes:
+        yield _fault("Event", expected.event_seq, "run_id", GONE)
+    elif hashes.get(expected.event_seq, START) != expected.event_hash:
+        yield _fault("Event", expected.event_seq, "hash", "the chain does not end as the run says")
+
+
+def _hole(where: str, number: int, column: str, *, strays: Sequence[Any]) -> Fault:
+    """Nothing stands at `number`: its number was altered where the row still exists, else it is gone."""
+    if strays:
+        return _fault(where, number, column, f"it was altered; {where.lower()} {number} is not in its place")
+    return _fault(where, number, "run_id", GONE)
+
+
+def _fault(where: str, number: int, column: str, sentence: str) -> Fault:
+    return Fault(where=where, number=number, column=column, sentence=sentence)
+
+
+def _parsed(body: bytes) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(body)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _canonical(body: bytes) -> dict[str, Any] | None:
+    """The object in `body`, or None where it is not one in canonical form."""
+    value = _parsed(body)
+    try:
+        return value if value is not None and canonical(value) == body else None
+    except NotCanonical:
+        return None

@@ -1,0 +1,81 @@
+"""A feed that plays what it is told: the twin of the real ones, for tests and for a measurement's floor."""
+
+from threading import Lock
+from uuid import UUID
+
+from traces.live.feeds import Batch, Cursor, Feed, Fragments, Item, sequence
+from traces.live.hints import group_of
+
+A_READ = 500
+
+
+class ScriptedFeed(Feed):
+    """Events in memory, one list for every subject; what was never appended to is not there.
+
+    `reads` counts what the reader asked for. `failing` makes each read raise.
+    """
+
+    def __init__(self, *, states: bool = False) -> None:
+        self.items = "events"
+        self.states = states
+        self.pages = True
+        self.views = ("", "other")
+        self.reads = 0
+        self.renders = 0
+        self.failing = False
+        self._lock = Lock()
+        self._said: dict[tuple[UUID, UUID], list[bytes]] = {}
+        self._ended: set[UUID] = set()
+
+    def append(self, tenant_id: UUID, subject: UUID, *bodies: bytes) -> int:
+        """Add events (JSON); the sequence number of the last."""
+        with self._lock:
+            said = self._said.setdefault((tenant_id, subject), [])
+            said.extend(bodies)
+            return len(said)
+
+    def said(self, tenant_id: UUID, subject: UUID) -> tuple[bytes, ...]:
+        """All events so far."""
+        with self._lock:
+            return tuple(self._said.get((tenant_id, subject), ()))
+
+    def end(self, subject: UUID) -> None:
+        """Say that nothing comes any more."""
+        self._ended.add(subject)
+
+    def cursor(self, given: object) -> Cursor:
+        """A whole number from 0 on."""
+        return sequence(given)
+
+    def group(self, tenant_id: UUID, subject: UUID) -> str:
+        """That of a run."""
+        return group_of(subject)
+
+    def find(self, tenant_id: UUID, subject: UUID) -> bool:
+        """Whether something was appended to it."""
+        return (tenant_id, subject) in self._said
+
+    def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
+        """Up to 500 events. Raises ConnectionError while it fails."""
+        if self.failing:
+            raise ConnectionError
+        self.reads += 1
+        with self._lock:
+            said = self._said[tenant_id, subject]
+            start = int(after)
+            found = said[start : start + A_READ]
+            items = tuple(Item(start + place, body) for place, body in enumerate(found, 1))
+            more = start + len(found) < len(said)
+        seq = items[-1].seq if items else start
+        end = b'{"status":"completed"}' if subject in self._ended and not more else None
+        return Batch(seq, items, {"progress": b'{"progress_id":%d}' % seq}, more, end)
+
+    def render(
+        self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
+    ) -> Fragments:
+        """One `<li>` an event, appended to `#timeline`, and a `<p id="count">`."""
+        batch = self.read(tenant_id, subject, after)
+        self.renders += 1
+        rows = "".join(f'<li id="e{item.seq}">{item.body.decode()}</li>' for item in batch.items)
+        html = f'<ol data-append="timeline">{rows}</ol><p id="count">{batch.seq}</p>'
+        return Fragments(after, batch.seq, html, batch.more)

@@ -1,0 +1,187 @@
+"""One viewer of a feed: its cursor, and the bounded queue of frames it has not taken yet."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import orjson
+
+from traces.live.feeds import Batch, Cursor, Fragments, Item, place
+from traces.live.text_deltas import Written
+
+SIGN_IN, NO_PERMISSION, GONE, TOO_SLOW, TOO_MANY = 4401, 4403, 4404, 4408, 4429
+BAD_MESSAGE, RESTART = 4400, 1012
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long and how much, in seconds, frames, bytes and sockets."""
+
+    heartbeat: float = 20.0
+    # Whose key or membership ends is sent away within these two, and the time of one look at the database.
+    recheck: float = 3.0
+    standing: float = 1.5
+    # Hints may be lost: as often as this somebody looks without one while anybody watches.
+    fallback: float = 3.0
+    hello: float = 10.0
+    frames: int = 200
+    bytes: int = 4_000_000
+    sockets_a_person: int = 32
+    # A follower works at most this share of the time, so that a busy run leaves the process to others.
+    share: float = 0.5
+    # Messages a client may send in a minute: its cursor, now and then.
+    messages_a_minute: int = 60
+
+
+class Look(NamedTuple):
+    """How a page is drawn that is followed: the scopes its reader holds, the part of it that is shown, the
+    time zone of its clock times."""
+
+    scopes: tuple[str, ...]
+    view: str = ""
+    zone: str = "UTC"
+
+
+class Packet(NamedTuple):
+    """What many viewers get alike: a frame without its first field. An empty digest: nothing but a cursor."""
+
+    seq: Cursor
+    tail: str
+    digest: bytes
+    items: tuple[Item, ...] = ()
+    beside: tuple[tuple[str, bytes], ...] = ()
+    more: bool = False
+    end: bytes | None = None
+
+
+class Frame(NamedTuple):
+    """A packet on its way to one viewer, from the cursor it stood at."""
+
+    after: Cursor
+    packet: Packet
+
+    @property
+    def text(self) -> str:
+        """The frame as JSON."""
+        return f'{{"after":{_json(self.after)}{self.packet.tail}'
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def packet_of(batch: Batch, name: str, after: Cursor, *, states: bool) -> Packet:
+    """The JSON frame of a batch for those who stand at `after`; what they have is left out."""
+    items = batch.items if states else tuple(item for item in batch.items if item.seq > place(after))
+    body = b",".join(item.body for item in items)
+    beside = tuple(sorted(batch.beside.items()))
+    if batch.end is not None:
+        beside = (*beside, ("end", batch.end))
+    more = b"".join(b',"%s":%s' % (key.encode(), value) for key, value in beside)
+    tail = b',"seq":%s,"%s":[%s]%s}' % (orjson.dumps(batch.seq), name.encode(), body, more)
+    digest = _digest(body, batch.seq, states=states) if items else b""
+    return Packet(batch.seq, tail.decode(), digest, items, beside, batch.more, batch.end)
+
+
+def packet_of_page(found: Fragments, *, states: bool) -> Packet:
+    """The frame of a page's fragments."""
+    html = orjson.dumps(found.html)
+    digest = _digest(html, found.seq, states=states) if found.html else b""
+    tail = f',"seq":{_json(found.seq)},"html":{html.decode()}}}'
+    return Packet(found.seq, tail, digest, more=found.more)
+
+
+def _digest(body: bytes, seq: Cursor, *, states: bool) -> bytes:
+    """What tells news from a repetition: of states their content alone, of events their place too."""
+    return blake2b(body if states else b"%d:%s" % (place(seq), body), digest_size=16).digest()
+
+
+class Viewer:
+    """Somebody who follows a feed.
+
+    `at` is where the follower reads on for them, `told` what they were last told: for a list the first runs
+    ahead of the second while nothing changes. `look` is a page's, None for a program. `deltas`: it wants what
+    models write, too.
+    """
+
+    def __init__(self, after: Cursor, look: Look | None, limits: Limits, *, deltas: bool = False) -> None:
+        self.at = self.told = after
+        self.look, self.deltas = look, deltas
+        self.behind = True
+        self.lapsed: int | None = None
+        self.ended = False
+        self._greeted = False
+        self._digest = b""
+        self._limits = limits
+        self._frames: deque[Frame] = deque()
+        self._written: dict[str, Written] = {}
+        self._bytes = 0
+        self._some = asyncio.Event()
+        self._over = asyncio.Event()
+
+    def take(self, packet: Packet, seq: Cursor) -> None:
+        """Queue a packet and stand at `seq`; one that says nothing new is not sent. A full queue lapses."""
+        self.behind, self.at = packet.more, seq
+        new = bool(packet.digest) and packet.digest != self._digest
+        ending = packet.end is not None and not self.ended
+        if new or ending or not self._greeted:
+            self.ended, self._greeted = self.ended or ending, True
+            # What was committed may be what was being written.
+            self._written.clear()
+            self._digest = packet.digest or self._digest
+            self._queue(Frame(self.told, packet), packet.seq)
+
+    def show(self, delta: Written) -> None:
+        """Let it be sent after the frames that wait, the newest of its effect alone: a slow viewer misses the
+        ones before it, and nothing else. Whoever was told nothing yet has nothing that it belongs to."""
+        if self._greeted:
+            self._written[delta.effect] = delta
+            self._some.set()
+
+    def beat(self) -> None:
+        """Queue a frame that says only that nothing happened, and how far."""
+        self._queue(Frame(self.told, Packet(self.at, f',"seq":{_json(self.at)}}}', b"")), self.at)
+
+    def move(self, after: Cursor) -> None:
+        """Start again from a cursor the client names."""
+        self.at = self.told = after
+        self.behind, self._greeted, self._digest = True, False, b""
+        self._frames.clear()
+        self._written.clear()
+        self._bytes = 0
+
+    def _queue(self, frame: Frame, seq: Cursor) -> None:
+        if len(self._frames) >= self._limits.frames or self._bytes > self._limits.bytes:
+            self.lapse(TOO_SLOW)
+            return
+        self._frames.append(frame)
+        self._bytes += len(frame.packet.tail)
+        self.told = seq
+        self._some.set()
+
+    def lapse(self, code: int) -> None:
+        """End the viewing with a close code; what still waits is not sent."""
+        if self.lapsed is None:
+            self.lapsed = code
+        self._some.set()
+        self._over.set()
+
+    async def over(self) -> int:
+        """Wait for the end of the viewing; its close code."""
+        await self._over.wait()
+        return self.lapsed or RESTART
+
+    async def next(self) -> Frame | Written | None:
+        """The next frame, or else what is being written; None once the viewing is over."""
+        while self.lapsed is None:
+            if self._frames:
+                frame = self._frames.popleft()
+                self._bytes -= len(frame.packet.tail)
+                return frame
+            if self._written:
+                return self._written.pop(next(iter(self._written)))
+            self._some.clear()
+            await self._some.wait()
+        return None

@@ -1,0 +1,119 @@
+"""Sealing and opening the sensitive values of one run, under a key of the run's own (R-SEC-4, R-TRACE-5).
+
+The key is kept wrapped under the application's secret, and erased with the run's salt: then nothing that was
+sealed can be opened any more, while digests stay and the chain verifies. Encryption is deterministic
+(AES-SIV), so that the same value in the same place is the same reference; nobody without the key can try
+values against it.
+"""
+
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from uuid import UUID
+
+import orjson
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+
+from tenancy.core.errors import SecretUnusable
+from tenancy.secret_store import sealed, unsealed
+from traces.core.canonical import canonical_model, payload_digest
+from traces.core.errors import Unopenable
+from traces.core.sealed_references import Place, Sealed, holds_reference, padded, read_sealed, spoken, written
+
+SALT_BYTES = 32
+KEY_BYTES = 64
+_PLACE = "sealed values"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunKeys:
+    """What a run's digests are salted with, and the wrapped key of its sealed values (None: it has none)."""
+
+    salt: bytes
+    sealing: bytes | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Vault:
+    """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
+    digest: whoever keeps a reference keeps these payloads too. `known` are the values of the run, sealed here
+    or before, with a reference each. `open_calls` are the calls that may have been made though no result says
+    so, by tool and digest of their arguments: what became known since changes no word of them. `open_forms`
+    are their arguments as they were sealed, by tool and digest of what they open to; never kept."""
+
+    tenant: UUID
+    salt: bytes
+    wrapped: bytes
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    open_calls: frozenset[str] = frozenset()
+    open_forms: dict[str, bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def keys(self) -> RunKeys:
+        """What the run's row keeps."""
+        return RunKeys(salt=self.salt, sealing=self.wrapped)
+
+    def seal(self, kind: str, secret: str, place: Place) -> str:
+        """The reference of a value."""
+        body = sealed_payload(_cipher(self.tenant, self.wrapped), kind, secret, place)
+        digest = payload_digest(self.salt, body)
+        self.bodies[digest] = body
+        reference = written(kind, digest)
+        if not holds_reference(secret):
+            for text in spoken(kind, secret):
+                self.known.setdefault(text, reference)
+        return reference
+
+    def open(self, body: bytes) -> str:
+        """The value that a payload holds. Raises Unopenable."""
+        found = read_sealed(body)
+        if found is None:
+            raise Unopenable(detail="it is no sealed value")
+        _, bound = padded("", found.kind, found.place)
+        try:
+            plain = _cipher(self.tenant, self.wrapped).decrypt(b64decode(found.box), [bound])
+        except (InvalidTag, ValueError, SecretUnusable):
+            raise Unopenable(detail="its key is another") from None
+        return str(orjson.loads(plain))
+
+
+def fresh_vault(tenant_id: UUID) -> Vault:
+    """That of a new run; its salt is kept as it is, its key wrapped under the application's secret."""
+    key = b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+    wrapped = sealed(tenant_id, _PLACE, key)
+    return Vault(tenant=tenant_id, salt=secrets.token_bytes(SALT_BYTES), wrapped=wrapped)
+
+
+def sealed_payload(cipher: AESSIV, kind: str, secret: str, place: Place) -> bytes:
+    """The payload of a sealed value, byte for byte as docs/trace-format.md says."""
+    plain, bound = padded(secret, kind, place)
+    box = b64encode(cipher.encrypt(plain, [bound])).decode()
+    return canonical_model(Sealed(kind=kind, place=place, box=box))
+
+
+def learn_sealed(vault: Vault, kept: Iterable[tuple[bytes, bytes]]) -> None:
+    """Have a vault know what a run sealed before, by its payloads (digest, body); of a value of the task its
+    reference first, which goes into more places. What another key sealed stays unknown."""
+    found: dict[str, str] = {}
+    for digest, body in kept:
+        sealed = read_sealed(bytes(body))
+        if sealed is None:
+            continue
+        with suppress(Unopenable):
+            secret = vault.open(bytes(body))
+            if not holds_reference(secret):
+                of_task = sealed.place.source == "goal"
+                for text in spoken(sealed.kind, secret):
+                    if of_task or text not in found:
+                        found[text] = written(sealed.kind, bytes(digest).hex())
+    vault.known.update(found)
+
+
+@lru_cache(maxsize=256)
+def _cipher(tenant_id: UUID, wrapped: bytes) -> AESSIV:
+    return AESSIV(b64decode(unsealed(tenant_id, _PLACE, wrapped, name="sealed values")))

@@ -12,7 +12,7 @@ def main() -> None:
     from pydantic import ValidationError  # noqa: PLC0415 - with what was installed, and not before
     from pydantic_settings import SettingsError  # noqa: PLC0415
 
-    from config.env import unreached, wrong_in  # noqa: PLC0415
+    from config.env import explain_unreachable_stack, wrong_in  # noqa: PLC0415
 
     try:
         command()
@@ -21,7 +21,7 @@ def main() -> None:
             raise
         sys.exit(wrong)
     except Exception as error:
-        if (wrong := unreached(error)) is None:
+        if (wrong := explain_unreachable_stack(error)) is None:
             raise
         sys.exit(wrong)
 
@@ -31,9 +31,9 @@ def command() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     os.environ.setdefault("INTERLOCK_POOL", "0")
     if sys.argv[1:] == ["up"]:
-        from config.devstack.stack import run  # noqa: PLC0415 - the other commands need none of it
+        from config.devstack.stack import run_stack  # noqa: PLC0415 - the other commands need none of it
 
-        sys.exit(run())
+        sys.exit(run_stack())
     from django.core.management import execute_from_command_line  # noqa: PLC0415 - up needs none of it
 
     execute_from_command_line(sys.argv)

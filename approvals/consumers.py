@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from uuid import UUID
 
-from approvals.api.requests import row
+from approvals.api.requests import encode_request_row
 from approvals.queries.live_requests import changed_requests
 from traces.live.feeds import StateFeed, StateFragments
 
@@ -15,7 +15,7 @@ class InboxFeed(StateFeed):
     them."""
 
     def __init__(self, fragments: StateFragments, view_of: ViewOf) -> None:
-        super().__init__("requests", changed_requests, row, fragments)
+        super().__init__("requests", changed_requests, encode_request_row, fragments)
         self._view_of = view_of
 
     def view(self, given: object, reader: UUID) -> str:

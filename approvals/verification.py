@@ -15,13 +15,13 @@ from pydantic import BaseModel
 from approvals.core.digests import COLUMNS, decision_digest
 from approvals.core.lifecycle import AGREEING
 from approvals.core.packet import packet_digest
-from approvals.core.quorum import agreed
+from approvals.core.quorum import count_agreeing_people
 from approvals.core.undo import Fate
 from approvals.models import Decision, Deferral, GrantUse, Request
 from approvals.queries import decisions_by_request, uses_of, votes_of
 from traces.core.events.trace_events import ApprovalDecided, ApprovalRequested
 from traces.models import Event, Record
-from traces.verification import Fault, register_check
+from traces.verification import VerificationFault, register_check
 
 SPOKEN: Mapping[str, type[ApprovalRequested | ApprovalDecided]] = {
     "approval_requested": ApprovalRequested,
@@ -31,9 +31,9 @@ GRANT = "grant:"
 Said = ApprovalRequested | ApprovalDecided
 
 
-def check_run(run_id: UUID) -> list[Fault]:
+def check_run(run_id: UUID) -> list[VerificationFault]:
     """Every fault of a run's requests, decisions, kept yeses and uses. Inside the tenant's context."""
-    spoken, used = _spoken(run_id), _used(run_id)
+    spoken, used = _load_traced_requests(run_id), _load_used_grants(run_id)
     requests = {
         str(found.id): found for found in Request.objects.filter(run_id=run_id).order_by("created_at", "id")
     }
@@ -49,11 +49,11 @@ def check_run(run_id: UUID) -> list[Fault]:
     ]
     for kept in yeses:
         faults += _kept_back(requests[str(kept.request_id)], kept, decisions[kept.request_id])
-    faults += [fault for said in spoken for fault in _missing(said, requests, digests)]
-    return [*faults, *_unused(used, uses)]
+    faults += [fault for said in spoken for fault in _verify_traced_request(said, requests, digests)]
+    return [*faults, *_verify_used_grants(used, uses)]
 
 
-def _spoken(run_id: UUID) -> list[Said]:
+def _load_traced_requests(run_id: UUID) -> list[Said]:
     """What the trace said of requests. A body that cannot be read is the trace's fault, and named there."""
     said: list[Said] = []
     events = Event.objects.filter(run_id=run_id, kind__in=SPOKEN).order_by("seq")
@@ -63,7 +63,7 @@ def _spoken(run_id: UUID) -> list[Said]:
     return said
 
 
-def _used(run_id: UUID) -> dict[UUID, str]:
+def _load_used_grants(run_id: UUID) -> dict[UUID, str]:
     """The grants that records bind as used, with the action each was used for."""
     bodies = Record.objects.filter(run_id=run_id).order_by("number").values_list("body", flat=True)
     used: dict[UUID, str] = {}
@@ -88,28 +88,30 @@ class _Binding(BaseModel):
         }
 
 
-def _of_request(request: Request, decisions: Sequence[Decision], use: GrantUse | None) -> Iterator[Fault]:
-    yield from _packet(request)
+def _of_request(
+    request: Request, decisions: Sequence[Decision], use: GrantUse | None
+) -> Iterator[VerificationFault]:
+    yield from _verify_packet(request)
     previous = request.packet_digest
     for decision in decisions:
-        yield from _decision(request, decision, previous)
+        yield from _verify_decision(request, decision, previous)
         previous = decision.digest
     if request.status == "decided":
-        yield from _outcome(request, decisions)
+        yield from _verify_outcome(request, decisions)
     if use is not None:
-        yield from _use(request, use)
+        yield from _verify_grant_use(request, use)
 
 
-def _packet(request: Request) -> Iterator[Fault]:
+def _verify_packet(request: Request) -> Iterator[VerificationFault]:
     """The packet fits its digest, and the columns that say the same as it say it still."""
     body = bytes(request.packet)
     if packet_digest(body) != request.packet_digest:
-        yield _fault("Request", request.id, "packet", "it does not fit its digest")
+        yield _make_fault("Request", request.id, "packet", "it does not fit its digest")
         return
     shown = orjson.loads(body)
     for column, here in _SHOWN.items():
         if (stands := here(request)) != _of_packet(shown, column):
-            yield _fault("Request", request.id, column, f"it says {stands}, the packet says otherwise")
+            yield _make_fault("Request", request.id, column, f"it says {stands}, the packet says otherwise")
 
 
 _SHOWN: Mapping[str, Callable[[Request], Any]] = {
@@ -133,90 +135,104 @@ def _of_packet(shown: Mapping[str, Any], column: str) -> Any:
     return elsewhere[column] if column in elsewhere else shown[column]
 
 
-def _decision(request: Request, decision: Decision, previous: str) -> Iterator[Fault]:
+def _verify_decision(request: Request, decision: Decision, previous: str) -> Iterator[VerificationFault]:
     if decision_digest({name: getattr(decision, name) for name in COLUMNS}) != decision.digest:
-        yield _fault("Decision", decision.id, "digest", "its content is not what was hashed")
+        yield _make_fault("Decision", decision.id, "digest", "its content is not what was hashed")
     if decision.packet_digest != request.packet_digest:
-        yield _fault("Decision", decision.id, "packet_digest", "it was made on another packet")
+        yield _make_fault("Decision", decision.id, "packet_digest", "it was made on another packet")
     if decision.previous != previous:
-        yield _fault("Decision", decision.id, "previous", "the word said before it is missing or another")
+        yield _make_fault(
+            "Decision", decision.id, "previous", "the word said before it is missing or another"
+        )
 
 
-def _outcome(request: Request, decisions: Sequence[Decision]) -> Iterator[Fault]:
+def _verify_outcome(request: Request, decisions: Sequence[Decision]) -> Iterator[VerificationFault]:
     """A settled request stands on its last word, and a yes on enough people."""
     last = decisions[-1] if decisions else None
     if last is None or last.kind != request.outcome:
-        yield _fault("Decision", request.id, "request_id", "the request is decided, its decision is missing")
+        yield _make_fault(
+            "Decision", request.id, "request_id", "the request is decided, its decision is missing"
+        )
         return
     if last.kind not in AGREEING:
         return
     votes = votes_of(decisions)
     needed = request.quorum if last.arguments is None else last.quorum or 1
-    if agreed(votes, _bytes(last.arguments)) < needed:
-        yield _fault("Decision", request.id, "request_id", "fewer people agreed than were needed")
+    if count_agreeing_people(votes, _to_optional_bytes(last.arguments)) < needed:
+        yield _make_fault("Decision", request.id, "request_id", "fewer people agreed than were needed")
     if last.arguments is None and request.granted_action != request.action_digest:
-        yield _fault("Request", request.id, "granted_action", "it grants another action than was asked")
+        yield _make_fault("Request", request.id, "granted_action", "it grants another action than was asked")
 
 
-def _use(request: Request, use: GrantUse) -> Iterator[Fault]:
+def _verify_grant_use(request: Request, use: GrantUse) -> Iterator[VerificationFault]:
     if request.outcome not in AGREEING:
-        yield _fault("GrantUse", use.id, "id", "nothing was granted")
+        yield _make_fault("GrantUse", use.id, "id", "nothing was granted")
     elif use.action_digest != request.granted_action:
-        yield _fault("GrantUse", use.id, "action_digest", "it was used for another action than was granted")
+        yield _make_fault(
+            "GrantUse", use.id, "action_digest", "it was used for another action than was granted"
+        )
 
 
-def _kept_back(request: Request, kept: Deferral, decisions: Sequence[Decision]) -> Iterator[Fault]:
+def _kept_back(
+    request: Request, kept: Deferral, decisions: Sequence[Decision]
+) -> Iterator[VerificationFault]:
     """A yes that was kept back has no digest of its own. One that took effect is its person's decision, word
     for word and from that moment on, and that is hashed."""
     said = next((decision for decision in decisions if decision.owner == kept.owner), None)
     there = said is not None and said.at == kept.ended_at
     if kept.packet_digest != request.packet_digest or kept.run_id != request.run_id:
-        yield _fault("Deferral", kept.id, "packet_digest", "it was said to another request")
+        yield _make_fault("Deferral", kept.id, "packet_digest", "it was said to another request")
     if not kept.at < kept.effective_at <= request.expires_at:
-        yield _fault("Deferral", kept.id, "effective_at", "it could not take effect then")
+        yield _make_fault("Deferral", kept.id, "effective_at", "it could not take effect then")
     if (kept.fate == Fate.TAKEN) is not there:
-        yield _fault("Deferral", kept.id, "fate", "it took effect and is no decision, or the other way round")
+        yield _make_fault(
+            "Deferral", kept.id, "fate", "it took effect and is no decision, or the other way round"
+        )
     elif said is not None and there:
         if kept.effective_at > said.at:
-            yield _fault("Deferral", kept.id, "effective_at", "it was decided before its time")
+            yield _make_fault("Deferral", kept.id, "effective_at", "it was decided before its time")
         for column, here in _KEPT.items():
             if here(kept) != here(said):
-                yield _fault("Deferral", kept.id, column, "its decision says otherwise")
+                yield _make_fault("Deferral", kept.id, column, "its decision says otherwise")
 
 
 _KEPT: Mapping[str, Callable[[Deferral | Decision], Any]] = {
     "principal": lambda one: one.principal,
     "kind": lambda one: one.kind,
     "reason": lambda one: one.reason,
-    "arguments": lambda one: _bytes(one.arguments),
+    "arguments": lambda one: _to_optional_bytes(one.arguments),
 }
 
 
-def _missing(said: Said, requests: Mapping[str, Request], digests: Mapping[str, str]) -> Iterator[Fault]:
+def _verify_traced_request(
+    said: Said, requests: Mapping[str, Request], digests: Mapping[str, str]
+) -> Iterator[VerificationFault]:
     """What the trace speaks of and the tables no longer hold, or hold differently."""
     key, found = said.request, requests.get(said.request)
     if found is None:
-        yield _fault("Request", key, "id", "the trace speaks of it and it is not there")
+        yield _make_fault("Request", key, "id", "the trace speaks of it and it is not there")
     elif said.packet_digest != found.packet_digest:
-        yield _fault("Request", key, "packet_digest", "the trace speaks of another packet")
+        yield _make_fault("Request", key, "packet_digest", "the trace speaks of another packet")
     elif isinstance(said, ApprovalDecided) and digests.get(said.decision_digest) != key:
-        yield _fault("Decision", key, "digest", "the trace speaks of a decision that is not there")
+        yield _make_fault("Decision", key, "digest", "the trace speaks of a decision that is not there")
 
 
-def _unused(used: Mapping[UUID, str], uses: Mapping[UUID, GrantUse]) -> Iterator[Fault]:
+def _verify_used_grants(
+    used: Mapping[UUID, str], uses: Mapping[UUID, GrantUse]
+) -> Iterator[VerificationFault]:
     """What a record binds as used and the table no longer holds, or holds for another action."""
     for request, action in used.items():
         use = uses.get(request)
         if use is None or use.action_digest != action:
-            yield _fault("GrantUse", request, "id", "the trace binds a use that is not there")
+            yield _make_fault("GrantUse", request, "id", "the trace binds a use that is not there")
 
 
-def _bytes(value: Any) -> bytes | None:
+def _to_optional_bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _fault(where: str, key: UUID | str, column: str, sentence: str) -> Fault:
-    return Fault(where=f"{where} {key}", number=0, column=column, sentence=sentence)
+def _make_fault(where: str, key: UUID | str, column: str, sentence: str) -> VerificationFault:
+    return VerificationFault(where=f"{where} {key}", number=0, column=column, sentence=sentence)
 
 
 register_check("approvals", check_run)

@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn import Server
 
-from config.devstack.serve import configured
+from config.devstack.serve import build_uvicorn_config
 
 VIEWERS: set["asyncio.Queue[str]"] = set()
 Message = MutableMapping[str, Any]
@@ -47,4 +47,4 @@ async def application(
 
 
 if __name__ == "__main__":
-    Server(configured(application, "127.0.0.1", int(sys.argv[1]))).run()
+    Server(build_uvicorn_config(application, "127.0.0.1", int(sys.argv[1]))).run()

@@ -26,28 +26,28 @@ import httpx2
 import orjson
 import psycopg
 
-from approvals.actions import Word, decide
+from approvals.actions import DecisionInput, decide_request
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
 from bench.thresholds import judge
 from budgets.core.statistics.forecast import Interval
 from orchestrator import bundled_content
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.actions.usage_learning import expected_for, learn_from, lived_of, subject_of_run
 from orchestrator.core.accounting.effect_cost import ZERO
-from orchestrator.core.accounting.remaining_estimate import bounds
+from orchestrator.core.accounting.remaining_estimate import compute_remaining_bounds
 from orchestrator.core.common.goal import Goal
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import Intent, ManifestRow, Run
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from orchestrator.worker.process import make_worker
 from orchestrator.worker.run_loop import Worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Principal
-from traces.core.state_patch import apply
+from traces.core.state_patch import apply_patch
 from traces.models import Record, Snapshot
 
 LEARN, MEASURE = 20, 12
@@ -79,7 +79,7 @@ def measure(superuser: psycopg.Connection) -> None:
         os.environ["INTERLOCK_DEMO_URL"] = url
         place = _house()
         tally = Tally(Counter(), Counter(), defaultdict(list))
-        for slug in sorted(bundled_content.workflows()):
+        for slug in sorted(bundled_content.load_bundled_workflows()):
             came: list[Goal] = []
             learnt, unseen = apart(goals_of(slug))
             for goal in islice(cycle(learnt), LEARN):
@@ -185,7 +185,7 @@ def _judge(verdict: Verdict) -> None:
 
 def _seen(place: Place, run: Run) -> Iterator[list[Seen]]:
     """For each effect of a run the dimensions with known bounds."""
-    with tenant(place.tenant):
+    with tenant_transaction(place.tenant):
         body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
         manifest = manifest_of(bytes(body), pins_of(place.tenant, pinned))
         graph, lived = graph_of(place.tenant, run.workflow_version_id), lived_of(run)
@@ -193,7 +193,7 @@ def _seen(place: Place, run: Run) -> Iterator[list[Seen]]:
         records = list(intents.values_list("record", flat=True))
         states = _states(run, frozenset(records))
     for record, passed in zip(records, lived.passed, strict=False):
-        found = bounds(graph, manifest, states[record], passed.key)
+        found = compute_remaining_bounds(graph, manifest, states[record], passed.key)
         yield [
             Seen(name, interval, lived.used.get(name, ZERO) - passed.used.get(name, ZERO))
             for name, interval in found.items()
@@ -201,19 +201,19 @@ def _seen(place: Place, run: Run) -> Iterator[list[Seen]]:
         ]
 
 
-def _states(run: Run, wanted: frozenset[int]) -> dict[int, State]:
+def _states(run: Run, wanted: frozenset[int]) -> dict[int, RunState]:
     plain = orjson.loads(bytes(Snapshot.objects.get(run_id=run.id, number=0).state))
     found = {}
     for number, body in Record.objects.filter(run_id=run.id).order_by("number").values_list("number", "body"):
-        plain = apply(plain, orjson.loads(bytes(body))["patch"])
+        plain = apply_patch(plain, orjson.loads(bytes(body))["patch"])
         if number in wanted:
-            found[number] = State.model_validate(plain)
+            found[number] = RunState.model_validate(plain)
     return found
 
 
 def _stopped(place: Place, slug: str, goal: Goal) -> None:
     """Submit with one less than what is needed at the least; print what was spent of it."""
-    with tenant(place.tenant):
+    with tenant_transaction(place.tenant):
         like = Run.objects.filter(workflow=slug, terminal_code="SUCCESS").latest("created_at")
         subject = subject_of_run(like)
         least = expected_for(subject).least
@@ -221,7 +221,7 @@ def _stopped(place: Place, slug: str, goal: Goal) -> None:
     judge(f"{slug}: enough of its runs came to a result to foretell another", held=bool(needed))
     for name, amount in needed.items():
         run = _ended(place, slug, goal, budget={name: amount - 1})
-        with tenant(place.tenant):
+        with tenant_transaction(place.tenant):
             used = lived_of(run).used.get(name, ZERO)
         given = amount - 1
         ended = f"{run.terminal_code} after {used} of them"
@@ -247,22 +247,25 @@ def _ended(place: Place, slug: str, goal: Goal, budget: dict[str, Decimal] | Non
     run_id = submit_task(place.tenant, submitter, asked).run
     while True:
         place.worker.advance(run_id)
-        with tenant(place.tenant):
+        with tenant_transaction(place.tenant):
             waiting = list(Request.objects.filter(run_id=run_id, status="pending"))
             run = Run.objects.select_related("workflow_version").get(id=run_id)
         if not waiting:
             return run
         for request in waiting:
             more = request.kind == "budget"
-            word = Word(kind=DecisionKind.REJECT if more else DecisionKind.APPROVE)
+            word = DecisionInput(kind=DecisionKind.REJECT if more else DecisionKind.APPROVE)
             for approver in place.approvers[: request.quorum]:
-                decide(place.tenant, request.id, approver.id, word)
+                decide_request(place.tenant, request.id, approver.id, word)
 
 
 def goals_of(slug: str) -> tuple[Goal, ...]:
     """What a workflow is run with: the goals it is shipped with, and more of the same kind."""
     found = tuple(
-        goal for ready in bundled_content.starters() if ready.workflow == slug for goal in ready.goals()
+        goal
+        for ready in bundled_content.load_example_goals()
+        if ready.workflow == slug
+        for goal in ready.goals()
     )
     written, others = MORE.get(slug, ("", ()))
     first = orjson.dumps(found[0].model_dump(mode="json")).decode()
@@ -271,12 +274,12 @@ def goals_of(slug: str) -> tuple[Goal, ...]:
 
 def _house() -> Place:
     house = create_tenant("bench-estimates", "Bench")
-    furnish(house.id)
+    seed_tenant(house.id)
     people = []
     for name, role in (("asks", Role.OPERATOR), ("yes", Role.REVIEWER), ("too", Role.REVIEWER)):
         person = add_person(f"{name}@estimates.example", name)
         add_member(house.id, person, role)
-        with tenant(house.id):
+        with tenant_transaction(house.id):
             people.append(principal_of(house.id, person))
     return Place(house.id, people[0], (people[1], people[2]), make_worker())
 

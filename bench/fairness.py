@@ -28,13 +28,13 @@ from budgets.actions import change_rates
 from budgets.core.rates import Rates
 from config.celery import app
 from config.devstack import process_specs
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 FLOOD, SAMPLES = 2_000, 40
 THREADS = 8
@@ -77,9 +77,9 @@ def _guest(name: str) -> Guest:
     house = create_tenant(f"bench-{name}", name)
     person = add_person(f"{name}@bench.example", name, None)
     add_member(house.id, person, Role.OPERATOR)
-    furnish(house.id)
+    seed_tenant(house.id)
     change_rates(house.id, Rates(), by=None, reason="a bench")
-    with tenant(house.id):
+    with tenant_transaction(house.id):
         principal = principal_of(house.id, person)
     return Guest(house.id, Submitter(principal=principal.id, owner=person.id, scopes=("submit", "read")))
 
@@ -117,7 +117,7 @@ def _wait_for_the_flood(superuser: psycopg.Connection, guest: Guest) -> None:
     while _queued(superuser, guest) > FLOOD - 2 * THREADS:
         assert monotonic() < until, "the worker does not begin"
         sleep(0.05)
-    with tenant(guest.tenant):
+    with tenant_transaction(guest.tenant):
         assert Run.objects.filter(status="in_progress").exists() or Run.objects.exists()
 
 
@@ -127,7 +127,7 @@ def _worker(redis_url: str) -> Iterator[None]:
     told = os.environ | {
         "REDIS_URL": redis_url, "INTERLOCK_POOL": "1", "INTERLOCK_WORKER_THREADS": str(THREADS),
     }  # fmt: skip
-    part = process_specs.worker(Path(told["INTERLOCK_DATA_DIR"]), told, threads=THREADS, drain=20)
+    part = process_specs.build_worker_part(Path(told["INTERLOCK_DATA_DIR"]), told, threads=THREADS, drain=20)
     part.before()
     command = part.command()
     process = subprocess.Popen(

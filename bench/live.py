@@ -36,7 +36,7 @@ from bench.servers import ROOT
 from bench.thresholds import judge
 from config.devstack import process_specs
 from config.devstack.embedded import EmbeddedValkey
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
 from orchestrator.models import Run
@@ -44,13 +44,13 @@ from tenancy.actions import add_member, add_person, create_key, create_tenant, p
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.statement_batch import Batch
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import Person
-from traces.actions import append
+from traces.actions import append_transitions
 from traces.core.events.trace_events import RunPaused
-from traces.core.integrity.chain import Head, Move, Said, link
-from traces.live import announce
-from traces.live.feeds import Cursor, place
+from traces.core.integrity.chain import Head, Move, TraceEntry, link_transitions
+from traces.live import publish_event_hint
+from traces.live.feeds import Cursor, extract_sequence
 
 VIEWERS, DROPPING, DROPS = 50, 10, 2
 A_SECOND, EVENTS, FLOOR_EVENTS, BLOCKS = 20, 200, 100, 3
@@ -148,12 +148,12 @@ async def _viewer(base: str, house: House, number: int, first: int, ready: async
     else:
         headers = {"Authorization": f"Bearer {house.keys[number % len(house.keys)]}"}
         wanted = {}
-    while place(after) < last:
+    while extract_sequence(after) < last:
         async with connect(f"ws://{base}/ws/runs/{house.run}", additional_headers=headers) as socket:
             await socket.send(json.dumps({"after": after, **wanted}))
             stop = places.pop(0) if places else last
             after = await _take(socket, heard, after, stop, ready)
-            if place(after) < last:
+            if extract_sequence(after) < last:
                 socket.transport.abort()
     return heard
 
@@ -162,7 +162,7 @@ async def _take(
     socket: ClientConnection, heard: Heard, after: Cursor, stop: int, ready: asyncio.Semaphore
 ) -> Cursor:
     """Take frames until a sequence number; where the cursor then stands."""
-    while place(after) < stop:
+    while extract_sequence(after) < stop:
         frame: dict[str, Any] = json.loads(await socket.recv())
         now = monotonic_ns()
         ready.release()
@@ -188,12 +188,12 @@ def _write(house: House, events: int, commits: list[float]) -> None:
     started = monotonic()
     for number in range(events):
         sleep(max(0.0, started + number / A_SECOND - monotonic()))
-        with tenant(house.tenant):
+        with tenant_transaction(house.tenant):
             run = Run.objects.select_for_update().get(id=house.run)
             begun = monotonic_ns()
             seq = _event(house, run, str(begun))
         commits.append((monotonic_ns() - begun) / 1e6)
-        announce(house.tenant, house.run, seq)
+        publish_event_hint(house.tenant, house.run, seq)
     connection.close()
 
 
@@ -202,14 +202,16 @@ def _event(house: House, run: Run, reason: str) -> int:
         run=run.id, record_number=run.record_number, record_hash=bytes(run.record_hash),
         event_seq=run.event_seq, event_hash=bytes(run.event_hash),
     )  # fmt: skip
-    said = Said(phase=1, actor="interlock", body=RunPaused(reason=reason))
+    said = TraceEntry(phase=1, actor="interlock", body=RunPaused(reason=reason))
     move = Move(
         source=run.position, outcome="ok", guard=None, target=run.position, phase=1, patch={}, said=(said,),
         effects=(),
     )  # fmt: skip
-    linked = link(head, [move], core_version=1, event_digest="", headroom=None, binds={}, at=database_now())
+    linked = link_transitions(
+        head, [move], core_version=1, event_digest="", headroom=None, binds={}, at=database_now()
+    )
     with Batch(raw_cursor()) as batch:
-        append(house.tenant, linked, batch=batch)
+        append_transitions(house.tenant, linked, batch=batch)
     Run.objects.filter(id=run.id).update(
         record_number=linked.head.record_number, record_hash=linked.head.record_hash,
         event_seq=linked.head.event_seq, event_hash=linked.head.event_hash, version=run.version + 1,
@@ -218,7 +220,7 @@ def _event(house: House, run: Run, reason: str) -> int:
 
 
 def _head(house: House) -> int:
-    with tenant(house.tenant):
+    with tenant_transaction(house.tenant):
         return Run.objects.get(id=house.run).event_seq
 
 
@@ -250,8 +252,8 @@ def _house() -> House:
     house = create_tenant("bench-live", "bench-live")
     person = add_person("live@bench.example", "bench", None)
     add_member(house.id, person, Role.OPERATOR)
-    furnish(house.id)
-    with tenant(house.id):
+    seed_tenant(house.id)
+    with tenant_transaction(house.id):
         principal = principal_of(house.id, person)
     who = Submitter(principal=principal.id, owner=person.id, scopes=("submit", "read"))
     submitted = submit_task(house.id, who, Submission(workflow="tool-loop", goal=Goal(objective="Watched")))
@@ -288,7 +290,7 @@ def _child(module: str, redis_url: str) -> Iterator[str]:
     told = os.environ | {"REDIS_URL": redis_url, "INTERLOCK_PORT": str(port), "INTERLOCK_POOL": "1"}
     process = subprocess.Popen([sys.executable, "-m", module, str(port)], cwd=ROOT, env=told)
     until = monotonic() + PATIENCE_SECONDS
-    while not process_specs.answers(f"http://127.0.0.1:{port}/livez", at_all=True):
+    while not process_specs.is_url_responding(f"http://127.0.0.1:{port}/livez", at_all=True):
         assert monotonic() < until, module
         assert process.poll() is None, module
         sleep(0.05)

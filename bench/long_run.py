@@ -8,7 +8,8 @@ from uuid import UUID
 
 import psycopg
 
-from approvals.actions import NewRequest, open_request
+from approvals.actions import open_request
+from approvals.actions.new_request import NewRequest
 from approvals.core.packet import (
     ArgumentOrigin,
     Costs,
@@ -25,8 +26,8 @@ from orchestrator.models import Run
 from orchestrator.queries.runs import state_now
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
-from traces.core.canonical import canonical, canonical_typed, digest
+from tenancy.db.tenant_context import tenant_transaction
+from traces.core.canonical import canonical_typed, compute_digest, encode_canonical
 
 EVENTS, EACH = 10_000, 10
 DECIDED, WAITING, BEFORE = 200, 600, 5_000
@@ -130,25 +131,31 @@ ON CONFLICT (tenant_id, run_id, number) DO UPDATE SET state = excluded.state, di
 
 def remember(tenant_id: UUID, superuser: psycopg.Connection, run_id: UUID) -> None:
     """A fact of each call in the run's state. The guards are off."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         number, now = Run.objects.values_list("record_number", flat=True).get(id=run_id), database_now()
         facts = {
             f"f{n}": Fact(
-                version=1, digest=digest("observation", b"%d" % n), tool="orders.lookup", call=f"c{n}",
-                node="verify", validator="schema", trust="trusted", record=n,
+                version=1,
+                digest=compute_digest("observation", b"%d" % n),
+                tool="orders.lookup",
+                call=f"c{n}",
+                node="verify",
+                validator="schema",
+                trust="trusted",
+                record=n,
                 at=now - timedelta(seconds=EVENTS - n * EACH),
                 values={"id": f"A-{n}", "total": 129 + n, "paid": True, "customer": f"customer-{n % 97}"},
             )
             for n in range(2, EVENTS // EACH + 1)
-        }  # fmt: skip
+        }
         state = canonical_typed(state_now(run_id).evolve(facts=facts).model_dump(mode="json"))
-    known = {"state": state, "digest": bytes.fromhex(digest("state", state))}
+    known = {"state": state, "digest": bytes.fromhex(compute_digest("state", state))}
     superuser.execute(KNOWN, {"tenant": tenant_id, "run": run_id, "number": number, **known})
 
 
 def ask(tenant_id: UUID, superuser: psycopg.Connection, run_id: UUID) -> UUID:
     """Six hundred requests of other runs that wait, and those that were decided; the last that waits."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         now = database_now()
         for number in range(WAITING):
             asked = _open(tenant_id, number, now + timedelta(hours=1, seconds=number))
@@ -171,19 +178,31 @@ def _open(tenant_id: UUID, number: int, expires_at: datetime) -> Request:
 
 
 def _packet(request: UUID, tool: ToolShown, expires_at: datetime) -> Packet:
-    arguments = canonical({"order_id": "A-1", "reason": "The customer says that it broke. " * 20})
+    arguments = encode_canonical({"order_id": "A-1", "reason": "The customer says that it broke. " * 20})
     evidence = tuple(
         Evidence(fact=f"f{n}", digest="d" * 64, source="orders.lookup", trust="untrusted", value="150 " * 60)
         for n in range(1, 9)
     )
     return Packet(
-        request=str(request), run=str(fresh_id()), kind="action", goal="Put order A-1 right", step="refund",
-        call="c1", tool=tool, arguments=arguments.decode(), arguments_digest=digest("arguments", arguments),
+        request=str(request),
+        run=str(fresh_id()),
+        kind="action",
+        goal="Put order A-1 right",
+        step="refund",
+        call="c1",
+        tool=tool,
+        arguments=arguments.decode(),
+        arguments_digest=compute_digest("arguments", arguments),
         provenance=(ArgumentOrigin(pointer="/order_id", origin="trusted_fact", reference="f1"),),
-        why="The model asks for this call.", evidence=evidence,
-        costs=Costs(so_far=Decimal("0.02"), this=Decimal(0), left=Decimal("0.98")), confidence=Decimal("0.9"),
-        scores={"grounding": Decimal(1)}, recommended_action="Look at every argument.",
+        why="The model asks for this call.",
+        evidence=evidence,
+        costs=Costs(so_far=Decimal("0.02"), this=Decimal(0), left=Decimal("0.98")),
+        confidence=Decimal("0.9"),
+        scores={"grounding": Decimal(1)},
+        recommended_action="Look at every argument.",
         who=WhoMayDecide(roles=("reviewer", "admin"), queue="finance", quorum=1),
-        trigger=f"risk:{tool.risk}", boundary="b" * 64, action_digest=digest("action", arguments),
+        trigger=f"risk:{tool.risk}",
+        boundary="b" * 64,
+        action_digest=compute_digest("action", arguments),
         expires_at=expires_at,
-    )  # fmt: skip
+    )

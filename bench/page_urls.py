@@ -7,9 +7,9 @@ from uuid import UUID
 
 from django.urls import resolve
 
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.models import Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.pages.test_every_page import EVERY, address
 from tests.doors.pages.test_every_page import belongings as belongings
@@ -24,9 +24,9 @@ def furnished() -> tuple[World, UUID]:
     """A tenant with its people, and a run of theirs."""
     house = make_tenant()
     world = World(house=House(tenant=house, people=make_people(house)))
-    furnish(world.id)
+    seed_tenant(world.id)
     run = world.submit("tool-loop", "A long run")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.get(id=run).event_seq < 11
     return world, run
 

@@ -17,7 +17,7 @@ def measure() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     from orchestrator.gateways.sandbox import bubblewrap, monty_scripts  # noqa: PLC0415 - after the settings
 
-    if why := bubblewrap.unavailable():
+    if why := bubblewrap.explain_unavailability():
         print(f"nothing is measured: {why}")
         return
     alone: list[float] = []

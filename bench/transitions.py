@@ -22,7 +22,7 @@ from django.conf import settings
 from bench.baseline import Floor
 from bench.thresholds import judge
 from orchestrator import bundled_content
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.common.goal import Goal
@@ -34,7 +34,7 @@ from orchestrator.worker.process import make_worker
 from orchestrator.worker.run_loop import Worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Principal
 
 BLOCKS = 5
@@ -204,7 +204,7 @@ def _submitted(house: UUID, who: Principal) -> UUID:
 
 
 def _ended(house: UUID, run: UUID) -> Run:
-    with tenant(house):
+    with tenant_transaction(house):
         found = Run.objects.get(id=run)
     assert found.terminal_code == "SUCCESS", (found.terminal_code, found.reason)
     return found
@@ -212,13 +212,13 @@ def _ended(house: UUID, run: UUID) -> Run:
 
 def _house() -> tuple[UUID, Principal]:
     house = create_tenant("bench", "Bench")
-    furnish(house.id)
+    seed_tenant(house.id)
     person = add_person("bench@bench.example", "bench")
     add_member(house.id, person, Role.OPERATOR)
-    with tenant(house.id):
-        wide = bundled_content.boundary("tool-loop-default").evolve(slug="bench", budget=WIDE)
+    with tenant_transaction(house.id):
+        wide = bundled_content.get_bundled_boundary("tool-loop-default").evolve(slug="bench", budget=WIDE)
         publish_boundary(house.id, wide, by=None)
-        loop = bundled_content.workflow("tool-loop").evolve(
+        loop = bundled_content.get_bundled_workflow("tool-loop").evolve(
             slug="bench-loop", boundary="bench", scenario="count", tools=("calculator.*",), budget={}
         )
         publish_workflow(house.id, loop, by=None)

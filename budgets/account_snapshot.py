@@ -15,7 +15,7 @@ from uuid import UUID
 from budgets.core.amounts import ZERO
 from budgets.core.dimension import Dimension
 from budgets.core.posting import LineState
-from budgets.core.tranche import Tranche, Windows, current
+from budgets.core.tranche import Tranche, Windows, choose_current_tranche
 
 Row = Sequence[Any]
 _RUN: Final = """
@@ -71,7 +71,7 @@ class Book(NamedTuple):
         lefts = [left for left in (self.windows.day_left, self.windows.month_left) if left is not None]
         if not lefts:
             return None
-        now = current(self.tranches, at)
+        now = choose_current_tranche(self.tranches, at)
         own = now.held - now.used - now.reserved if now else ZERO
         return min(lefts) + own
 
@@ -87,7 +87,7 @@ class Headroom:
     book: Book
 
 
-def parameters(tenant_id: UUID, run_id: UUID, at: datetime | None = None) -> dict[str, object]:
+def build_snapshot_parameters(tenant_id: UUID, run_id: UUID, at: datetime | None = None) -> dict[str, object]:
     """The parameters of `BOOK` and `HEADROOM`; without `at` the database's clock says which windows hold."""
     return {"tenant": tenant_id, "run": run_id, "at": at}
 
@@ -103,12 +103,18 @@ def read_book(run_id: UUID, rows: Sequence[Row]) -> Book | None:
             case "run":
                 closed, parent = row[10] == "true", row[2]
             case "tranche":
-                tranches.append(_tranche(row))
+                tranches.append(_parse_tranche_row(row))
             case "tenant_day" | "tenant_month":
                 windows[row[0]] = row
     if closed is None:
         return None
-    return Book(run=run_id, closed=closed, tranches=tuple(tranches), windows=_windows(windows), parent=parent)
+    return Book(
+        run=run_id,
+        closed=closed,
+        tranches=tuple(tranches),
+        windows=_parse_window_rows(windows),
+        parent=parent,
+    )
 
 
 def read_headroom(run_id: UUID, rows: Sequence[Row], at: datetime) -> Headroom | None:
@@ -116,7 +122,7 @@ def read_headroom(run_id: UUID, rows: Sequence[Row], at: datetime) -> Headroom |
     book = read_book(run_id, rows)
     if book is None:
         return None
-    left = {Dimension(row[10]): _line(row).left for row in rows if row[0] == "line"}
+    left = {Dimension(row[10]): _parse_line_row(row).left for row in rows if row[0] == "line"}
     return Headroom(
         left={dimension: left[dimension] for dimension in Dimension if dimension in left},
         tenant_day=book.windows.day_left if book.windows else None,
@@ -126,14 +132,14 @@ def read_headroom(run_id: UUID, rows: Sequence[Row], at: datetime) -> Headroom |
     )
 
 
-def _tranche(row: Row) -> Tranche:
+def _parse_tranche_row(row: Row) -> Tranche:
     _, id_, day, month, starts, ends, _, used, reserved, held, _ = row
     return Tranche(
         id=id_, day=day, month=month, starts_at=starts, ends_at=ends, held=held, used=used, reserved=reserved
     )
 
 
-def _windows(rows: Mapping[str, Row]) -> Windows | None:
+def _parse_window_rows(rows: Mapping[str, Row]) -> Windows | None:
     day, month = rows.get("tenant_day"), rows.get("tenant_month")
     if day is None or month is None:
         return None
@@ -142,13 +148,13 @@ def _windows(rows: Mapping[str, Row]) -> Windows | None:
         month=month[1],
         starts_at=day[4],
         ends_at=min(day[5], month[5]),
-        day_left=_line(day).left,
-        month_left=_line(month).left,
+        day_left=_parse_line_row(day).left,
+        month_left=_parse_line_row(month).left,
         day_limit=day[6],
         month_limit=month[6],
-        over=_line(day).over or _line(month).over,
+        over=_parse_line_row(day).over or _parse_line_row(month).over,
     )
 
 
-def _line(row: Row) -> LineState:
+def _parse_line_row(row: Row) -> LineState:
     return LineState(limit=row[6], used=row[7], reserved=row[8])

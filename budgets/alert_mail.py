@@ -5,32 +5,35 @@ from zoneinfo import ZoneInfo
 
 from budgets.models import Alert, AlertMail
 from tenancy.models import Tenant
-from tenancy.notifications.mail_outbox import Text, link_to, one_line
+from tenancy.notifications.mail_outbox import MailText, link_to, one_line
 
 WORDS = {"tenant_day": "today", "tenant_month": "this month"}
 
 
-def text_of(letter: AlertMail, house: Tenant) -> Text:
+def text_of(letter: AlertMail, house: Tenant) -> MailText:
     """The letter about an alert to one of the house's administrators."""
     alert, zone = letter.alert, ZoneInfo(house.time_zone)
-    subject = f"[Interlock] {one_line(house.name)}: {_headline(letter, zone)}"
-    return Text(subject=subject, body="\n".join(_lines(alert, zone)))
+    subject = f"[Interlock] {one_line(house.name)}: {_format_headline(letter, zone)}"
+    return MailText(subject=subject, body="\n".join(_build_body_lines(alert, zone)))
 
 
-def _headline(letter: AlertMail, zone: ZoneInfo) -> str:
+def _format_headline(letter: AlertMail, zone: ZoneInfo) -> str:
     alert = letter.alert
     window = WORDS.get(alert.kind, alert.kind)
     if _is_over(alert):
-        window = f"the {alert.kind.removeprefix('tenant_')} that ended on {_ends(alert, zone)}"
+        window = f"the {alert.kind.removeprefix('tenant_')} that ended on {_format_window_end(alert, zone)}"
     taken = f"{alert.threshold} % of the ceiling for {window} is taken"
     return f"a task or a call was refused: {taken}" if letter.refused else taken
 
 
-def _lines(alert: Alert, zone: ZoneInfo) -> list[str]:
+def _build_body_lines(alert: Alert, zone: ZoneInfo) -> list[str]:
     """What is taken of what, what happens next, and where to look."""
     lines = [
-        f"{alert.threshold} % of the ceiling of ${_shown(alert.limit_usd)} is taken:",
-        f"${_shown(alert.spent_usd)} is spent and ${_shown(alert.held_usd)} is held for runs under way.",
+        f"{alert.threshold} % of the ceiling of ${_format_usd(alert.limit_usd)} is taken:",
+        (
+            f"${_format_usd(alert.spent_usd)} is spent and ${_format_usd(alert.held_usd)} is held for runs "
+            f"under way."
+        ),
         "",
     ]
     if _is_over(alert):
@@ -40,7 +43,10 @@ def _lines(alert: Alert, zone: ZoneInfo) -> list[str]:
             lines.append("What is left was too little for a task or a call, which was refused.")
         lines += [
             "At the ceiling new tasks are refused, and runs stop before their next call with what they have.",
-            f"The window turns on {_ends(alert, zone)}. An administrator can raise the ceiling before.",
+            (
+                f"The window turns on {_format_window_end(alert, zone)}. An administrator can raise the "
+                f"ceiling before."
+            ),
         ]
     return [*lines, *link_to("/budgets")]
 
@@ -50,9 +56,9 @@ def _is_over(alert: Alert) -> bool:
     return alert.at >= alert.window_end
 
 
-def _ends(alert: Alert, zone: ZoneInfo) -> str:
+def _format_window_end(alert: Alert, zone: ZoneInfo) -> str:
     return f"{alert.window_end.astimezone(zone):%d %b %Y, %H:%M %Z}"
 
 
-def _shown(amount: Decimal) -> str:
+def _format_usd(amount: Decimal) -> str:
     return f"{amount.quantize(Decimal('0.0001')):f}" if amount < 1 else f"{amount:,.2f}"

@@ -12,7 +12,7 @@ import psycopg
 
 from budgets.core.amounts import ZERO
 from budgets.core.dimension import Dimension
-from budgets.core.entry import COLUMNS, EntryRow, amounts_text, seal
+from budgets.core.entry import COLUMNS, EntryRow, amounts_text, seal_entry
 from budgets.core.errors import LedgerMoved
 from budgets.core.posting import Draft, LineState
 from tenancy.db.ids import fresh_id
@@ -90,7 +90,7 @@ class Sheet:
             asked = (
                 None
                 if before[2] is None and asked is None
-                else _asked(*before) + _asked(used, reserved, asked)
+                else _resolve_wanted_amount(*before) + _resolve_wanted_amount(used, reserved, asked)
             )
             used, reserved = used + before[0], reserved + before[1]
         self.lines[key] = (used, reserved, asked)
@@ -127,7 +127,7 @@ class Sheet:
             price_version=draft.price_version,
             at=self.at,
         )
-        self.rows.append((row, *seal(row)))
+        self.rows.append((row, *seal_entry(row)))
 
     @property
     def digests(self) -> dict[str, str]:
@@ -226,5 +226,5 @@ def locked_lines(cursor: Cursor, tenant_id: UUID, accounts: Iterable[UUID]) -> d
     }
 
 
-def _asked(used: Decimal, reserved: Decimal, asked: Decimal | None) -> Decimal:
+def _resolve_wanted_amount(used: Decimal, reserved: Decimal, asked: Decimal | None) -> Decimal:
     return used + reserved if asked is None else asked

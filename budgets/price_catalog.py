@@ -29,9 +29,11 @@ def from_genai_prices(provider: str, model: str, at: datetime) -> ModelPrice:
     except LookupError as error:
         raise PriceUnknown(provider=provider, model=model[:200]) from error
     listed = found.model_price
-    if _rate(listed, "input_mtok", 0) is None or _rate(listed, "output_mtok", 0) is None:
+    if _extract_rate(listed, "input_mtok", 0) is None or _extract_rate(listed, "output_mtok", 0) is None:
         raise PriceUnknown(provider=provider, model=model[:200])
-    long = tuple(LongRate(above=start, **_rates(listed, start + 1)) for start in _thresholds(listed))
+    long = tuple(
+        LongRate(above=start, **_build_rates(listed, start + 1)) for start in _collect_thresholds(listed)
+    )
     return ModelPrice(
         provider=provider,
         model=model,
@@ -40,22 +42,22 @@ def from_genai_prices(provider: str, model: str, at: datetime) -> ModelPrice:
         source="genai-prices",
         version=f"genai-prices {version('genai-prices')}",
         valid_from=at,
-        **_rates(listed, 0),
+        **_build_rates(listed, 0),
     )
 
 
-def _rates(listed: Listed, tokens_in: int) -> dict[str, Decimal]:
-    writes = [rate for name in _WRITES if (rate := _rate(listed, name, tokens_in)) is not None]
+def _build_rates(listed: Listed, tokens_in: int) -> dict[str, Decimal]:
+    writes = [rate for name in _WRITES if (rate := _extract_rate(listed, name, tokens_in)) is not None]
     rates = {
-        "input": _rate(listed, "input_mtok", tokens_in),
-        "output": _rate(listed, "output_mtok", tokens_in),
-        "cache_read": _rate(listed, "cache_read_mtok", tokens_in),
+        "input": _extract_rate(listed, "input_mtok", tokens_in),
+        "output": _extract_rate(listed, "output_mtok", tokens_in),
+        "cache_read": _extract_rate(listed, "cache_read_mtok", tokens_in),
         "cache_write": max(writes, default=None),
     }
     return {name: rate for name, rate in rates.items() if rate is not None}
 
 
-def _rate(listed: Listed, name: str, tokens_in: int) -> Decimal | None:
+def _extract_rate(listed: Listed, name: str, tokens_in: int) -> Decimal | None:
     price: Listing = getattr(listed, name, None)
     if price is None:
         return None
@@ -65,7 +67,7 @@ def _rate(listed: Listed, name: str, tokens_in: int) -> Decimal | None:
     return price / _MILLION
 
 
-def _thresholds(listed: Listed) -> list[int]:
+def _collect_thresholds(listed: Listed) -> list[int]:
     names = ("input_mtok", "output_mtok", "cache_read_mtok", *_WRITES)
     prices: list[Listing] = [getattr(listed, name, None) for name in names]
     tiers = chain.from_iterable(price.tiers for price in prices if isinstance(price, TieredPrices))

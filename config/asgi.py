@@ -10,7 +10,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # First: what the routes import needs Django's apps.
 _http = get_asgi_application()
 
-from config.live.routing import hub, live  # noqa: E402
+from config.live.routing import build_hub, build_live_application  # noqa: E402
 
-HUB = hub()
-application = live(_http, HUB)
+HUB = build_hub()
+application = build_live_application(_http, HUB)

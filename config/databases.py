@@ -7,7 +7,9 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict
 
 
-def database(url: str, *, pool_size: int | None, application: str = "interlock") -> dict[str, Any]:
+def build_database_settings(
+    url: str, *, pool_size: int | None, application: str = "interlock"
+) -> dict[str, Any]:
     """One entry of `DATABASES`.
 
     `pool_size` is the most connections this process may hold at once; None opens one for each use

@@ -217,7 +217,7 @@ class Environment(BaseSettings):
             return None
         return {
             "provider_id": "sso", "name": self.oidc_name, "client_id": self.oidc_client_id,
-            "secret": clear(self.oidc_secret) or "",
+            "secret": unwrap_secret(self.oidc_secret) or "",
             "settings": {"server_url": self.oidc_url, "oauth_pkce_enabled": True},
         }  # fmt: skip
 
@@ -225,7 +225,7 @@ class Environment(BaseSettings):
     def mail(self) -> dict[str, Any]:
         """Django's settings of the mail server; the console's back end where none is given. Raises
         ValueError."""
-        url = clear(self.smtp_url)
+        url = unwrap_secret(self.smtp_url)
         if not url:
             return {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}
         at = urlsplit(url)
@@ -245,7 +245,7 @@ class Environment(BaseSettings):
         asked at, which a pattern among the allowed hosts would let them make one of their own."""
         hosts = [host.strip() for host in self.allowed_hosts.split(",")]
         exact = not any(host.startswith((".", "*")) for host in hosts)
-        return bool(clear(self.smtp_url)) and (bool(self.console_url) or exact)
+        return bool(unwrap_secret(self.smtp_url)) and (bool(self.console_url) or exact)
 
     @property
     def has_model_key(self) -> bool:
@@ -272,7 +272,7 @@ def wrong_in(error: ValidationError | SettingsError) -> str | None:
     )
 
 
-def unreached(error: Exception) -> str | None:
+def explain_unreachable_stack(error: Exception) -> str | None:
     """What to do where a command finds no running house to talk to. None where it is something else, or where
     the database was named by hand."""
     nobody = any(one in str(error) for one in ("No such file or directory", "Connection refused"))
@@ -300,6 +300,6 @@ class Given(Environment):
         return init_settings, env_settings, dotenv_settings
 
 
-def clear(secret: SecretStr | None) -> str | None:
+def unwrap_secret(secret: SecretStr | None) -> str | None:
     """The text of a secret that may be absent."""
     return secret.get_secret_value() if secret else None

@@ -10,8 +10,8 @@ from typing import Any
 from csp.constants import NONCE, NONE, SELF
 from kombu import Queue
 
-from config.databases import database
-from config.env import Environment, clear, data_dir
+from config.databases import build_database_settings
+from config.env import Environment, data_dir, unwrap_secret
 from config.observability import logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -21,7 +21,7 @@ DEBUG = ENVIRONMENT.debug
 # Without a given key every process would sign differently; `config.observability.checks` refuses that
 # outside embedded mode.
 SECRET_KEY_GIVEN = ENVIRONMENT.secret_key is not None
-SECRET_KEY = clear(ENVIRONMENT.secret_key) or secrets.token_urlsafe(48)
+SECRET_KEY = unwrap_secret(ENVIRONMENT.secret_key) or secrets.token_urlsafe(48)
 ALLOWED_HOSTS = [host.strip() for host in ENVIRONMENT.allowed_hosts.split(",") if host.strip()]
 
 INTERLOCK_EMBEDDED = ENVIRONMENT.embedded
@@ -45,7 +45,7 @@ INTERLOCK_PORT = ENVIRONMENT.port
 INTERLOCK_METRICS_PORT = ENVIRONMENT.metrics_port
 INTERLOCK_WEB_METRICS_PORT = ENVIRONMENT.web_metrics_port
 INTERLOCK_METRICS_HOST = ENVIRONMENT.metrics_host
-INTERLOCK_METRICS_TOKEN = clear(ENVIRONMENT.metrics_token)
+INTERLOCK_METRICS_TOKEN = unwrap_secret(ENVIRONMENT.metrics_token)
 INTERLOCK_DRAIN_SECONDS = ENVIRONMENT.drain_seconds
 INTERLOCK_MODEL = ENVIRONMENT.model
 INTERLOCK_CHEAPER_MODEL = ENVIRONMENT.cheaper_model
@@ -65,9 +65,9 @@ INTERLOCK_MCP_COMMANDS = ENVIRONMENT.mcp_commands
 INTERLOCK_SCRIPT_ISOLATION = ENVIRONMENT.script_isolation
 INTERLOCK_DATABASES = ENVIRONMENT.databases
 OPENAI_BASE_URL = ENVIRONMENT.openai_base_url
-OPENAI_API_KEY = clear(ENVIRONMENT.openai_api_key)
-ANTHROPIC_API_KEY = clear(ENVIRONMENT.anthropic_api_key)
-REDIS_URL = clear(ENVIRONMENT.redis_url) or "redis://127.0.0.1:6379/0"
+OPENAI_API_KEY = unwrap_secret(ENVIRONMENT.openai_api_key)
+ANTHROPIC_API_KEY = unwrap_secret(ENVIRONMENT.anthropic_api_key)
+REDIS_URL = unwrap_secret(ENVIRONMENT.redis_url) or "redis://127.0.0.1:6379/0"
 
 INSTALLED_APPS = [
     "django.contrib.contenttypes",
@@ -140,7 +140,7 @@ TEMPLATES: list[dict[str, Any]] = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
-                "config.site.page_context.shell",
+                "config.site.page_context.build_page_context",
             ]
         },
     }
@@ -149,14 +149,18 @@ TEMPLATES: list[dict[str, Any]] = [
 # Threads of the loop, as many of the sweep, one for the heartbeat, and a few for requests. A command has one
 # thread and should fail at once, not after a pool's wait.
 POOL_SIZE = 2 * ENVIRONMENT.worker_threads + 6
-_ADDRESS = clear(ENVIRONMENT.database_url)
+_ADDRESS = unwrap_secret(ENVIRONMENT.database_url)
 _NOWHERE = "postgresql://interlock_app@/interlock?host=/nonexistent"
 DATABASES = {
-    "default": database(_ADDRESS or _NOWHERE, pool_size=POOL_SIZE if _ADDRESS and ENVIRONMENT.pool else None)
+    "default": build_database_settings(
+        _ADDRESS or _NOWHERE, pool_size=POOL_SIZE if _ADDRESS and ENVIRONMENT.pool else None
+    )
 }
 if ENVIRONMENT.database_owner_url:
     # Only where migrations run; the supervisor keeps this address from web and workers.
-    DATABASES["owner"] = database(ENVIRONMENT.database_owner_url.get_secret_value(), pool_size=None)
+    DATABASES["owner"] = build_database_settings(
+        ENVIRONMENT.database_owner_url.get_secret_value(), pool_size=None
+    )
 
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -254,7 +258,7 @@ INTERLOCK_SENDS_MAIL = ENVIRONMENT.mails_first_links
 globals().update(ENVIRONMENT.mail)
 
 # Who draws a refusal as a page (tenancy.pages).
-INTERLOCK_PROBLEM_PAGE = "config.site.pages.problem"
+INTERLOCK_PROBLEM_PAGE = "config.site.pages.render_error_page"
 # Who asks for a second factor, once more or for the first time (tenancy.pages).
 INTERLOCK_PROOF_PAGE = "config.auth.second_factor.ask_for_factor"
 LOGIN_URL = "account_login"
@@ -343,7 +347,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 LOGGING_CONFIG = None
-logs.configure(style=ENVIRONMENT.log_format, level=ENVIRONMENT.log_level)
+logs.configure_logging(style=ENVIRONMENT.log_format, level=ENVIRONMENT.log_level)
 DJANGO_STRUCTLOG_CELERY_ENABLED = True
 # A request has one line, when it is over.
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG

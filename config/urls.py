@@ -12,10 +12,10 @@ from config.api.schema_view import Document
 from config.celery import FLOORS
 from config.observability import health, metrics
 from config.site import pages
-from tenancy.web.page_auth import switch
+from tenancy.web.page_auth import submit_tenant_switch
 
 
-def _has(module: str) -> bool:
+def _has_module(module: str) -> bool:
     package = module.rpartition(".")[0]
     if not find_spec(package) or not hasattr(import_module(package), "__path__"):
         return False
@@ -24,26 +24,28 @@ def _has(module: str) -> bool:
 
 def api_patterns() -> list[URLPattern | URLResolver]:
     """The API of every floor that has one."""
-    return [path("", include(f"{floor}.api.urls")) for floor in FLOORS if _has(f"{floor}.api.urls")]
+    return [path("", include(f"{floor}.api.urls")) for floor in FLOORS if _has_module(f"{floor}.api.urls")]
 
 
 def page_patterns() -> list[URLPattern | URLResolver]:
     """The pages of every floor that has some."""
-    return [path("", include(f"{floor}.views.urls")) for floor in FLOORS if _has(f"{floor}.views.urls")]
+    return [
+        path("", include(f"{floor}.views.urls")) for floor in FLOORS if _has_module(f"{floor}.views.urls")
+    ]
 
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
-    path("metrics", metrics.metrics, name="metrics"),
+    path("metrics", metrics.export_metrics, name="metrics"),
     path("api/schema", Document.as_view(), name="schema"),
     path("api/v1", root_view.show_api_start, name="api-start"),
     path("api/v1/", include(api_patterns())),
     path("account/", include("config.auth.account_urls")),
-    path("preferences", pages.preferences, name="preferences"),
-    path("palette", pages.palette, name="palette"),
-    path("styleguide", pages.styleguide, name="styleguide"),
-    path("tenant/switch", switch, name="tenant-switch"),
+    path("preferences", pages.show_preferences_page, name="preferences"),
+    path("palette", pages.list_palette_results, name="palette"),
+    path("styleguide", pages.show_styleguide_page, name="styleguide"),
+    path("tenant/switch", submit_tenant_switch, name="tenant-switch"),
     path("", include("config.live.event_polling")),
     *page_patterns(),
 ]

@@ -18,7 +18,7 @@ from demo.store import Store
 _HOST = "127.0.0.1"
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m demo", description="The demo company, on loopback.")
     parser.add_argument(
         "--port", type=int, default=os.environ.get("DEMO_PORT", "8090"), help="0: any free one"
@@ -33,7 +33,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _listen(port: int) -> socket.socket:
+def _open_listener(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((_HOST, port))
@@ -43,9 +43,9 @@ def _listen(port: int) -> socket.socket:
 
 def main() -> int:
     """Open, say where, serve until told to stop. Returns 1 where port or data folder cannot be had."""
-    options = _options()
+    options = _parse_options()
     try:
-        listener = _listen(options.port)
+        listener = _open_listener(options.port)
         company = Company(Books(Store(options.data), options.today))
     except (OSError, OverflowError) as error:
         print(f"demo: port {options.port}, data {options.data}: {error}", file=sys.stderr)

@@ -62,36 +62,36 @@ class Passage(BaseModel):
     sha256: str
 
 
-def search(asked: SearchQuery) -> dict[str, object]:
+def search_passages(asked: SearchQuery) -> dict[str, object]:
     """The passages that fit best, best first; equals in the order of their ids."""
-    scored = [(score, passage) for passage, score in _scores(asked.query).items() if score > 0]
+    scored = [(score, passage) for passage, score in _compute_bm25_scores(asked.query).items() if score > 0]
     best = sorted(scored, key=lambda found: (-found[0], found[1]))[: asked.limit]
-    return {"query": asked.query, "passages": [_hit(name, score) for score, name in best]}
+    return {"query": asked.query, "passages": [_build_hit(name, score) for score, name in best]}
 
 
-def read(name: str) -> dict[str, object]:
+def read_passage(name: str) -> dict[str, object]:
     """A passage by its id. Raises Refusal 404, also for one that is not for everybody here."""
-    passage = passages().get(name)
+    passage = load_passages().get(name)
     if passage is None:
         raise not_found("passage", name)
     return passage.model_dump()
 
 
 @cache
-def passages() -> dict[str, Passage]:
+def load_passages() -> dict[str, Passage]:
     """Every passage that staff may read, by id."""
-    found = [passage for path in sorted(FOLDER.glob("*.md")) for passage in _split(path)]
+    found = [passage for path in sorted(FOLDER.glob("*.md")) for passage in _split_document(path)]
     return {passage.id: passage for passage in found if passage.audience in OPEN_TO}
 
 
-def words(text: str) -> list[str]:
+def tokenize_text(text: str) -> list[str]:
     """The words that count, in lower case, a plural without its s."""
     plain = WORD.findall(text.casefold())
     return [word[:-1] if len(word) > 3 and word.endswith("s") else word for word in plain if word not in STOP]
 
 
-def _hit(name: str, score: float) -> dict[str, object]:
-    passage = passages()[name]
+def _build_hit(name: str, score: float) -> dict[str, object]:
+    passage = load_passages()[name]
     shown = ("id", "document", "title", "section", "kind", "dated", "authority")
     return passage.model_dump(include=set(shown)) | {
         "snippet": " ".join(passage.text.split())[:SNIPPET],
@@ -100,18 +100,18 @@ def _hit(name: str, score: float) -> dict[str, object]:
 
 
 @cache
-def _index() -> dict[str, Counter[str]]:
+def _build_index() -> dict[str, Counter[str]]:
     return {
-        name: Counter(words(f"{passage.title} {passage.section} {passage.text}"))
-        for name, passage in passages().items()
+        name: Counter(tokenize_text(f"{passage.title} {passage.section} {passage.text}"))
+        for name, passage in load_passages().items()
     }
 
 
-def _scores(query: str) -> dict[str, float]:
-    index = _index()
+def _compute_bm25_scores(query: str) -> dict[str, float]:
+    index = _build_index()
     mean = sum(count.total() for count in index.values()) / len(index)
     scores = dict.fromkeys(index, 0.0)
-    for word in dict.fromkeys(words(query)):
+    for word in dict.fromkeys(tokenize_text(query)):
         holding = [name for name, count in index.items() if word in count]
         rarity = math.log(1 + (len(index) - len(holding) + 0.5) / (len(holding) + 0.5))
         for name in holding:
@@ -121,17 +121,17 @@ def _scores(query: str) -> dict[str, float]:
     return scores
 
 
-def _split(path: Path) -> list[Passage]:
+def _split_document(path: Path) -> list[Passage]:
     head, _, body = path.read_text("utf-8").partition("\n\n")
     fields = dict(line.split(": ", 1) for line in head.splitlines())
     parts = [part.partition("\n") for part in re.split(r"(?m)^## ", body)[1:]]
     return [
-        _passage(path.stem, fields, number, section.strip(), text.strip())
+        _build_passage(path.stem, fields, number, section.strip(), text.strip())
         for number, (section, _, text) in enumerate(parts, start=1)
     ]
 
 
-def _passage(document: str, fields: dict[str, str], number: int, section: str, text: str) -> Passage:
+def _build_passage(document: str, fields: dict[str, str], number: int, section: str, text: str) -> Passage:
     record = RECORD.search(text)
     return Passage(
         id=f"{document}.{number}",

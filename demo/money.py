@@ -12,11 +12,11 @@ Positive = Annotated[str, Field(pattern=r"\A[0-9]{1,9}(\.[0-9]{1,2})?\z", descri
 Signed = Annotated[str, Field(pattern=r"\A-?[0-9]{1,9}(\.[0-9]{1,2})?\z", description="such as -129.90")]
 
 
-def cents(amount: str) -> int:
+def parse_cents(amount: str) -> int:
     """`"129.9"` → 12990."""
     return int(Decimal(amount).scaleb(2))
 
 
-def text(amount: int) -> str:
+def format_cents(amount: int) -> str:
     """12990 → `"129.90"`."""
     return str(Decimal(amount).scaleb(-2).quantize(Decimal("0.01")))

@@ -10,32 +10,34 @@ from demo import money
 WINDOW_DAYS = 30
 
 
-def evaluate(*, order: dict[str, Any], refunded: int, amount: int | None, today: date) -> dict[str, Any]:
+def evaluate_refund(
+    *, order: dict[str, Any], refunded: int, amount: int | None, today: date
+) -> dict[str, Any]:
     """Whether `amount` cents (None: all) of `order` may be refunded on `today`, and by which rule."""
-    most = _most(order, refunded)
-    rule, reason = _rule(order, most=most, refunded=refunded, amount=amount, today=today)
+    most = _compute_max_refund(order, refunded)
+    rule, reason = _select_refund_rule(order, most=most, refunded=refunded, amount=amount, today=today)
     refundable = rule == "within-window"
     offered = most if refundable or rule == "amount-too-high" else 0
     return {
         "order_id": order["id"],
         "refundable": refundable,
         "rule": rule,
-        "max_amount": money.text(offered),
+        "max_amount": money.format_cents(offered),
         "currency": order["currency"],
         "reason": reason,
     }
 
 
-def _most(order: dict[str, Any], refunded: int) -> int:
+def _compute_max_refund(order: dict[str, Any], refunded: int) -> int:
     returnable: int = sum(
-        money.cents(item["unit_price"]) * item["quantity"]
+        money.parse_cents(item["unit_price"]) * item["quantity"]
         for item in order["items"]
         if not item["final_sale"]
     )
     return max(0, returnable - refunded)
 
 
-def _rule(
+def _select_refund_rule(
     order: dict[str, Any], *, most: int, refunded: int, amount: int | None, today: date
 ) -> tuple[str, str]:
     """The first rule that forbids, else the one that allows."""
@@ -45,15 +47,15 @@ def _rule(
         (order["status"] == "cancelled", "cancelled", "The order was cancelled and never charged."),
         (delivered is None, "not-delivered", "The order has not been delivered yet."),
         (_all_final(order), "final-sale", "Every item of the order was sold as final sale."),
-        (most == 0, "already-refunded", f"{money.text(refunded)} {currency} were refunded already."),
+        (most == 0, "already-refunded", f"{money.format_cents(refunded)} {currency} were refunded already."),
         (days > WINDOW_DAYS, "too-old", f"Delivered {days} days ago; refunds end after {WINDOW_DAYS} days."),
         (
             amount is not None and amount > most,
             "amount-too-high",
-            f"At most {money.text(most)} {currency} can be refunded.",
+            f"At most {money.format_cents(most)} {currency} can be refunded.",
         ),
     )
-    allowing = ("within-window", f"Delivered {days} days ago; up to {money.text(most)} {currency}.")
+    allowing = ("within-window", f"Delivered {days} days ago; up to {money.format_cents(most)} {currency}.")
     return next(((rule, reason) for forbidden, rule, reason in forbidding if forbidden), allowing)
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from demo import money, policy
 from demo.errors import Refusal, not_found
-from demo.store import Store, now
+from demo.store import Store, format_current_time
 
 Line = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\z")]
 
@@ -83,9 +83,9 @@ class Books:
         """An order with what was refunded of it and the status that follows. Raises Refusal 404."""
         order, refunded = self._order(order_id), self._refunded(order_id)
         if refunded:
-            whole = refunded >= money.cents(order["total"])
+            whole = refunded >= money.parse_cents(order["total"])
             order["status"] = "refunded" if whole else "partially_refunded"
-        return order | {"refunded": money.text(refunded)}
+        return order | {"refunded": money.format_cents(refunded)}
 
     def product(self, sku: str) -> dict[str, Any]:
         """A product of the catalogue. Raises Refusal 404."""
@@ -97,87 +97,89 @@ class Books:
 
     def judge(self, asked: PolicyQuery) -> dict[str, Any]:
         """What the refund policy says. Raises Refusal 404."""
-        amount = money.cents(asked.amount) if asked.amount is not None else None
+        amount = money.parse_cents(asked.amount) if asked.amount is not None else None
         order, refunded = self._order(asked.order_id), self._refunded(asked.order_id)
-        return policy.evaluate(order=order, refunded=refunded, amount=amount, today=self.today)
+        return policy.evaluate_refund(order=order, refunded=refunded, amount=amount, today=self.today)
 
     def refund(self, body: RefundBody, key: str) -> tuple[dict[str, Any], bool]:
         """Refund once per key; the second value says whether this key had been used before.
 
         Raises Refusal: 409 the key with another body, 404 no such order, 422 wrong currency or too much.
         """
-        amount = money.cents(body.amount)
+        amount = money.parse_cents(body.amount)
         with self.store.writing():
             before = self.store.rows("select * from refunds where key = ?", key)
             if before:
-                return _same(before[0], body, amount), True
+                return _replay_refund(before[0], body, amount), True
             self._check(body, amount)
             values = body.model_dump() | {"amount": amount}
-            number = self.store.insert("refunds", at=now(), key=key, **values)
-            refund = _refund(self.store.rows("select * from refunds where id = ?", number)[0])
+            number = self.store.insert("refunds", at=format_current_time(), key=key, **values)
+            refund = _serialize_refund(self.store.rows("select * from refunds where id = ?", number)[0])
             self.store.log("payments", "refund", key=key, reference=body.order_id, body=refund)
         return refund, False
 
     def _check(self, body: RefundBody, amount: int) -> None:
         order = self._order(body.order_id)
-        left = money.cents(order["total"]) - self._refunded(body.order_id)
+        left = money.parse_cents(order["total"]) - self._refunded(body.order_id)
         if body.currency != order["currency"]:
             raise Refusal(422, "wrong_currency", f"The order was paid in {order['currency']}.")
         if amount == 0:
             raise Refusal(422, "nothing_to_refund", "The amount must be more than 0.00.")
         if amount > left:
-            raise Refusal(422, "more_than_remains", f"{money.text(left)} of the order's total remain.")
+            raise Refusal(
+                422, "more_than_remains", f"{money.format_cents(left)} of the order's total remain."
+            )
 
     def find_refund(self, name: str) -> dict[str, Any]:
         """A refund by its id. Raises Refusal 404."""
         found = self.store.rows("select * from refunds where 'RF-' || printf('%06d', id) = ?", name)
         if not found:
             raise not_found("refund", name)
-        return _refund(found[0])
+        return _serialize_refund(found[0])
 
     def refunds(self, *, order_id: str | None, key: str | None) -> list[dict[str, Any]]:
         """The refunds of an order, or the one of a key, oldest first."""
         query = "select * from refunds where (? = '' or order_id = ?) and (? = '' or key = ?) order by id"
         values = (order_id or "", order_id or "", key or "", key or "")
-        return [_refund(row) for row in self.store.rows(query, *values)]
+        return [_serialize_refund(row) for row in self.store.rows(query, *values)]
 
     def send(self, body: MessageBody, key: str | None) -> dict[str, Any]:
         """Send a message. Sent twice, there are two: a key is noted for the judge, and not honoured."""
         values = body.model_dump(exclude={"to"})
         with self.store.writing():
-            number = self.store.insert("messages", at=now(), recipient=body.to, **values)
-            message = _message(self.store.rows("select * from messages where id = ?", number)[0])
+            number = self.store.insert("messages", at=format_current_time(), recipient=body.to, **values)
+            message = _serialize_message(self.store.rows("select * from messages where id = ?", number)[0])
             self.store.log("mail", "send", key=key, reference=body.reference, body=message)
         return message
 
     def messages(self, reference: str) -> list[dict[str, Any]]:
         """The messages sent under a reference, oldest first."""
         query = "select * from messages where reference = ? order by id"
-        return [_message(row) for row in self.store.rows(query, reference)]
+        return [_serialize_message(row) for row in self.store.rows(query, reference)]
 
     def post(self, body: EntryBody, key: str | None) -> dict[str, Any]:
         """Post a ledger entry. There is no way to ask later whether it was posted."""
-        amount = money.cents(body.amount)
+        amount = money.parse_cents(body.amount)
         values = body.model_dump() | {"amount": amount}
         with self.store.writing():
-            number = self.store.insert("entries", at=now(), **values)
-            entry = {"id": f"L-{number:06d}", **values, "amount": money.text(amount)}
+            number = self.store.insert("entries", at=format_current_time(), **values)
+            entry = {"id": f"L-{number:06d}", **values, "amount": money.format_cents(amount)}
             self.store.log("ledger", "post", key=key, reference=body.account, body=entry)
         return entry
 
 
-def _same(row: dict[str, Any], body: RefundBody, amount: int) -> dict[str, Any]:
+def _replay_refund(row: dict[str, Any], body: RefundBody, amount: int) -> dict[str, Any]:
     asked = (body.order_id, amount, body.currency, body.reason)
     if asked != (row["order_id"], row["amount"], row["currency"], row["reason"]):
         raise Refusal(409, "key_used_for_another_refund", "This key belongs to a refund with other content.")
-    return _refund(row)
+    return _serialize_refund(row)
 
 
-def _refund(row: dict[str, Any]) -> dict[str, Any]:
+def _serialize_refund(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": f"RF-{row['id']:06d}",
         "order_id": row["order_id"],
-        "amount": money.text(row["amount"]),
+        "amount": money.format_cents(row["amount"]),
         "currency": row["currency"],
         "reason": row["reason"],
         "status": "succeeded",
@@ -186,7 +188,7 @@ def _refund(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _message(row: dict[str, Any]) -> dict[str, Any]:
+def _serialize_message(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": f"M-{row['id']:06d}",
         "to": row["recipient"],

@@ -11,7 +11,7 @@ from pydantic import Field
 from demo import money
 from demo.errors import Refusal, not_found
 from demo.repositories import Body, Line
-from demo.store import Store, now
+from demo.store import Store, format_current_time
 
 SERVICE = {"stock": "stock", "payment": "payments"}
 
@@ -53,8 +53,10 @@ class Holds:
             if before and before[0]["asked"] != asked:
                 raise Refusal(409, "key_used_for_another_hold", "This key belongs to another hold.")
             if before:
-                return _hold(before[0])
-            number = self._store.insert("holds", at=now(), asked=asked, key=key, status="held")
+                return _serialize_hold(before[0])
+            number = self._store.insert(
+                "holds", at=format_current_time(), asked=asked, key=key, status="held"
+            )
             hold = self.find(f"HD-{number:06d}")
             self._store.log(SERVICE[body.kind], "hold", key=key, reference=body.order_id, body=hold)
         return hold
@@ -79,11 +81,11 @@ class Holds:
         found = self._store.rows("select * from holds where 'HD-' || printf('%06d', id) = ?", name)
         if not found:
             raise not_found("hold", name)
-        return _hold(found[0])
+        return _serialize_hold(found[0])
 
     def of_key(self, key: str) -> list[dict[str, Any]]:
         """The hold that was taken under a key."""
-        return [_hold(row) for row in self._store.rows("select * from holds where key = ?", key)]
+        return [_serialize_hold(row) for row in self._store.rows("select * from holds where key = ?", key)]
 
     def ship(self, body: ShipmentBody, key: str) -> dict[str, Any]:
         """Ship what an order holds, once per key. Raises Refusal: 404 no such order, 422 nothing is held, or
@@ -91,7 +93,7 @@ class Holds:
         with self._store.writing():
             before = self._store.rows("select * from shipments where key = ?", key)
             if before:
-                return _shipment(before[0])
+                return _serialize_shipment(before[0])
             order = self._order(body.order_id)
             if order["status"] == "cancelled":
                 raise Refusal(422, "not_deliverable", "The order was cancelled; nobody would take it in.")
@@ -102,15 +104,17 @@ class Holds:
                 "update holds set status = 'used' where status = 'held'"
                 " and json_extract(asked, '$.order_id') = ?", body.order_id,
             )  # fmt: skip
-            number = self._store.insert("shipments", at=now(), order_id=body.order_id, key=key)
-            made = _shipment(self._store.rows("select * from shipments where id = ?", number)[0])
+            number = self._store.insert(
+                "shipments", at=format_current_time(), order_id=body.order_id, key=key
+            )
+            made = _serialize_shipment(self._store.rows("select * from shipments where id = ?", number)[0])
             self._store.log("shipping", "ship", key=key, reference=body.order_id, body=made)
         return made
 
     def shipments(self, order_id: str) -> list[dict[str, Any]]:
         """The shipments of an order, oldest first."""
         query = "select * from shipments where order_id = ? order by id"
-        return [_shipment(row) for row in self._store.rows(query, order_id)]
+        return [_serialize_shipment(row) for row in self._store.rows(query, order_id)]
 
     def _order(self, order_id: str) -> dict[str, Any]:
         found = self._store.rows("select document from orders where id = ?", order_id)
@@ -120,7 +124,7 @@ class Holds:
         return order
 
 
-def _hold(row: dict[str, Any]) -> dict[str, Any]:
+def _serialize_hold(row: dict[str, Any]) -> dict[str, Any]:
     name = f"HD-{row['id']:06d}"
     return {
         "id": name,
@@ -131,5 +135,5 @@ def _hold(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shipment(row: dict[str, Any]) -> dict[str, Any]:
+def _serialize_shipment(row: dict[str, Any]) -> dict[str, Any]:
     return {"id": f"SH-{row['id']:06d}", "order_id": row["order_id"], "key": row["key"], "at": row["at"]}

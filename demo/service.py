@@ -50,21 +50,21 @@ class _RestartsOf(_Query):
     key: str | None = Field(None, min_length=1, max_length=255)
 
 
-def _key(request: Request) -> str | None:
+def _parse_idempotency_key(request: Request) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is not None and not (0 < len(key) <= 255 and key.isascii() and key.isprintable()):
         raise Refusal(400, "invalid_key", "Idempotency-Key has 1 to 255 printable ASCII characters.")
     return key
 
 
-def _required(request: Request) -> str:
-    key = _key(request)
+def _require_idempotency_key(request: Request) -> str:
+    key = _parse_idempotency_key(request)
     if key is None:
         raise Refusal(400, "key_required", "This needs the header Idempotency-Key.")
     return key
 
 
-def _name(request: Request) -> str:
+def _get_service_name(request: Request) -> str:
     return request.parts["name"]
 
 
@@ -119,17 +119,22 @@ class Company:
             route("GET", "/mail/messages", self._messages, "mail"),
             route("POST", "/ledger/entries", self._post, "ledger"),
             route("GET", "/services", lambda _: Answer(content={"services": park.listing()}), "services"),
-            route("GET", "/services/{name}", lambda r: Answer(content=park.status(_name(r))), "services"),
+            route(
+                "GET",
+                "/services/{name}",
+                lambda r: Answer(content=park.status(_get_service_name(r))),
+                "services",
+            ),
             route(
                 "GET",
                 "/services/{name}/logs",
-                lambda r: Answer(content=park.logs(_name(r), r.asked(LogsQuery))),
+                lambda r: Answer(content=park.logs(_get_service_name(r), r.asked(LogsQuery))),
                 "services",
             ),
             route(
                 "GET",
                 "/services/{name}/metrics",
-                lambda r: Answer(content=park.metrics(_name(r))),
+                lambda r: Answer(content=park.metrics(_get_service_name(r))),
                 "services",
             ),
             route("POST", "/restarts", self._restart, "services"),
@@ -137,13 +142,15 @@ class Company:
             route(
                 "GET",
                 "/documents",
-                lambda r: Answer(content=document_search.search(r.asked(document_search.SearchQuery))),
+                lambda r: Answer(
+                    content=document_search.search_passages(r.asked(document_search.SearchQuery))
+                ),
                 "documents",
             ),
             route(
                 "GET",
                 "/documents/passages/{id}",
-                lambda r: Answer(content=document_search.read(r.parts["id"])),
+                lambda r: Answer(content=document_search.read_passage(r.parts["id"])),
                 "documents",
             ),
             route("GET", "/status", self._status),
@@ -157,7 +164,7 @@ class Company:
         )
 
     def _refund(self, request: Request) -> Answer:
-        key = _key(request)
+        key = _parse_idempotency_key(request)
         if key is None:
             raise Refusal(400, "key_required", "A refund needs the header Idempotency-Key.")
         refund, repeated = self._books.refund(request.content(RefundBody), key)
@@ -170,10 +177,14 @@ class Company:
         return Answer(content={"refunds": self._books.refunds(order_id=asked.order_id, key=asked.key)})
 
     def _hold(self, request: Request) -> Answer:
-        return Answer(status=201, content=self._holds.take(request.content(HoldBody), _required(request)))
+        return Answer(
+            status=201, content=self._holds.take(request.content(HoldBody), _require_idempotency_key(request))
+        )
 
     def _release(self, request: Request) -> Answer:
-        return Answer(content=self._holds.release(request.content(ReleaseBody), _required(request)))
+        return Answer(
+            content=self._holds.release(request.content(ReleaseBody), _require_idempotency_key(request))
+        )
 
     def _held(self, request: Request) -> Answer:
         return Answer(content=self._holds.find(request.parts["id"]))
@@ -182,17 +193,25 @@ class Company:
         return Answer(content={"holds": self._holds.of_key(request.asked(_HoldsOf).key)})
 
     def _ship(self, request: Request) -> Answer:
-        return Answer(status=201, content=self._holds.ship(request.content(ShipmentBody), _required(request)))
+        return Answer(
+            status=201,
+            content=self._holds.ship(request.content(ShipmentBody), _require_idempotency_key(request)),
+        )
 
     def _shipments(self, request: Request) -> Answer:
         asked = request.asked(_ShipmentsOf)
         return Answer(content={"shipments": self._holds.shipments(asked.order_id)})
 
     def _open_ticket(self, request: Request) -> Answer:
-        return Answer(status=201, content=self._tickets.open(request.content(TicketBody), _required(request)))
+        return Answer(
+            status=201,
+            content=self._tickets.open(request.content(TicketBody), _require_idempotency_key(request)),
+        )
 
     def _close_ticket(self, request: Request) -> Answer:
-        return Answer(content=self._tickets.close(request.content(ClosureBody), _required(request)))
+        return Answer(
+            content=self._tickets.close(request.content(ClosureBody), _require_idempotency_key(request))
+        )
 
     def _tickets_of(self, request: Request) -> Answer:
         asked = request.asked(_TicketsOf)
@@ -201,16 +220,21 @@ class Company:
         return Answer(content={"tickets": self._tickets.of(order_id=asked.order_id, key=asked.key)})
 
     def _send(self, request: Request) -> Answer:
-        return Answer(status=201, content=self._books.send(request.content(MessageBody), _key(request)))
+        return Answer(
+            status=201,
+            content=self._books.send(request.content(MessageBody), _parse_idempotency_key(request)),
+        )
 
     def _messages(self, request: Request) -> Answer:
         return Answer(content={"messages": self._books.messages(request.asked(_MessagesOf).reference)})
 
     def _post(self, request: Request) -> Answer:
-        return Answer(status=201, content=self._books.post(request.content(EntryBody), _key(request)))
+        return Answer(
+            status=201, content=self._books.post(request.content(EntryBody), _parse_idempotency_key(request))
+        )
 
     def _restart(self, request: Request) -> Answer:
-        key = _key(request)
+        key = _parse_idempotency_key(request)
         if key is None:
             raise Refusal(400, "key_required", "A restart needs the header Idempotency-Key.")
         restart, repeated = self._park.restart(request.content(RestartBody), key)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from demo.errors import Refusal, not_found
-from demo.store import Store, now
+from demo.store import Store, format_current_time
 
 Cause = Literal["none", "pool_exhausted", "memory_leak", "bad_deploy"]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -74,7 +74,7 @@ class Park:
 
     def status(self, name: str) -> dict[str, Any]:
         """How a service is. Raises Refusal 404."""
-        row, service = self._row(name), _known(name)
+        row, service = self._row(name), _get_service_facts(name)
         cause = _PARK["causes"][row["cause"]]
         failing = [other for other in service["depends_on"] if not self.status(other)["healthy"]]
         status = cause["status"]
@@ -86,9 +86,9 @@ class Park:
             "status": status,
             "healthy": status == "healthy",
             "version": service["version"],
-            "instance": _instance(row),
+            "instance": _format_instance_name(row),
             "restarts": row["instance"] - 1,
-            "started_at": _at(self._started(row)),
+            "started_at": _format_utc_timestamp(self._started(row)),
             "depends_on": service["depends_on"],
             "failing_dependencies": failing,
         }
@@ -97,17 +97,21 @@ class Park:
         """The newest lines of the running instance, oldest first. Raises Refusal 404."""
         row, status = self._row(name), self.status(name)
         started = self._started(row)
-        said = [("INFO", f"{name} {status['version']} started as {_instance(row)}")]
+        said = [("INFO", f"{name} {status['version']} started as {_format_instance_name(row)}")]
         said += [(level, text) for level, text in _PARK["causes"][row["cause"]]["logs"]]
         said += [("WARN", f"calls to {other} fail") for other in status["failing_dependencies"]]
         lines = [
-            {"at": _at(started + timedelta(seconds=7 * number)), "level": level, "text": text}
+            {
+                "at": _format_utc_timestamp(started + timedelta(seconds=7 * number)),
+                "level": level,
+                "text": text,
+            }
             for number, (level, text) in enumerate(said)
         ]
         errors = [text for level, text in said if level == "ERROR"]
         return {
             "name": name,
-            "instance": _instance(row),
+            "instance": _format_instance_name(row),
             "errors": len(errors),
             "newest_error": errors[-1] if errors else None,
             "lines": lines[-asked.limit :],
@@ -115,7 +119,7 @@ class Park:
 
     def metrics(self, name: str) -> dict[str, Any]:
         """The running instance's figures beside the usual ones. Raises Refusal 404."""
-        row, service = self._row(name), _known(name)
+        row, service = self._row(name), _get_service_facts(name)
         cause = _PARK["causes"][row["cause"]]
         pool = service["pool"] if cause.get("pool") == "all" else service["pool"] // 4
         memory = service["memory_mb"] * int(cause.get("memory", 1))
@@ -130,7 +134,7 @@ class Park:
             {"name": title, "unit": unit, "now": str(current), "usual": str(usual)}
             for title, unit, current, usual in figures
         ]
-        return {"name": name, "instance": _instance(row), "metrics": found}
+        return {"name": name, "instance": _format_instance_name(row), "metrics": found}
 
     def restart(self, body: RestartBody, key: str) -> tuple[dict[str, Any], bool]:
         """Restart once per key; the second value says whether this key had been used before.
@@ -140,7 +144,7 @@ class Park:
         with self._store.writing():
             before = self._store.rows("select * from restarts where key = ?", key)
             if before:
-                return _same(before[0], body), True
+                return _replay_restart(before[0], body), True
             name, row = body.service, self._row(body.service)
             cause = "none" if _PARK["causes"][row["cause"]]["heals"] else row["cause"]
             instance = row["instance"] + 1
@@ -148,9 +152,14 @@ class Park:
                 "update services set cause = ?, instance = ? where name = ?", cause, instance, name
             )
             number = self._store.insert(
-                "restarts", at=now(), service=name, reason=body.reason, key=key, instance=instance
+                "restarts",
+                at=format_current_time(),
+                service=name,
+                reason=body.reason,
+                key=key,
+                instance=instance,
             )
-            restart = _restart(self._store.rows("select * from restarts where id = ?", number)[0])
+            restart = _serialize_restart(self._store.rows("select * from restarts where id = ?", number)[0])
             self._store.log("services", "restart", key=key, reference=name, body=restart)
         return restart, False
 
@@ -158,7 +167,7 @@ class Park:
         """The restarts of a service, or the one of a key, oldest first."""
         query = "select * from restarts where (? = '' or service = ?) and (? = '' or key = ?) order by id"
         values = (service or "", service or "", key or "", key or "")
-        return [_restart(row) for row in self._store.rows(query, *values)]
+        return [_serialize_restart(row) for row in self._store.rows(query, *values)]
 
     def tell(self, incident: Incident) -> None:
         """Set what ails a service. Raises Refusal 404."""
@@ -185,25 +194,25 @@ class Park:
         return opened + timedelta(hours=row["instance"] - 1)
 
 
-def _known(name: str) -> dict[str, Any]:
+def _get_service_facts(name: str) -> dict[str, Any]:
     return _SERVICES[name]
 
 
-def _instance(row: dict[str, Any]) -> str:
+def _format_instance_name(row: dict[str, Any]) -> str:
     return f"{row['name']}-{row['instance']}"
 
 
-def _at(moment: datetime) -> str:
+def _format_utc_timestamp(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def _same(row: dict[str, Any], body: RestartBody) -> dict[str, Any]:
+def _replay_restart(row: dict[str, Any], body: RestartBody) -> dict[str, Any]:
     if (body.service, body.reason) != (row["service"], row["reason"]):
         raise Refusal(409, "key_used_for_another_restart", "This key belongs to another restart.")
-    return _restart(row)
+    return _serialize_restart(row)
 
 
-def _restart(row: dict[str, Any]) -> dict[str, Any]:
+def _serialize_restart(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": f"RS-{row['id']:06d}",
         "service": row["service"],

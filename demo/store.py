@@ -55,7 +55,7 @@ create trigger if not exists effects_keep_delete before delete on effects
 """
 
 
-def now() -> str:
+def format_current_time() -> str:
     """The wall clock, RFC 3339 in UTC with microseconds. Nothing the company decides depends on it."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
@@ -92,14 +92,14 @@ class Store:
         known = {row["id"] for row in self.rows("select id from orders")}
         for raw in stock["orders"]:
             if raw["id"] not in known:
-                document = json.dumps(_order(raw, products), ensure_ascii=False)
+                document = json.dumps(_build_order_document(raw, products), ensure_ascii=False)
                 self.insert("orders", id=raw["id"], document=document)
         if not fresh:
             return
         for product in stock["products"]:
             self.insert("products", sku=product["sku"], document=json.dumps(product))
         for refund in stock["refunds"]:
-            row = refund | {"amount": money.cents(refund["amount"])}
+            row = refund | {"amount": money.parse_cents(refund["amount"])}
             self.insert("refunds", at="2026-03-01T09:00:00Z", key=f"stock-{refund['order_id']}", **row)
 
     @contextmanager
@@ -133,7 +133,13 @@ class Store:
         """Append one effect to the log, in the transaction that caused it."""
         document = json.dumps(body, ensure_ascii=False)
         self.insert(
-            "effects", at=now(), service=service, action=action, key=key, reference=reference, body=document
+            "effects",
+            at=format_current_time(),
+            service=service,
+            action=action,
+            key=key,
+            reference=reference,
+            body=document,
         )
 
     def effects(self, *, service: str | None, since: int) -> list[dict[str, Any]]:
@@ -154,7 +160,7 @@ class Store:
             self._create()
 
 
-def _order(raw: dict[str, Any], products: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _build_order_document(raw: dict[str, Any], products: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """An order of the stock file with its lines and total written out."""
     bought = [(products[sku], quantity) for sku, quantity in raw["items"]]
     items = [
@@ -167,12 +173,12 @@ def _order(raw: dict[str, Any], products: dict[str, dict[str, Any]]) -> dict[str
         }
         for product, quantity in bought
     ]
-    total = sum(money.cents(product["price"]) * quantity for product, quantity in bought)
+    total = sum(money.parse_cents(product["price"]) * quantity for product, quantity in bought)
     return {
         "id": raw["id"],
         "customer": raw["customer"],
         "items": items,
-        "total": money.text(total),
+        "total": money.format_cents(total),
         "currency": bought[0][0]["currency"],
         "status": raw["status"],
         "placed_at": raw["placed_at"],

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from demo.errors import Refusal, not_found
 from demo.repositories import Body, Line
-from demo.store import Store, now
+from demo.store import Store, format_current_time
 
 
 class TicketBody(Body):
@@ -43,8 +43,10 @@ class Tickets:
             if before and before[0]["asked"] != asked:
                 raise Refusal(409, "key_used_for_another_ticket", "This key belongs to another ticket.")
             if before:
-                return _ticket(before[0])
-            number = self._store.insert("tickets", at=now(), asked=asked, key=key, status="open")
+                return _serialize_ticket(before[0])
+            number = self._store.insert(
+                "tickets", at=format_current_time(), asked=asked, key=key, status="open"
+            )
             made = self.find(f"TK-{number:06d}")
             self._store.log("tickets", "open", key=key, reference=body.order_id, body=made)
         return made
@@ -66,7 +68,7 @@ class Tickets:
         found = self._store.rows("select * from tickets where 'TK-' || printf('%06d', id) = ?", name)
         if not found:
             raise not_found("ticket", name)
-        return _ticket(found[0])
+        return _serialize_ticket(found[0])
 
     def of(self, *, order_id: str | None, key: str | None) -> list[dict[str, Any]]:
         """The tickets of an order, of a key, or of both, oldest first."""
@@ -74,10 +76,10 @@ class Tickets:
             "select * from tickets where (?1 is null or json_extract(asked, '$.order_id') = ?1)"
             " and (?2 is null or key = ?2) order by id", order_id, key,
         )  # fmt: skip
-        return [_ticket(row) for row in rows]
+        return [_serialize_ticket(row) for row in rows]
 
 
-def _ticket(row: dict[str, Any]) -> dict[str, Any]:
+def _serialize_ticket(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": f"TK-{row['id']:06d}", **json.loads(row["asked"]), "status": row["status"], "key": row["key"],
         "at": row["at"],

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from demo.errors import Refusal
 from demo.faults import Fault, Faults
-from demo.store import now
+from demo.store import format_current_time
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -43,14 +43,14 @@ class Request(BaseModel):
         try:
             return model.model_validate_json(self.body)
         except ValidationError as error:
-            raise Refusal(400, "invalid_body", _sentence(error)) from error
+            raise Refusal(400, "invalid_body", _format_validation_error(error)) from error
 
     def asked(self, model: type[T]) -> T:
         """The query string as `model`. Raises Refusal 400 naming the parameter."""
         try:
             return model.model_validate(dict(self.query))
         except ValidationError as error:
-            raise Refusal(400, "invalid_query", _sentence(error)) from error
+            raise Refusal(400, "invalid_query", _format_validation_error(error)) from error
 
 
 class Answer(BaseModel):
@@ -87,7 +87,7 @@ class Route(BaseModel):
         return found.groupdict() if found else None
 
 
-def _sentence(error: ValidationError) -> str:
+def _format_validation_error(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)[:5]
     return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'body'}: {item['msg']}" for item in found)
 
@@ -116,7 +116,7 @@ class Application:
                 status=500, content={"error": "storage", "detail": "The books cannot be written."}
             )
         if answer is not None:
-            await _send(answer, send)
+            await _send_answer(answer, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
         """None where the client left before anything was done."""
@@ -127,8 +127,8 @@ class Application:
         if route.writes and "origin" in headers:
             # A page in somebody's browser can reach a loopback port too.
             raise Refusal(403, "not_for_browsers", "Requests that carry an Origin may not write.")
-        body = await _body(receive, headers)
-        query = _query(scope["query_string"])
+        body = await _read_json_body(receive, headers)
+        query = _parse_query_string(scope["query_string"])
         request = Request(
             method=route.method, path=scope["path"], parts=parts, query=query, headers=headers, body=body
         )
@@ -156,7 +156,7 @@ class Application:
         self._count += 1
         entry = {
             "id": self._count,
-            "at": now(),
+            "at": format_current_time(),
             "service": route.service,
             "method": route.method,
             "path": request.path,
@@ -197,7 +197,7 @@ class Application:
         return await self._faults.hold(fault, gone)
 
 
-async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
+async def _read_json_body(receive: Receive, headers: Mapping[str, str]) -> bytes:
     body = b""
     more = True
     while more:
@@ -213,7 +213,7 @@ async def _body(receive: Receive, headers: Mapping[str, str]) -> bytes:
     return body
 
 
-def _query(raw: bytes) -> dict[str, str]:
+def _parse_query_string(raw: bytes) -> dict[str, str]:
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError as error:
@@ -224,7 +224,7 @@ def _query(raw: bytes) -> dict[str, str]:
     return query
 
 
-async def _send(answer: Answer, send: Send) -> None:
+async def _send_answer(answer: Answer, send: Send) -> None:
     body = json.dumps(answer.content, ensure_ascii=False).encode()
     given = {"content-type": "application/json", "content-length": str(len(body)), **answer.headers}
     if answer.status == 413:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 from pydantic import Field, TypeAdapter
 
-from orchestrator.core.common.frozen_model import Slug, Text, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Slug, Text
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.boundary_change import read_boundary
 from orchestrator.core.domain.boundary import Boundary
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 PROFILE_BOUNDARIES: Final = ("coding", "procurement", "research", "sre", "support")
 
 
-class Once(Value):
+class Once(FrozenModel):
     """A value in a starter's goal that serves once, others like it, and what to say when none is left."""
 
     value: str = Field(min_length=1)
@@ -31,7 +31,7 @@ class Once(Value):
     used_up: Text = Field(min_length=1)
 
 
-class Ready(Value):
+class Ready(FrozenModel):
     """A starter as its file has it."""
 
     slug: Slug
@@ -50,37 +50,40 @@ class Starter(Ready):
         """The goal, and where a value of it serves once the same with each other value, in order."""
         if self.once is None:
             return (self.goal,)
-        return (self.goal, *(_with(self.goal, self.once.value, other) for other in self.once.others))
+        return (
+            self.goal,
+            *(_with_replaced_value(self.goal, self.once.value, other) for other in self.once.others),
+        )
 
 
 READY = TypeAdapter(tuple[Ready, ...])
 
 
 @cache
-def workflows() -> Mapping[str, GraphSpec]:
+def load_bundled_workflows() -> Mapping[str, GraphSpec]:
     """Every shipped workflow by its slug. Raises pydantic's ValidationError for a file that is none."""
-    found = (GraphSpec.model_validate(document) for document in _documents("workflows"))
+    found = (GraphSpec.model_validate(document) for document in _load_documents("workflows"))
     return MappingProxyType({spec.slug: spec for spec in found})
 
 
 @cache
-def boundaries() -> Mapping[str, Boundary]:
+def load_bundled_boundaries() -> Mapping[str, Boundary]:
     """Every shipped boundary by its slug, each with the budget of the profile that its file names (spec
     3).
     """
-    found = (read_boundary(document) for document in _documents("boundaries"))
+    found = (read_boundary(document) for document in _load_documents("boundaries"))
     return MappingProxyType({boundary.slug: boundary for boundary in found})
 
 
 @cache
 def plain_boundaries() -> Mapping[str, Boundary]:
     """The boundaries of a tenant without the demonstration: its own starter, and the five profiles."""
-    own = {one.slug: one for one in map(read_boundary, _documents("boundaries/plain"))}
-    return MappingProxyType({slug: boundaries()[slug] for slug in PROFILE_BOUNDARIES} | own)
+    own = {one.slug: one for one in map(read_boundary, _load_documents("boundaries/plain"))}
+    return MappingProxyType({slug: load_bundled_boundaries()[slug] for slug in PROFILE_BOUNDARIES} | own)
 
 
 @cache
-def prompts() -> Mapping[str, str]:
+def load_bundled_prompts() -> Mapping[str, str]:
     """Every shipped prompt template by its name."""
     return MappingProxyType(
         {path.stem: path.read_text(encoding="utf-8") for path in sorted((HERE / "prompts").glob("*.md"))}
@@ -88,7 +91,7 @@ def prompts() -> Mapping[str, str]:
 
 
 @cache
-def starters() -> tuple[Starter, ...]:
+def load_example_goals() -> tuple[Starter, ...]:
     """The ready goals, by workflow and then in the order of its file, which is named after the workflow.
 
     They stand beside the workflows and not in them: a starter that changes is no new version. Raises
@@ -98,21 +101,21 @@ def starters() -> tuple[Starter, ...]:
     return tuple(
         Starter(workflow=path.stem, **{name: getattr(ready, name) for name in Ready.model_fields})
         for path in files
-        for ready in READY.validate_python(_read(path))
+        for ready in READY.validate_python(_parse_yaml_file(path))
     )
 
 
-def workflow(slug: str) -> GraphSpec:
+def get_bundled_workflow(slug: str) -> GraphSpec:
     """The shipped workflow `slug`. Raises KeyError."""
-    return workflows()[slug]
+    return load_bundled_workflows()[slug]
 
 
-def boundary(slug: str) -> Boundary:
+def get_bundled_boundary(slug: str) -> Boundary:
     """The shipped boundary `slug`. Raises KeyError."""
-    return boundaries()[slug]
+    return load_bundled_boundaries()[slug]
 
 
-def _with(goal: Goal, value: str, other: str) -> Goal:
+def _with_replaced_value(goal: Goal, value: str, other: str) -> Goal:
     """The goal about another thing: in its objective and among its inputs."""
     inputs = {name: other if given == value else given for name, given in goal.inputs.items()}
     return goal.evolve(objective=goal.objective.replace(value, other), inputs=inputs)
@@ -129,10 +132,10 @@ def read_document(text: str) -> dict[str, Any]:
     return document
 
 
-def _documents(folder: str) -> list[dict[str, Any]]:
-    return [_read(path) for path in sorted((HERE / folder).glob("*.yaml"))]
+def _load_documents(folder: str) -> list[dict[str, Any]]:
+    return [_parse_yaml_file(path) for path in sorted((HERE / folder).glob("*.yaml"))]
 
 
-def _read(path: Path) -> Any:
+def _parse_yaml_file(path: Path) -> Any:
     # What ships is read at every start: the parser in C takes a tenth of the time.
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)

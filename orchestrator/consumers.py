@@ -11,7 +11,7 @@ from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.models import Run
 from orchestrator.queries.change_feed import changed_runs
 from orchestrator.queries.progress import progress_at
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from traces.live.feeds import (
     Batch,
     Cursor,
@@ -20,8 +20,8 @@ from traces.live.feeds import (
     Item,
     StateFeed,
     StateFragments,
-    place,
-    sequence,
+    extract_sequence,
+    parse_run_cursor,
 )
 from traces.live.hints import group_of
 from traces.queries import events_after
@@ -50,11 +50,11 @@ class RunFeed(Feed):
     def cursor(self, given: object) -> Cursor:
         """A sequence number, a page's with what stands beside the events. Raises ValueError."""
         if not isinstance(given, str) or "." not in given:
-            return sequence(given)
+            return parse_run_cursor(given)
         number, _, beside = given.partition(".")
         if not BESIDE.fullmatch(beside):
             raise ValueError("not a cursor of ours")
-        return f"{sequence(number)}.{beside}"
+        return f"{parse_run_cursor(number)}.{beside}"
 
     def marked(self, text: str) -> str:
         """What hides in it named, as the page does it."""
@@ -66,7 +66,7 @@ class RunFeed(Feed):
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
         """Whether the tenant has this run."""
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             return Run.objects.filter(id=subject).exists()
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
@@ -74,13 +74,15 @@ class RunFeed(Feed):
 
         A cursor beyond the head (of a store that was set back) is set to the head.
         """
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             run = Run.objects.get(id=subject)
-            if run.event_seq <= place(after):
-                return Batch(run.event_seq, (), end=_end(run))
-            found = [e for e in events_after(run.id, place(after), A_READ) if e.seq <= run.event_seq]
-            items = tuple(Item(e.seq, orjson.dumps(presenters.event(e))) for e in found)
-            seq = items[-1].seq if items else place(after)
+            if run.event_seq <= extract_sequence(after):
+                return Batch(run.event_seq, (), end=_encode_end_message(run))
+            found = [
+                e for e in events_after(run.id, extract_sequence(after), A_READ) if e.seq <= run.event_seq
+            ]
+            items = tuple(Item(e.seq, orjson.dumps(presenters.serialize_trace_event(e))) for e in found)
+            seq = items[-1].seq if items else extract_sequence(after)
             if seq < run.event_seq:
                 # The envelope is that of the head: it comes with the events that lead to it.
                 return Batch(seq, items, more=True)
@@ -88,7 +90,12 @@ class RunFeed(Feed):
         if progress is None:
             # The run went on while this was read: its envelope comes with the events that follow.
             return Batch(seq, items, more=True)
-        return Batch(seq, items, {"progress": orjson.dumps(progress.model_dump(mode="json"))}, end=_end(run))
+        return Batch(
+            seq,
+            items,
+            {"progress": orjson.dumps(progress.model_dump(mode="json"))},
+            end=_encode_end_message(run),
+        )
 
     def render(
         self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
@@ -100,14 +107,14 @@ class RunFeed(Feed):
 
 def runs_feed(fragments: StateFragments | None = None, views: tuple[str, ...] = ("",)) -> StateFeed:
     """The tenant's runs, each as it stands after a change."""
-    return StateFeed("runs", changed_runs, presenters.row, fragments, views)
+    return StateFeed("runs", changed_runs, presenters.serialize_run_row, fragments, views)
 
 
 class OverviewFeed(StateFeed):
     """The tenant's runs again; a page of the whole tenant follows its numbers as its reader counts them."""
 
     def __init__(self, fragments: StateFragments, view_of: Callable[[object, UUID], str]) -> None:
-        super().__init__("runs", changed_runs, presenters.row, fragments)
+        super().__init__("runs", changed_runs, presenters.serialize_run_row, fragments)
         self._view_of = view_of
 
     def view(self, given: object, reader: UUID) -> str:
@@ -115,7 +122,7 @@ class OverviewFeed(StateFeed):
         return self._view_of(given, reader)
 
 
-def _end(run: Run) -> bytes | None:
+def _encode_end_message(run: Run) -> bytes | None:
     """The last word of a run that has ended."""
     if Status(run.status) not in TERMINAL_STATUSES:
         return None

@@ -44,7 +44,7 @@ def take_effect(*, run_id: str) -> None:
 
 
 @shared_task(name="orchestrator.learn_from", ignore_result=True)
-def learn(*, run_id: str, tenant: str = "", workflow: str = "") -> None:
+def learn_from_run(*, run_id: str, tenant: str = "", workflow: str = "") -> None:
     """Let a run that has ended be learnt from. A message from before an update names neither."""
     this_process().learner.tell(UUID(run_id), tenant=UUID(tenant) if tenant else None, workflow=workflow)
 

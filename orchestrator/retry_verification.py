@@ -7,35 +7,37 @@ from uuid import UUID
 from orchestrator.models import Run
 from traces.core.events.trace_events import RunRetried
 from traces.models import Event, Record
-from traces.verification import Fault, register_check
+from traces.verification import VerificationFault, register_check
 
 
-def check_run(run_id: UUID) -> list[Fault]:
+def check_run(run_id: UUID) -> list[VerificationFault]:
     """Every fault of what a run says of the one it goes on from. Inside the tenant's context."""
     run = Run.objects.filter(id=run_id).only("retry_of_id", "retry_record", "retried_by").first()
     if run is None:
         return []
     # In its first record, or nowhere.
-    said = _said(run_id)
+    said = _find_retry_event(run_id)
     if said is None:
-        return [] if run.retry_of_id is None else [_fault("retry_of_id", "its trace speaks of no retry")]
+        return (
+            [] if run.retry_of_id is None else [_build_fault("retry_of_id", "its trace speaks of no retry")]
+        )
     stands = {"retry_of_id": run.retry_of_id, "retry_record": run.retry_record, "retried_by": run.retried_by}
     spoken = {"retry_of_id": UUID(said.run), "retry_record": said.record, "retried_by": UUID(said.by)}
     faults = [
-        _fault(column, "it is not what the trace said when the run was begun")
+        _build_fault(column, "it is not what the trace said when the run was begun")
         for column, value in stands.items()
         if value != spoken[column]
     ]
     known = Record.objects.filter(run_id=said.run, number=said.record).values_list("hash", flat=True).first()
     if known is not None and bytes(known).hex() != said.record_hash:
         faults.append(
-            Fault(where=f"Record of {said.run}", number=said.record, column="hash",
+            VerificationFault(where=f"Record of {said.run}", number=said.record, column="hash",
                   sentence=f"run {run_id} began after another one")
         )  # fmt: skip
     return faults
 
 
-def _said(run_id: UUID) -> RunRetried | None:
+def _find_retry_event(run_id: UUID) -> RunRetried | None:
     """What the trace said of it. A body that cannot be read is the trace's fault, and named there."""
     body = Event.objects.filter(run_id=run_id, kind="run_retried").values_list("body", flat=True).first()
     with suppress(ValueError):
@@ -43,8 +45,8 @@ def _said(run_id: UUID) -> RunRetried | None:
     return None
 
 
-def _fault(column: str, sentence: str) -> Fault:
-    return Fault(where="Run", number=0, column=column, sentence=sentence)
+def _build_fault(column: str, sentence: str) -> VerificationFault:
+    return VerificationFault(where="Run", number=0, column=column, sentence=sentence)
 
 
 register_check("retries", check_run)

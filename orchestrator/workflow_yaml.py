@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from orchestrator.core.compiler.checks.diagnostics import fault
-from orchestrator.core.compiler.compiler import failed
+from orchestrator.core.compiler.checks.diagnostics import make_diagnostic
+from orchestrator.core.compiler.compiler import build_compile_error
 from orchestrator.yaml_reading import check_mappings
 
 LONGEST = 200_000
@@ -51,9 +51,9 @@ def read_source(text: str) -> Source:
     Aliases are refused: a few lines of them stand for gigabytes.
     """
     if len(text) > LONGEST:
-        raise _unread(f"The text is longer than {LONGEST} characters.", None)
+        raise _make_parse_error(f"The text is longer than {LONGEST} characters.", None)
     try:
-        _plain(text)
+        _check_plain_yaml(text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None:
             check_mappings(root)
@@ -61,32 +61,32 @@ def read_source(text: str) -> Source:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "unreadable"
-        raise _unread(f"This is no YAML: {problem}"[:300], _line(mark)) from None
+        raise _make_parse_error(f"This is no YAML: {problem}"[:300], _to_line_number(mark)) from None
     except (RecursionError, ValueError, OverflowError) as error:
-        raise _unread(
+        raise _make_parse_error(
             ENDLESS if isinstance(error, RecursionError) else f"A value is wrong: {error}"[:300], None
         ) from None
     if not isinstance(document, dict) or not isinstance(root, yaml.MappingNode):
-        raise _unread("The document is no mapping of names to values.", 1)
-    return _located(text, document, root)
+        raise _make_parse_error("The document is no mapping of names to values.", 1)
+    return _build_located_source(text, document, root)
 
 
-def _plain(text: str) -> None:
+def _check_plain_yaml(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            raise _unread("Aliases (*name) are not taken here.", _line(event.start_mark))
+            raise _make_parse_error("Aliases (*name) are not taken here.", _to_line_number(event.start_mark))
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise _unread(ENDLESS, _line(event.start_mark))
+            raise _make_parse_error(ENDLESS, _to_line_number(event.start_mark))
 
 
-def _line(mark: Any) -> int | None:
+def _to_line_number(mark: Any) -> int | None:
     return mark.line + 1 if mark is not None else None
 
 
-def _unread(sentence: str, line: int | None) -> Exception:
-    error = failed((fault(0, sentence),))
+def _make_parse_error(sentence: str, line: int | None) -> Exception:
+    error = build_compile_error((make_diagnostic(0, sentence),))
     error.data["faults"][0]["line"] = line
     return error
 
@@ -96,22 +96,22 @@ def with_lines(faults: list[dict[str, Any]], source: Source) -> list[dict[str, A
     return [{**found, "line": source.line_of(found)} for found in faults]
 
 
-def _located(text: str, document: dict[str, Any], root: yaml.MappingNode) -> Source:
+def _build_located_source(text: str, document: dict[str, Any], root: yaml.MappingNode) -> Source:
     keys = {str(key.value): key.start_mark.line + 1 for key, _ in root.value}
     places: dict[str, int] = {}
     nodes: dict[str, int] = {}
     edges: dict[str, int] = {}
-    _walk(root, "", places)
-    for at, node in enumerate(_items(document, "nodes")):
+    _collect_line_numbers(root, "", places)
+    for at, node in enumerate(_extract_items(document, "nodes")):
         if isinstance(node, dict) and isinstance(node.get("id"), str):
             nodes[node["id"]] = places.get(f"nodes.{at}", 1)
-    for at, edge in enumerate(_items(document, "edges")):
+    for at, edge in enumerate(_extract_items(document, "edges")):
         if isinstance(edge, dict):
             edges.setdefault(_edge_name(edge), places.get(f"edges.{at}", 1))
     return Source(text=text, document=document, nodes=nodes, edges=edges, keys=keys, places=places)
 
 
-def _items(document: Mapping[str, Any], name: str) -> list[Any]:
+def _extract_items(document: Mapping[str, Any], name: str) -> list[Any]:
     found = document.get(name)
     return found if isinstance(found, list) else []
 
@@ -123,21 +123,21 @@ def _edge_name(edge: Mapping[str, Any]) -> str:
     return f"{edge.get('source')}.{edge.get('outcome')}{named} -> {edge.get('target')}"
 
 
-def _walk(node: yaml.Node, place: str, places: dict[str, int]) -> None:
+def _collect_line_numbers(node: yaml.Node, place: str, places: dict[str, int]) -> None:
     places[place] = node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            _walk(value, _joined(place, str(key.value)), places)
+            _collect_line_numbers(value, _join_path(place, str(key.value)), places)
     elif isinstance(node, yaml.SequenceNode):
         for at, value in enumerate(node.value):
-            _walk(value, _joined(place, str(at)), places)
+            _collect_line_numbers(value, _join_path(place, str(at)), places)
 
 
-def _joined(place: str, name: str) -> str:
+def _join_path(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-def written(document: Mapping[str, Any]) -> str:
+def format_workflow_yaml(document: Mapping[str, Any]) -> str:
     """A document as YAML text, in the order of its keys: what a published version is shown as."""
     text: str = yaml.safe_dump(
         dict(document), sort_keys=False, allow_unicode=True, width=100, default_flow_style=None

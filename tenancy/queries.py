@@ -9,7 +9,7 @@ from django.db.models import DateTimeField, Func, Q, QuerySet
 
 from tenancy.core.errors import TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, Membership, Principal, Tenant
 
 
@@ -21,7 +21,7 @@ class ClockTimestamp(Func):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class PrincipalAuthority:
     """What a principal may do in a tenant right now, read from the database (never from a request).
 
     `authorities` are the limits of each membership that may decide, one for one.
@@ -66,10 +66,10 @@ def all_tenants() -> list[UUID]:
     return list(Tenant.objects.order_by("id").values_list("id", flat=True))
 
 
-def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None) -> Standing | None:
+def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None) -> PrincipalAuthority | None:
     """The standing of a principal, by this key of it or by any. A revoked or expired key, a person without a
     role, one who has yet to be confirmed, and whoever was switched off have none."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         principal = Principal.objects.filter(id=principal_id).first()
         if principal is None:
             return None
@@ -78,9 +78,9 @@ def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None)
         return _person_standing(principal)
 
 
-def standings_of(tenant_id: UUID, principals: Iterable[UUID]) -> list[Standing]:
+def standings_of(tenant_id: UUID, principals: Iterable[UUID]) -> list[PrincipalAuthority]:
     """`standing_of` for each of these principals that has one; those of all people are read at once."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         rows = list(Principal.objects.filter(id__in=list(principals)).order_by("id"))
         people = [row for row in rows if row.kind == "person"]
         held: dict[UUID, list[Membership]] = {row.owner_id: [] for row in people}
@@ -91,9 +91,9 @@ def standings_of(tenant_id: UUID, principals: Iterable[UUID]) -> list[Standing]:
         return [one for one in found if one is not None]
 
 
-def standing_of_person(tenant_id: UUID, person_id: UUID) -> Standing | None:
+def standing_of_person(tenant_id: UUID, person_id: UUID) -> PrincipalAuthority | None:
     """The standing of a person who signed in; None where they are nobody."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         principal = Principal.objects.filter(kind="person", owner_id=person_id).first()
         return None if principal is None else _person_standing(principal)
 
@@ -105,21 +105,21 @@ def tenants_by_id(ids: Iterable[UUID]) -> list[Tenant]:
 
 def who_grants(tenant_id: UUID) -> list[str]:
     """The names of a tenant's administrators: whom to ask for a role."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         admins = Membership.objects.filter(
             role=Role.ADMIN.value, person__is_active=True, awaits_confirmation=False
         )
         return list(admins.order_by("person__name").values_list("person__name", flat=True)[:5])
 
 
-def _key_standing(principal: Principal, wanted: UUID | None) -> Standing | None:
+def _key_standing(principal: Principal, wanted: UUID | None) -> PrincipalAuthority | None:
     valid = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=ClockTimestamp()))
     held = ApiKey.objects.filter(valid, principal=principal, principal__owner__is_active=True)
     key = (held if wanted is None else held.filter(id=wanted)).order_by("-created_at", "-id").first()
     return None if key is None else standing_of_key(key, principal)
 
 
-def standing_of_key(key: ApiKey, principal: Principal) -> Standing:
+def standing_of_key(key: ApiKey, principal: Principal) -> PrincipalAuthority:
     """What a valid key may do. Joins the tenant's transaction.
 
     One that a person of the house answers for never reaches further than that person does today (Z8).
@@ -131,13 +131,13 @@ def standing_of_key(key: ApiKey, principal: Principal) -> Standing:
         held = answering.scopes if answering is not None else ()
         scopes = tuple(scope for scope in scopes if scope in held)
         authorities = answering.authorities if answering is not None else ()
-    return Standing(
+    return PrincipalAuthority(
         principal=principal.id, owner=principal.owner_id, roles=(Role(key.role),), scopes=scopes,
         authorities=authorities,
     )  # fmt: skip
 
 
-def _person_standing(principal: Principal) -> Standing | None:
+def _person_standing(principal: Principal) -> PrincipalAuthority | None:
     return _standing_by(principal, list(_acting_members([principal.owner_id])))
 
 
@@ -147,12 +147,12 @@ def _acting_members(people: Iterable[UUID]) -> "QuerySet[Membership]":
     return found.filter(awaits_confirmation=False).order_by("role")
 
 
-def _standing_by(principal: Principal, members: Sequence[Membership]) -> Standing | None:
+def _standing_by(principal: Principal, members: Sequence[Membership]) -> PrincipalAuthority | None:
     if not members:
         return None
     roles = tuple(Role(member.role) for member in members)
     deciding = [member for member in members if Scope.DECIDE in SCOPES[Role(member.role)]]
-    return Standing(
+    return PrincipalAuthority(
         principal=principal.id, owner=principal.owner_id, roles=roles, scopes=scopes_of(roles),
         authorities=tuple(Authority(tuple(m.queues), m.max_amount, m.max_risk) for m in deciding),
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Secrets of a tenant: sealed at rest, bound to one origin, named elsewhere by their name (R-SEC-4, P9).
 
-Nothing gives a secret back but `reveal`, which is asked at the moment of sending and by the origin it goes
-to; and `unsealed`, for secrets of ours that only sign and never leave the house.
+Nothing gives a secret back but `reveal_secret`, which is asked at the moment of sending and by the origin it
+goes to; and `unseal_secret`, for secrets of ours that only sign and never leave the house.
 """
 
 import base64
@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Secret
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -64,20 +64,20 @@ def keep_secret(
 
     `origin` is such as `https://api.example`, or `stdio:<command>`. Raises InvalidInput.
     """
-    _check(name, value, origin)
-    with tenant(tenant_id):
+    _check_secret_input(name, value, origin)
+    with tenant_transaction(tenant_id):
         now = database_now()
         before = Secret.objects.filter(name=name, revoked_at=None).first()
         if before is not None:
             Secret.objects.filter(id=before.id).update(revoked_at=now, sealed=b"", renewal=b"")
         made = Secret.objects.create(
             tenant_id=tenant_id, name=name, origin=origin, created_by=by, created_at=now,
-            sealed=sealed(tenant_id, origin, value), expires_at=expires_at,
+            sealed=seal_secret(tenant_id, origin, value), expires_at=expires_at,
             renews_at=renewal.url if renewal is not None else "",
             renewal=_sealed_renewal(tenant_id, renewal) if renewal is not None else b"",
         )  # fmt: skip
         was = {"origin": before.origin} if before is not None else {}
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="secret.keep", object=f"secret:{name}", before=was, after={"origin": origin},
             reason=reason,
         )  # fmt: skip
@@ -86,12 +86,12 @@ def keep_secret(
 
 def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = "") -> None:
     """Take a secret out of use, from the next call on. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         held = Secret.objects.filter(name=name, revoked_at=None).first()
         if held is None:
             raise NotFound
         Secret.objects.filter(id=held.id).update(revoked_at=database_now(), sealed=b"", renewal=b"")
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="secret.revoke", object=f"secret:{name}", before={"origin": held.origin},
             after={"revoked": True}, reason=reason,
         )  # fmt: skip
@@ -99,13 +99,13 @@ def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = 
 
 def secrets_of(tenant_id: UUID) -> list[Secret]:
     """The names and origins of what is kept, by name; never a value."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return list(Secret.objects.filter(revoked_at=None).defer("sealed", "renewal").order_by("name"))
 
 
-def reveal(tenant_id: UUID, name: str, origin: str) -> str:
+def reveal_secret(tenant_id: UUID, name: str, origin: str) -> str:
     """The value, for a call to `origin` and no other. Raises SecretUnusable."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         held = Secret.objects.filter(name=name, revoked_at=None).first()
         if held is None:
             raise SecretUnusable(name=name, detail="there is none of this name")
@@ -113,53 +113,53 @@ def reveal(tenant_id: UUID, name: str, origin: str) -> str:
             raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
         if held.expires_at is not None and held.expires_at <= database_now():
             raise SecretUnusable(name=name, detail="it has expired; keep it anew")
-        return unsealed(tenant_id, origin, bytes(held.sealed), name=name)
+        return unseal_secret(tenant_id, origin, bytes(held.sealed), name=name)
 
 
-def credential(tenant_id: UUID, name: str, origin: str, *, lasting: timedelta) -> Credential:
+def load_credential(tenant_id: UUID, name: str, origin: str, *, lasting: timedelta) -> Credential:
     """The value for a call to `origin` that takes up to `lasting`, and how a new one is had. Raises
     SecretUnusable."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         held = Secret.objects.filter(name=name, revoked_at=None).first()
         if held is None or held.expires_at is None:
-            return Credential(reveal(tenant_id, name, origin), False, None)
+            return Credential(reveal_secret(tenant_id, name, origin), False, None)
         if held.origin != origin:
             raise SecretUnusable(name=name, detail=f"it is kept for {held.origin} alone")
         expired = held.expires_at <= database_now() + lasting
-        value = unsealed(tenant_id, origin, bytes(held.sealed), name=name)
-        return Credential(value, expired, _renewal(tenant_id, held))
+        value = unseal_secret(tenant_id, origin, bytes(held.sealed), name=name)
+        return Credential(value, expired, _unseal_renewal(tenant_id, held))
 
 
 def _sealed_renewal(tenant_id: UUID, renewal: Renewal) -> bytes:
-    return sealed(tenant_id, f"renewal {renewal.url}", orjson.dumps(asdict(renewal)).decode())
+    return seal_secret(tenant_id, f"renewal {renewal.url}", orjson.dumps(asdict(renewal)).decode())
 
 
-def _renewal(tenant_id: UUID, held: Secret) -> Renewal | None:
+def _unseal_renewal(tenant_id: UUID, held: Secret) -> Renewal | None:
     if not held.renews_at:
         return None
-    opened = unsealed(tenant_id, f"renewal {held.renews_at}", bytes(held.renewal), name=held.name)
+    opened = unseal_secret(tenant_id, f"renewal {held.renews_at}", bytes(held.renewal), name=held.name)
     return Renewal(**orjson.loads(opened))
 
 
-def sealed(tenant_id: UUID, place: str, value: str) -> bytes:
+def seal_secret(tenant_id: UUID, place: str, value: str) -> bytes:
     """A secret that opens for this tenant and place alone: an origin, or what else it belongs to."""
-    return _box().encrypt(_bound(tenant_id, place, value))
+    return _get_cipher().encrypt(_bind_plaintext(tenant_id, place, value))
 
 
-def unsealed(tenant_id: UUID, place: str, box: bytes, *, name: str) -> str:
+def unseal_secret(tenant_id: UUID, place: str, box: bytes, *, name: str) -> str:
     """What was sealed. Raises SecretUnusable, which says `name`."""
     try:
-        opened = _box().decrypt(box)
+        opened = _get_cipher().decrypt(box)
     except InvalidToken:
         raise SecretUnusable(name=name, detail="it was sealed under another key; keep it anew") from None
-    mark = _bound(tenant_id, place, "")
+    mark = _bind_plaintext(tenant_id, place, "")
     if not opened.startswith(mark):
         # A row copied between tenants or origins by hand opens nothing.
         raise SecretUnusable(name=name, detail="it was sealed for another tenant or origin")
     return opened[len(mark) :].decode()
 
 
-def blinded(tenant_id: UUID, text: str) -> str:
+def compute_blind_digest(tenant_id: UUID, text: str) -> str:
     """A digest (hex) of a text that only this house can make, of a tenant's own: the same text is the same,
     and nobody without the application's secret can try texts against it."""
     return blinded_by_each(tenant_id, text)[0]
@@ -172,7 +172,7 @@ def blinded_by_each(tenant_id: UUID, text: str) -> tuple[str, ...]:
     return tuple(hmac.new(_blinding_key(key), told, "sha256").hexdigest() for key in keys)
 
 
-def _check(name: str, value: str, origin: str) -> None:
+def _check_secret_input(name: str, value: str, origin: str) -> None:
     faults = []
     if not NAME.fullmatch(name):
         faults.append(("/name", "Lower-case letters, digits, - and _, at most 64, a letter first."))
@@ -184,24 +184,24 @@ def _check(name: str, value: str, origin: str) -> None:
         raise InvalidInput(errors=[{"pointer": p, "code": "not-allowed", "detail": d} for p, d in faults])
 
 
-def _bound(tenant_id: UUID, origin: str, value: str) -> bytes:
+def _bind_plaintext(tenant_id: UUID, origin: str, value: str) -> bytes:
     return tenant_id.bytes + origin.encode() + b"\0" + value.encode()
 
 
-def _box() -> MultiFernet:
-    return _boxes((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+def _get_cipher() -> MultiFernet:
+    return _build_cipher((settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
 
 @lru_cache(4)
-def _boxes(keys: tuple[str, ...]) -> MultiFernet:
+def _build_cipher(keys: tuple[str, ...]) -> MultiFernet:
     """One box a key of the house: the newest seals, all open."""
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(_derived(key))) for key in keys])
+    return MultiFernet([Fernet(base64.urlsafe_b64encode(_derive_cipher_key(key))) for key in keys])
 
 
 @lru_cache(8)
 def _blinding_key(key: str) -> bytes:
-    return _derived(key, b"interlock blind digests")
+    return _derive_cipher_key(key, b"interlock blind digests")
 
 
-def _derived(key: str, info: bytes = b"interlock tenant secrets") -> bytes:
+def _derive_cipher_key(key: str, info: bytes = b"interlock tenant secrets") -> bytes:
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(key.encode())

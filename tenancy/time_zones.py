@@ -17,6 +17,6 @@ _KNOWN = frozenset(available_timezones())
 ZONES = ("UTC", *sorted(name for name in _KNOWN if name.startswith(AREAS)))
 
 
-def known(name: str) -> bool:
+def is_known_time_zone(name: str) -> bool:
     """Whether there is a time zone of this name."""
     return name in _KNOWN

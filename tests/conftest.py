@@ -19,7 +19,7 @@ from django.db import connections
 from hypothesis import settings as generated
 from pytest_django import DjangoDbBlocker
 
-from config.databases import database
+from config.databases import build_database_settings
 from config.devstack.embedded import EmbeddedValkey
 from orchestrator.core.policy.private_hosts import read_bound
 from tests.doubles.anthropic_server import anthropic_server as anthropic_server
@@ -59,7 +59,7 @@ def servers(django_db_blocker: DjangoDbBlocker) -> Iterator[TestServers]:
     try:
         found.prepare()
         url = found.environment()["DATABASE_URL"]
-        entry = database(url, pool_size=32) | {
+        entry = build_database_settings(url, pool_size=32) | {
             "TIME_ZONE": None,
             "AUTOCOMMIT": True,
             "TEST": {"MIRROR": None},

@@ -22,7 +22,7 @@ import django
 import psycopg
 from psycopg import sql
 
-from config.devstack.child_process import MIGRATE, alive, make_folder
+from config.devstack.child_process import MIGRATE, is_process_alive, make_folder
 from config.devstack.embedded import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -140,7 +140,7 @@ class TestServers:
             names = [row[0] for row in connection.execute("SELECT datname FROM pg_database ORDER BY datname")]
         for name in names:
             pid = name.rpartition("_")[2]
-            if pid.isdigit() and not alive(int(pid)):
+            if pid.isdigit() and not is_process_alive(int(pid)):
                 self._drop(name)
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from tenancy.db.statement_batch import Batch
 from tenancy.db.tenant_context import raw_cursor
-from traces.core.canonical import digest
+from traces.core.canonical import compute_digest
 from traces.core.integrity.chain import Linked
 from traces.models import Salt
 from traces.sealed_values import RunKeys, fresh_vault
@@ -42,7 +42,7 @@ ON CONFLICT DO NOTHING"""  # noqa: S608 - parts of ours
 ERASE = "SELECT erase_payloads(%s)"
 
 
-def append(tenant_id: UUID, linked: Linked, *, batch: Batch) -> None:
+def append_transitions(tenant_id: UUID, linked: Linked, *, batch: Batch) -> None:
     """Write what a link added; it has a record at least, and one time."""
     run, at = linked.head.run, linked.records[0].at
     records = [(row.number, *row[3:]) for row in linked.records]
@@ -62,7 +62,7 @@ def save_snapshot(tenant_id: UUID, run_id: UUID, number: int, state: bytes, *, b
 
     `state` is the canonical form.
     """
-    found = digest("state", state)
+    found = compute_digest("state", state)
     batch.insert(SNAPSHOT, [(tenant_id, run_id, number, state, bytes.fromhex(found))])
     return found
 
@@ -82,7 +82,7 @@ def copy_payloads(tenant_id: UUID, source: UUID, run_id: UUID, state: bytes) -> 
     raw_cursor().execute(COPY, keys)
 
 
-def erase(run_id: UUID) -> int:
+def erase_run_payloads(run_id: UUID) -> int:
     """Remove the bytes and the keys of one run of the current tenant; how many payloads there were (X6).
 
     The caller says so in the run's trace (PayloadErased): digests stay and the chain still verifies.

@@ -45,10 +45,10 @@ _registered: list[Runs] = [NoRuns()]
 
 
 def register_runs(runs: Runs) -> None:
-    """Let the trace ask `runs` from now on."""
+    """Let the trace ask `get_runs_port` from now on."""
     _registered[:] = [runs]
 
 
-def runs() -> Runs:
+def get_runs_port() -> Runs:
     """Whoever registered."""
     return _registered[0]

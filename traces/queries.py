@@ -13,7 +13,7 @@ from traces.core.integrity.chain import EventRow, RecordRow
 from traces.core.integrity.completeness import missing_parts
 from traces.core.integrity.verification import PayloadRow, SnapshotRow, Trace
 from traces.models import Event, Payload, Record, Salt, Snapshot
-from traces.ports import runs
+from traces.ports import get_runs_port
 from traces.sealed_values import RunKeys, Vault, learn_sealed
 
 PAYLOADS = """
@@ -57,21 +57,21 @@ class Recalled:
     patches: tuple[dict[str, Any], ...]
 
 
-def recall(run_id: UUID) -> Recalled:
+def load_state_parts(run_id: UUID) -> Recalled:
     """What the state is made of, in one round trip. Raises TraceMissing."""
     cursor = raw_cursor()
     cursor.execute(RECALL, {"run": run_id}, prepare=True, binary=True)
-    return recalled(cursor.fetchall())
+    return parse_state_parts(cursor.fetchall())
 
 
 def recall_at(run_id: UUID, number: int) -> Recalled:
     """What the state after record `number` is made of. Raises TraceMissing."""
     cursor = raw_cursor()
     cursor.execute(RECALL_AT, {"run": run_id, "number": number}, binary=True)
-    return recalled(cursor.fetchall())
+    return parse_state_parts(cursor.fetchall())
 
 
-def recalled(found: Sequence[tuple[Any, ...]]) -> Recalled:
+def parse_state_parts(found: Sequence[tuple[Any, ...]]) -> Recalled:
     """The answer of `RECALL`. Raises TraceMissing."""
     rows = sorted(found, key=lambda row: (row[2] is not None, row[0]))
     if not rows:
@@ -80,7 +80,7 @@ def recalled(found: Sequence[tuple[Any, ...]]) -> Recalled:
     return Recalled(snapshot_number=rows[0][0], state=bytes(rows[0][1]), patches=patches)
 
 
-def payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
+def load_payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
     """Content by hex digest; what was erased or never stored is absent."""
     cursor = raw_cursor()
     wanted = [bytes.fromhex(digest) for digest in digests]
@@ -88,12 +88,12 @@ def payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
     return {bytes(digest).hex(): bytes(body) for digest, body in cursor.fetchall()}
 
 
-def salt(run_id: UUID) -> bytes:
+def load_salt(run_id: UUID) -> bytes:
     """The run's salt. Raises TraceMissing, Erased."""
-    return salted(list(Salt.objects.filter(run_id=run_id).values_list("salt")))
+    return parse_salt(list(Salt.objects.filter(run_id=run_id).values_list("salt")))
 
 
-def salted(found: Sequence[tuple[Any, ...]]) -> bytes:
+def parse_salt(found: Sequence[tuple[Any, ...]]) -> bytes:
     """The answer of `SALT`. Raises TraceMissing, Erased."""
     if not found:
         raise TraceMissing
@@ -104,13 +104,13 @@ def salted(found: Sequence[tuple[Any, ...]]) -> bytes:
 
 def sealing_key(found: Sequence[tuple[Any, ...]]) -> bytes | None:
     """The wrapped key in the answer of `SALT`; None for a run that is older than sealed values."""
-    return _bytes(found[0][1]) if found else None
+    return _to_bytes(found[0][1]) if found else None
 
 
 def keys_of(run_id: UUID) -> RunKeys:
     """The run's salt and the wrapped key of its sealed values. Raises TraceMissing, Erased."""
     found = list(Salt.objects.filter(run_id=run_id).values_list("salt", "sealing_key"))
-    return RunKeys(salt=salted(found), sealing=sealing_key(found))
+    return RunKeys(salt=parse_salt(found), sealing=sealing_key(found))
 
 
 def vault_of(tenant_id: UUID, run_id: UUID) -> Vault | None:
@@ -131,12 +131,12 @@ def events_after(run_id: UUID, seq: int, limit: int = 500) -> list[Event]:
     return list(Event.objects.filter(run_id=run_id, seq__gt=seq).order_by("seq")[:limit])
 
 
-def records(run_id: UUID) -> list[Record]:
+def list_records(run_id: UUID) -> list[Record]:
     """The run's records in order."""
     return list(Record.objects.filter(run_id=run_id).order_by("number"))
 
 
-def snapshots(run_id: UUID) -> list[Snapshot]:
+def list_snapshots(run_id: UUID) -> list[Snapshot]:
     """The run's snapshots in order."""
     return list(Snapshot.objects.filter(run_id=run_id).order_by("number"))
 
@@ -152,7 +152,7 @@ def trace_of(run_id: UUID) -> Trace:
     return Trace(
         run=run_id,
         salts=tuple(
-            _bytes(salt) for salt in Salt.objects.filter(run_id=run_id).values_list("salt", flat=True)
+            _to_bytes(salt) for salt in Salt.objects.filter(run_id=run_id).values_list("salt", flat=True)
         ),
         events=[
             EventRow(*row[:6], *map(bytes, row[6:]))
@@ -162,22 +162,24 @@ def trace_of(run_id: UUID) -> Trace:
             RecordRow(*row[:7], *map(bytes, row[7:]))
             for row in Record.objects.filter(run_id=run_id).order_by("number").values_list(*RECORD_COLUMNS)
         ],
-        snapshots=[SnapshotRow(row.number, bytes(row.state), bytes(row.digest)) for row in snapshots(run_id)],
-        payloads=_payloads(run_id),
+        snapshots=[
+            SnapshotRow(row.number, bytes(row.state), bytes(row.digest)) for row in list_snapshots(run_id)
+        ],
+        payloads=_iterate_payload_rows(run_id),
     )
 
 
-def _payloads(run_id: UUID) -> Iterator[PayloadRow]:
+def _iterate_payload_rows(run_id: UUID) -> Iterator[PayloadRow]:
     rows = Payload.objects.filter(run_id=run_id).order_by("digest").values_list("digest", "body", "size")
     for digest, body, size in rows.iterator(chunk_size=200):
-        yield PayloadRow(bytes(digest), _bytes(body), size)
+        yield PayloadRow(bytes(digest), _to_bytes(body), size)
 
 
-def _bytes(stored: Any) -> bytes | None:
+def _to_bytes(stored: Any) -> bytes | None:
     return None if stored is None else bytes(stored)
 
 
-def incomplete(run_id: UUID) -> tuple[str, ...]:
+def list_missing_parts(run_id: UUID) -> tuple[str, ...]:
     """What is absent from a finished run's trace, in words (R-TRACE-2). Raises TraceMissing.
 
     Of a run that nobody knows, only what its trace can say by itself is asked for.
@@ -188,7 +190,7 @@ def incomplete(run_id: UUID) -> tuple[str, ...]:
     ]
     if not bodies:
         raise TraceMissing
-    pinned = runs().pinned(run_id)
+    pinned = get_runs_port().pinned(run_id)
     manifest: dict[str, Any] | None = None
     if pinned is not None:
         manifest = {**orjson.loads(pinned.manifest), "pins": orjson.loads(pinned.pins)}

@@ -19,10 +19,18 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from tenancy.core.errors import SecretUnusable
-from tenancy.secret_store import sealed, unsealed
+from tenancy.secret_store import seal_secret, unseal_secret
 from traces.core.canonical import canonical_model, payload_digest
 from traces.core.errors import Unopenable
-from traces.core.sealed_references import Place, Sealed, holds_reference, padded, read_sealed, spoken, written
+from traces.core.sealed_references import (
+    Place,
+    Sealed,
+    format_sealed_reference,
+    holds_reference,
+    iterate_secret_texts,
+    pad_plaintext,
+    read_sealed,
+)
 
 SALT_BYTES = 32
 KEY_BYTES = 64
@@ -60,12 +68,12 @@ class Vault:
 
     def seal(self, kind: str, secret: str, place: Place) -> str:
         """The reference of a value."""
-        body = sealed_payload(_cipher(self.tenant, self.wrapped), kind, secret, place)
+        body = sealed_payload(_unwrap_cipher(self.tenant, self.wrapped), kind, secret, place)
         digest = payload_digest(self.salt, body)
         self.bodies[digest] = body
-        reference = written(kind, digest)
+        reference = format_sealed_reference(kind, digest)
         if not holds_reference(secret):
-            for text in spoken(kind, secret):
+            for text in iterate_secret_texts(kind, secret):
                 self.known.setdefault(text, reference)
         return reference
 
@@ -74,9 +82,9 @@ class Vault:
         found = read_sealed(body)
         if found is None:
             raise Unopenable(detail="it is no sealed value")
-        _, bound = padded("", found.kind, found.place)
+        _, bound = pad_plaintext("", found.kind, found.place)
         try:
-            plain = _cipher(self.tenant, self.wrapped).decrypt(b64decode(found.box), [bound])
+            plain = _unwrap_cipher(self.tenant, self.wrapped).decrypt(b64decode(found.box), [bound])
         except (InvalidTag, ValueError, SecretUnusable):
             raise Unopenable(detail="its key is another") from None
         return str(orjson.loads(plain))
@@ -85,13 +93,13 @@ class Vault:
 def fresh_vault(tenant_id: UUID) -> Vault:
     """That of a new run; its salt is kept as it is, its key wrapped under the application's secret."""
     key = b64encode(secrets.token_bytes(KEY_BYTES)).decode()
-    wrapped = sealed(tenant_id, _PLACE, key)
+    wrapped = seal_secret(tenant_id, _PLACE, key)
     return Vault(tenant=tenant_id, salt=secrets.token_bytes(SALT_BYTES), wrapped=wrapped)
 
 
 def sealed_payload(cipher: AESSIV, kind: str, secret: str, place: Place) -> bytes:
     """The payload of a sealed value, byte for byte as docs/trace-format.md says."""
-    plain, bound = padded(secret, kind, place)
+    plain, bound = pad_plaintext(secret, kind, place)
     box = b64encode(cipher.encrypt(plain, [bound])).decode()
     return canonical_model(Sealed(kind=kind, place=place, box=box))
 
@@ -108,12 +116,12 @@ def learn_sealed(vault: Vault, kept: Iterable[tuple[bytes, bytes]]) -> None:
             secret = vault.open(bytes(body))
             if not holds_reference(secret):
                 of_task = sealed.place.source == "goal"
-                for text in spoken(sealed.kind, secret):
+                for text in iterate_secret_texts(sealed.kind, secret):
                     if of_task or text not in found:
-                        found[text] = written(sealed.kind, bytes(digest).hex())
+                        found[text] = format_sealed_reference(sealed.kind, bytes(digest).hex())
     vault.known.update(found)
 
 
 @lru_cache(maxsize=256)
-def _cipher(tenant_id: UUID, wrapped: bytes) -> AESSIV:
-    return AESSIV(b64decode(unsealed(tenant_id, _PLACE, wrapped, name="sealed values")))
+def _unwrap_cipher(tenant_id: UUID, wrapped: bytes) -> AESSIV:
+    return AESSIV(b64decode(unseal_secret(tenant_id, _PLACE, wrapped, name="sealed values")))

@@ -25,6 +25,6 @@ def register_verb(name: str, verb: Verb) -> None:
     _VERBS[name] = verb
 
 
-def verbs() -> Mapping[str, Verb]:
+def get_subcommands() -> Mapping[str, Verb]:
     """The verbs that were added, by name."""
     return _VERBS

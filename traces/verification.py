@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from traces.core.integrity.chain import Head
-from traces.core.integrity.verification import Fault as Fault
+from traces.core.integrity.verification import VerificationFault as VerificationFault
 from traces.core.integrity.verification import faults_of, up_to
-from traces.ports import runs
-from traces.queries import incomplete, trace_of, traced_runs
+from traces.ports import get_runs_port
+from traces.queries import list_missing_parts, trace_of, traced_runs
 
-Check = Callable[[UUID], list[Fault]]
+Check = Callable[[UUID], list[VerificationFault]]
 _CHECKS: dict[str, Check] = {}
 
 
@@ -22,30 +22,30 @@ def register_check(name: str, check: Check) -> None:
     _CHECKS[name] = check
 
 
-def verify_run(run_id: UUID, expected: Head | None = None) -> list[Fault]:
+def verify_run(run_id: UUID, expected: Head | None = None) -> list[VerificationFault]:
     """Every fault of a run's trace; empty when it is whole. Inside the tenant's context.
 
     `expected` is the head that the run itself claims, by default as its floor says: it shows a cut end.
     """
-    claimed = runs().heads(run_id).get(run_id) if expected is None else expected
+    claimed = get_runs_port().heads(run_id).get(run_id) if expected is None else expected
     trace = trace_of(run_id)
-    if expected is None and claimed is not None and runs().heads(run_id).get(run_id) != claimed:
+    if expected is None and claimed is not None and get_runs_port().heads(run_id).get(run_id) != claimed:
         trace = up_to(trace, claimed)
     faults = faults_of(trace, claimed)
     if not faults and trace.events and any(event.kind == "run_finished" for event in trace.events):
-        faults += [_absent(part) for part in incomplete(run_id)]
+        faults += [_make_missing_fault(part) for part in list_missing_parts(run_id)]
     for check in _CHECKS.values():
         faults += check(run_id)
     return faults
 
 
-def _absent(part: str) -> Fault:
-    return Fault(
+def _make_missing_fault(part: str) -> VerificationFault:
+    return VerificationFault(
         where="Trace", number=0, column=part, sentence="a finished run's trace must hold it (R-TRACE-2)"
     )
 
 
-def verify_tenant() -> Iterator[tuple[UUID, list[Fault]]]:
+def verify_tenant() -> Iterator[tuple[UUID, list[VerificationFault]]]:
     """Every run of the current tenant with its faults: those that have a trace, and those that ought to."""
-    for run_id in sorted({*traced_runs(), *runs().heads()}):
+    for run_id in sorted({*traced_runs(), *get_runs_port().heads()}):
         yield run_id, verify_run(run_id)

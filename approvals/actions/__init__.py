@@ -1,9 +1,8 @@
 """The verbs of approvals: the only writers of requests, decisions and grants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from decimal import Decimal
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -11,10 +10,11 @@ from uuid import UUID
 import psycopg
 from django.db import IntegrityError, transaction
 
-from approvals.actions.grace_period import Yes, defer, kept_until, make_way
+from approvals.actions.grace_period import PendingApproval, defer_approval, kept_until, make_way
+from approvals.actions.new_request import NewRequest
 from approvals.actions.reveal import keep_sealed
 from approvals.actions.sealed_arguments import sealed_answer
-from approvals.core.allowed_decisions import offered, unfit_words, why_not_back
+from approvals.core.allowed_decisions import list_allowed_decisions, unfit_words, why_not_back
 from approvals.core.digests import decision_digest
 from approvals.core.errors import (
     AlreadyDecided,
@@ -35,8 +35,8 @@ from approvals.core.lifecycle import (
     RequestStatus,
 )
 from approvals.core.packet import read_packet
-from approvals.core.policy import Asked, Decider, Refusal, refusal
-from approvals.core.quorum import agreement_refusal, enough
+from approvals.core.policy import Asked, Decider, Refusal, explain_decision_refusal
+from approvals.core.quorum import agreement_refusal, has_quorum
 from approvals.models import Decision, GrantUse, Request
 from approvals.ports import Judged, check_extension
 from approvals.queries import decisions_of
@@ -48,11 +48,11 @@ from approvals.signals import Settlement, request_settled
 from tenancy.core.json_schema.cost import Growth, short_verdict
 from tenancy.core.json_schema.validation import validator_of
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
-from tenancy.queries import Standing, standing_of
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.queries import PrincipalAuthority, standing_of
 from traces.core.canonical import canonical_outside
 from traces.core.errors import NotCanonical
-from traces.live import nudge
+from traces.live import publish_change_hint
 
 PENDING = RequestStatus.PENDING.value
 LONGEST_REASON, LARGEST_ANSWER = 4_000, 65_536
@@ -66,34 +66,7 @@ ON CONFLICT (id) DO NOTHING RETURNING id"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewRequest:
-    """A request to be opened; its packet is already frozen bytes."""
-
-    id: UUID
-    run_id: UUID
-    call_id: str
-    kind: str
-    packet: bytes
-    packet_digest: str
-    action_digest: str
-    tool: str
-    queue: str
-    quorum: int
-    risk: str
-    amount: Decimal | None
-    has_amount: bool
-    submitter: UUID
-    submitter_owner: UUID
-    grant_seconds: int
-    expires_at: datetime
-    answer_schema: Mapping[str, Any] | None = None
-    retriers: Sequence[UUID] = ()
-    retrier_owners: Sequence[UUID] = ()
-    sealed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class DecisionInput:
     """What somebody says to a request. `packet_digest` is that of the packet they saw (optional for keys)."""
 
     kind: DecisionKind
@@ -125,8 +98,13 @@ def open_request(tenant_id: UUID, new: NewRequest, at: datetime) -> Request:
     return Request.objects.create(tenant_id=tenant_id, created_at=at, **given)
 
 
-def decide(
-    tenant_id: UUID, request_id: UUID, principal_id: UUID, word: Word, *, deferral: UUID | None = None
+def decide_request(
+    tenant_id: UUID,
+    request_id: UUID,
+    principal_id: UUID,
+    word: DecisionInput,
+    *,
+    deferral: UUID | None = None,
 ) -> Request:
     """Take one person's word. Outermost verb: owns the transaction.
 
@@ -136,7 +114,7 @@ def decide(
     (409), PacketChanged (409), Expired (410), DecisionInvalid (422); with a `deferral` NothingToUndo where it
     does not stand.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         request = Request.objects.select_for_update().filter(id=request_id).first()
         # Read once the row is held: whoever waited for it past the request's time is too late.
         moment = moment_of(request_id)
@@ -145,7 +123,7 @@ def decide(
             raise RequestNotFound
         expired = request.status == PENDING and at >= request.expires_at
         if expired:
-            _settle(request, Cause.TIME_UP, at)
+            _settle_request(request, Cause.TIME_UP, at)
         else:
             _decide_pending(request, standing, word, moment, deferral)
     if expired:
@@ -154,10 +132,10 @@ def decide(
 
 
 def _decide_pending(
-    request: Request, standing: Standing, word: Word, moment: Moment, deferral: UUID | None
+    request: Request, standing: PrincipalAuthority, word: DecisionInput, moment: Moment, deferral: UUID | None
 ) -> None:
     asked, decider = asked_of(request), decider_of(standing, moment.at)
-    _permitted(asked, decider)
+    _check_decider_permitted(asked, decider)
     if request.status == RequestStatus.EXPIRED:
         raise Expired(expires_at=request.expires_at.isoformat())
     if request.status != PENDING:
@@ -165,30 +143,36 @@ def _decide_pending(
     make_way(request, moment, deferral)
     if word.packet_digest is not None and word.packet_digest != request.packet_digest:
         raise PacketChanged(packet_digest=request.packet_digest)
-    _fitting(request, word)
+    _check_decision_fits_kind(request, word)
     if word.kind is DecisionKind.REVISE:
-        _returnable(request, word)
-    agreed = _agreement(request, word)
+        _check_request_changes_allowed(request, word)
+    agreed = _evaluate_agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
         asked = asked.moving(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
-        _permitted(asked, decider)
+        _check_decider_permitted(asked, decider)
     if word.kind in AGREEING and agreed.quorum > 1:
         votes = counting_votes(request, decisions_of(request.id), asked, moment.at)
         _check_allowed(agreement_refusal(votes, agreed.body, decider))
     keep_sealed(request.tenant_id, request.run_id, agreed.sealed)
     if deferral is None and (until := kept_until(request, word.kind, asked.risk, agreed.quorum, moment)):
-        defer(request, standing, Yes(word.kind, _reason(word), agreed.body), moment.at, until)
+        defer_approval(
+            request,
+            standing,
+            PendingApproval(word.kind, _validate_reason(word), agreed.body),
+            moment.at,
+            until,
+        )
         return
-    decision = _record(request, standing, word, agreed, moment.at)
-    _tell(request)
+    decision = _record_decision(request, standing, word, agreed, moment.at)
+    _publish_request_change(request)
     if word.kind in AGREEING and agreed.quorum > 1:
         votes = counting_votes(request, decisions_of(request.id), asked, moment.at)
-        if not enough(votes, agreed.body, agreed.quorum):
+        if not has_quorum(votes, agreed.body, agreed.quorum):
             return
-    _settle(request, CAUSES[word.kind], moment.at, decision=decision, granted=agreed.action_digest)
+    _settle_request(request, CAUSES[word.kind], moment.at, decision=decision, granted=agreed.action_digest)
 
 
-def _fitting(request: Request, word: Word) -> None:
+def _check_decision_fits_kind(request: Request, word: DecisionInput) -> None:
     """Raises DecisionInvalid for a word that does not fit the request, or that holds what its kind has no use
     for: who approves with other arguments does not mean those that were asked for."""
     if word.kind not in FITTING[request.kind]:
@@ -198,17 +182,17 @@ def _fitting(request: Request, word: Word) -> None:
             raise DecisionInvalid(detail=f"{word.kind.value} takes no {name}", pointer=f"/{name}")
 
 
-def _returnable(request: Request, word: Word) -> None:
+def _check_request_changes_allowed(request: Request, word: DecisionInput) -> None:
     """Raises DecisionInvalid where the packet offers no way back, or nothing is said that could be heeded."""
     packet = read_packet(bytes(request.packet))
-    if word.kind not in offered(packet):
+    if word.kind not in list_allowed_decisions(packet):
         raise DecisionInvalid(detail=f"it cannot be sent back: {why_not_back(packet)}", pointer="/decision")
     if fault := unfit_words(word.reason):
         raise DecisionInvalid(detail=f"to send it back, say {fault}", pointer="/reason")
 
 
-def _permitted(asked: Asked, decider: Decider) -> None:
-    _check_allowed(refusal(asked, decider))
+def _check_decider_permitted(asked: Asked, decider: Decider) -> None:
+    _check_allowed(explain_decision_refusal(asked, decider))
 
 
 def _check_allowed(why: Refusal | None) -> None:
@@ -216,19 +200,19 @@ def _check_allowed(why: Refusal | None) -> None:
         raise NotYours(reason=why.sentence, rule=why.rule.value)
 
 
-def _agreement(request: Request, word: Word) -> Judged:
+def _evaluate_agreement(request: Request, word: DecisionInput) -> Judged:
     """What a yes would be to: the packet as shown (no body), or edited arguments as they were judged.
 
     Edited arguments need the quorum of what they move; whoever agrees to them says the same edit.
     """
     if word.kind is DecisionKind.EXTEND:
-        return _extension(request, word)
+        return _evaluate_budget_extension(request, word)
     if word.kind is not DecisionKind.EDIT:
         return Judged(None, quorum=request.quorum, action_digest=request.action_digest)
     return judge_edit(request, word.arguments)
 
 
-def _extension(request: Request, word: Word) -> Judged:
+def _evaluate_budget_extension(request: Request, word: DecisionInput) -> Judged:
     """The amounts of an extension as they are granted. Raises DecisionInvalid."""
     judged = check_extension(request.tenant_id, request.run_id, bytes(request.packet), word.amounts or {})
     if judged.body is None:
@@ -237,7 +221,7 @@ def _extension(request: Request, word: Word) -> Judged:
     return judged
 
 
-def _answer(request: Request, word: Word) -> bytes | None:
+def _encode_answer(request: Request, word: DecisionInput) -> bytes | None:
     if word.kind is not DecisionKind.ANSWER:
         return None
     try:
@@ -257,14 +241,16 @@ def _answer(request: Request, word: Word) -> bytes | None:
     return sealed_answer(request, word.answer, kept)
 
 
-def _record(request: Request, standing: Standing, word: Word, agreed: Judged, at: datetime) -> Decision:
+def _record_decision(
+    request: Request, standing: PrincipalAuthority, word: DecisionInput, agreed: Judged, at: datetime
+) -> Decision:
     """Write the word down, linked to the one before it. Raises AlreadyDecided for a person's second."""
     before = Decision.objects.filter(request_id=request.id).order_by("-at", "-id").first()
     row: dict[str, Any] = {
         "id": fresh_id(), "tenant_id": request.tenant_id, "request_id": request.id,
         "principal": standing.principal, "owner": standing.owner,
         "role": ",".join(role.value for role in standing.roles), "kind": word.kind.value,
-        "reason": _reason(word), "arguments": agreed.body, "answer": _answer(request, word),
+        "reason": _validate_reason(word), "arguments": agreed.body, "answer": _encode_answer(request, word),
         "quorum": max(agreed.quorum, 1) if word.kind in AGREEING else None,
         "packet_digest": request.packet_digest,
         "previous": before.digest if before is not None else request.packet_digest, "at": at,
@@ -278,7 +264,7 @@ def _record(request: Request, standing: Standing, word: Word, agreed: Judged, at
         raise AlreadyDecided(status="decided by you") from None
 
 
-def _reason(word: Word) -> str:
+def _validate_reason(word: DecisionInput) -> str:
     try:
         canonical_outside(word.reason)
     except NotCanonical:
@@ -289,11 +275,11 @@ def _reason(word: Word) -> str:
     return word.reason
 
 
-def _bytes(value: Any) -> bytes | None:
+def _to_optional_bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _settle(
+def _settle_request(
     request: Request, cause: Cause, at: datetime, *, decision: Decision | None = None, granted: str = ""
 ) -> None:
     """Leave pending, once, and say so in the same transaction."""
@@ -307,22 +293,22 @@ def _settle(
     request.refresh_from_db()
     kind, payload = ("expired", {"request": str(request.id)})
     if decision is not None:
-        kind, payload = "decided", _payload(request, decision)
+        kind, payload = "decided", _build_decision_payload(request, decision)
     settlement = Settlement(
         tenant_id=request.tenant_id, run_id=request.run_id, signal_kind=kind, signal_payload=payload,
         by=decision.principal if decision is not None else None,
     )  # fmt: skip
     request_settled.send(sender=Request, settlement=settlement)
-    _tell(request)
+    _publish_request_change(request)
 
 
-def _tell(request: Request) -> None:
+def _publish_request_change(request: Request) -> None:
     """Whoever looks at the request or its run sees it change, once the caller's transaction has committed."""
-    transaction.on_commit(partial(nudge, request.tenant_id, request.run_id))
+    transaction.on_commit(partial(publish_change_hint, request.tenant_id, request.run_id))
 
 
-def _payload(request: Request, decision: Decision) -> dict[str, Any]:
-    arguments, answer = _bytes(decision.arguments), _bytes(decision.answer)
+def _build_decision_payload(request: Request, decision: Decision) -> dict[str, Any]:
+    arguments, answer = _to_optional_bytes(decision.arguments), _to_optional_bytes(decision.answer)
     return {
         "request": str(request.id), "decision": decision.kind, "decision_digest": decision.digest,
         "role": decision.role, "packet_digest": request.packet_digest, "reason": decision.reason,
@@ -331,7 +317,7 @@ def _payload(request: Request, decision: Decision) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def consume(
+def consume_grant(
     tenant_id: UUID,
     request_id: UUID,
     *,
@@ -393,5 +379,5 @@ def expire_due_of_run(tenant_id: UUID, run_id: UUID, at: datetime) -> int:
     )
     expired = list(due.order_by("created_at", "id"))
     for request in expired:
-        _settle(request, Cause.TIME_UP, at)
+        _settle_request(request, Cause.TIME_UP, at)
     return len(expired)

@@ -7,21 +7,21 @@ from uuid import UUID
 
 from django.db import transaction
 
-from approvals.core.assignment import Handle, holder, snooze_fault
+from approvals.core.assignment import Handle, derive_assignee, snooze_fault
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, RequestNotFound
 from approvals.core.lifecycle import RequestStatus
-from approvals.core.policy import Refusal, refusal
+from approvals.core.policy import Refusal, explain_decision_refusal
 from approvals.models import Handling, Request
 from approvals.queries.assignment import handled_of
 from approvals.queries.people import Stands, asked_of, decider_of, names_of
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.queries import standing_of
 from traces.core.canonical import canonical_outside
 from traces.core.errors import NotCanonical
-from traces.live import nudge
+from traces.live import publish_change_hint
 
 LONGEST_COMMENT = 4_000
 
@@ -37,34 +37,34 @@ class Wish:
     text: str = ""
 
 
-def handle(tenant_id: UUID, request_id: UUID, principal_id: UUID, wish: Wish) -> Request:
+def update_assignment(tenant_id: UUID, request_id: UUID, principal_id: UUID, wish: Wish) -> Request:
     """Do it, and keep it on record. Outermost verb: owns the transaction.
 
     Whoever may decide the request may do all of it; an administrator may assign, release and remark too.
     Raises RequestNotFound (404), NotYours (403), AlreadyDecided (409: settled, or claimed by another),
     DecisionInvalid (422).
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         request = Request.objects.select_for_update().filter(id=request_id).first()
         who = standing_of(tenant_id, principal_id)
         if request is None or who is None:
             raise RequestNotFound
         at = database_now()
-        _permitted(request, who, wish)
-        to = _whose(request, who, wish)
+        _check_assignment_permitted(request, who, wish)
+        to = _resolve_assignee(request, who, wish)
         if wish.kind is Handle.SNOOZE:
             _check_snooze(request, wish, at)
         Handling.objects.create(
             id=fresh_id(), tenant_id=tenant_id, request=request, principal=who.principal, owner=who.owner,
             kind=wish.kind.value, to=to, until=wish.until if wish.kind is Handle.SNOOZE else None,
-            text=_text(wish), at=at,
+            text=_validate_comment_text(wish), at=at,
         )  # fmt: skip
-        transaction.on_commit(partial(nudge, tenant_id, request.run_id))
+        transaction.on_commit(partial(publish_change_hint, tenant_id, request.run_id))
         return request
 
 
-def _permitted(request: Request, who: Stands, wish: Wish) -> None:
-    why = refusal(asked_of(request), decider_of(who))
+def _check_assignment_permitted(request: Request, who: Stands, wish: Wish) -> None:
+    why = explain_decision_refusal(asked_of(request), decider_of(who))
     manages = Scope.ADMIN in who.scopes and wish.kind in (Handle.ASSIGN, Handle.RELEASE, Handle.COMMENT)
     if why is not None and not manages:
         raise _not_yours(why)
@@ -76,9 +76,9 @@ def _not_yours(why: Refusal) -> NotYours:
     return NotYours(reason=why.sentence, rule=why.rule.value)
 
 
-def _whose(request: Request, who: Stands, wish: Wish) -> UUID | None:
+def _resolve_assignee(request: Request, who: Stands, wish: Wish) -> UUID | None:
     """Whose it becomes. A claim never takes from another; an assignment says whom it takes it for."""
-    now = holder(handled_of([request.id])[request.id])
+    now = derive_assignee(handled_of([request.id])[request.id])
     if wish.kind is Handle.CLAIM:
         if now and now != str(who.principal):
             name = names_of([UUID(now)]).get(UUID(now), "somebody")
@@ -91,7 +91,7 @@ def _whose(request: Request, who: Stands, wish: Wish) -> UUID | None:
     other = None if wish.to is None else standing_of(request.tenant_id, wish.to)
     if other is None:
         raise DecisionInvalid(detail="nobody of this tenant is named", pointer="/to")
-    if (why := refusal(asked_of(request), decider_of(other))) is not None:
+    if (why := explain_decision_refusal(asked_of(request), decider_of(other))) is not None:
         raise DecisionInvalid(detail=f"they may not decide it: {why.sentence}", pointer="/to")
     return other.principal
 
@@ -103,7 +103,7 @@ def _check_snooze(request: Request, wish: Wish, at: datetime) -> None:
         raise DecisionInvalid(detail=fault, pointer="/until")
 
 
-def _text(wish: Wish) -> str:
+def _validate_comment_text(wish: Wish) -> str:
     text = wish.text.strip() if wish.kind is Handle.COMMENT else ""
     if wish.kind is Handle.COMMENT and not text:
         raise DecisionInvalid(detail="the remark has no text", pointer="/text")

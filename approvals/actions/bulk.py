@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from approvals.actions import Word, decide
-from approvals.core.bulk import apart
+from approvals.actions import DecisionInput, decide_request
+from approvals.core.bulk import explain_bulk_mismatch
 from approvals.core.errors import ApprovalError, DecisionInvalid, RequestNotFound
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
-from approvals.queries.bulk import alike
-from tenancy.db.tenant_context import tenant
+from approvals.queries.bulk import build_bulk_candidate
+from tenancy.db.tenant_context import tenant_transaction
 
 WORDS = (DecisionKind.APPROVE, DecisionKind.REJECT)
 
@@ -40,20 +40,24 @@ def decide_together(
     if kind not in WORDS:
         raise DecisionInvalid(detail="together they are approved or rejected")
     ids = list(dict.fromkeys(request for request, _ in shown))
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         found = Request.objects.in_bulk(ids)
         if len(found) < len(ids):
             raise RequestNotFound
-        if why := apart([alike(found[one]) for one in ids]):
+        if why := explain_bulk_mismatch([build_bulk_candidate(found[one]) for one in ids]):
             raise DecisionInvalid(detail=why)
     digests = dict(shown)
-    return tuple(_decided(tenant_id, principal_id, one, Word(
+    return tuple(_try_decide_request(tenant_id, principal_id, one, DecisionInput(
         kind=kind, reason=reason, packet_digest=digests[one]
     )) for one in ids)  # fmt: skip
 
 
-def _decided(tenant_id: UUID, principal_id: UUID, request_id: UUID, word: Word) -> Outcome:
+def _try_decide_request(
+    tenant_id: UUID, principal_id: UUID, request_id: UUID, word: DecisionInput
+) -> Outcome:
     try:
-        return Outcome(request_id=request_id, request=decide(tenant_id, request_id, principal_id, word))
+        return Outcome(
+            request_id=request_id, request=decide_request(tenant_id, request_id, principal_id, word)
+        )
     except ApprovalError as error:
         return Outcome(request_id=request_id, error=error)

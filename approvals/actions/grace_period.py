@@ -16,15 +16,15 @@ from approvals.models import Decision, Deferral, Request
 from approvals.queries.people import Stands, names_of
 from approvals.queries.undo import STANDS, Moment
 from approvals.signals import YesDeferred, yes_deferred
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.db.ids import fresh_id
-from traces.live import nudge
+from traces.live import publish_change_hint
 
 VERBS = {Fate.UNDONE: "approval.undo", Fate.LAPSED: "approval.lapse"}
 
 
 @dataclass(frozen=True, slots=True)
-class Yes:
+class PendingApproval:
     """What was said: to the request as it is (no arguments), or to other arguments, in canonical form."""
 
     kind: DecisionKind
@@ -43,7 +43,9 @@ def kept_until(
     return effective_at(moment.at, seconds, request.expires_at)
 
 
-def defer(request: Request, who: Stands, yes: Yes, at: datetime, until: datetime) -> None:
+def defer_approval(
+    request: Request, who: Stands, yes: PendingApproval, at: datetime, until: datetime
+) -> None:
     """Keep a yes back until a moment; whoever drives runs is told to look then. Raises AlreadyDecided for a
     person's second word. The request says what was kept (`kept`)."""
     if Decision.objects.filter(request_id=request.id, owner=who.owner).exists():
@@ -54,12 +56,12 @@ def defer(request: Request, who: Stands, yes: Yes, at: datetime, until: datetime
         arguments=yes.arguments, packet_digest=request.packet_digest, at=at, effective_at=until,
     )  # fmt: skip
     after = {"said": yes.kind.value, "effective_at": until.isoformat()}
-    _audit(request, who.principal, "approval.defer", after)
+    _audit_deferral(request, who.principal, "approval.defer", after)
     news = YesDeferred(
         tenant_id=request.tenant_id, run_id=request.run_id, seconds=(until - at).total_seconds()
     )
     yes_deferred.send(sender=Deferral, deferred=news)
-    _tell(request)
+    _publish_request_change(request)
 
 
 def make_way(request: Request, moment: Moment, deferral: UUID | None) -> None:
@@ -75,22 +77,22 @@ def make_way(request: Request, moment: Moment, deferral: UUID | None) -> None:
             raise YesStands(name=name, effective_at=standing.effective_at.isoformat())
         return
     due = standing is not None and standing.id == deferral and moment.at >= standing.effective_at
-    if not due or not _ended(deferral, Fate.TAKEN, moment.at, by=None, because=""):
+    if not due or not _mark_deferral_ended(deferral, Fate.TAKEN, moment.at, by=None, because=""):
         raise NothingToUndo(detail="it does not stand any more")
 
 
-def end(
+def end_deferred_approval(
     request: Request, deferral: UUID, fate: Fate, at: datetime, *, by: UUID | None, because: str = ""
 ) -> bool:
     """Let a yes come to nothing, on record; False where it has ended already."""
-    ended = _ended(deferral, fate, at, by=by, because=because)
+    ended = _mark_deferral_ended(deferral, fate, at, by=by, because=because)
     if ended:
-        _audit(request, by, VERBS[fate], {"yes": str(deferral), "because": because})
-        _tell(request)
+        _audit_deferral(request, by, VERBS[fate], {"yes": str(deferral), "because": because})
+        _publish_request_change(request)
     return ended
 
 
-def _ended(deferral: UUID, fate: Fate, at: datetime, *, by: UUID | None, because: str) -> bool:
+def _mark_deferral_ended(deferral: UUID, fate: Fate, at: datetime, *, by: UUID | None, because: str) -> bool:
     return bool(
         Deferral.objects.filter(id=deferral, fate=STANDS).update(
             fate=fate.value, ended_at=at, ended_by=by, ended_because=because[:300]
@@ -98,13 +100,13 @@ def _ended(deferral: UUID, fate: Fate, at: datetime, *, by: UUID | None, because
     )
 
 
-def _audit(request: Request, by: UUID | None, verb: str, after: dict[str, Any]) -> None:
-    audit(
+def _audit_deferral(request: Request, by: UUID | None, verb: str, after: dict[str, Any]) -> None:
+    write_audit_entry(
         request.tenant_id, by, verb=verb, object=f"request:{request.id}",
         before={"tool": request.tool, "run": str(request.run_id)}, after=after,
     )  # fmt: skip
 
 
-def _tell(request: Request) -> None:
+def _publish_request_change(request: Request) -> None:
     """Whoever looks at the request or its run sees it change, once the transaction has committed."""
-    transaction.on_commit(partial(nudge, request.tenant_id, request.run_id))
+    transaction.on_commit(partial(publish_change_hint, request.tenant_id, request.run_id))

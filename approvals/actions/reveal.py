@@ -11,50 +11,56 @@ from django.db import transaction
 from approvals.core.assignment import Handle
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, RequestNotFound
 from approvals.core.lifecycle import RequestStatus
-from approvals.core.policy import refusal
+from approvals.core.policy import explain_decision_refusal
 from approvals.models import Handling, Request
 from approvals.queries.people import asked_of, decider_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
 from tenancy.db.statement_batch import Batch
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.queries import standing_of
 from traces.actions import store_payloads
 from traces.core.errors import Unopenable
-from traces.core.sealed_references import opened_text, references
-from traces.live import nudge
-from traces.queries import payloads, vault_of
+from traces.core.sealed_references import extract_references, opened_text
+from traces.live import publish_change_hint
+from traces.queries import load_payloads, vault_of
 
 
-def reveal(tenant_id: UUID, request_id: UUID, principal_id: UUID, pointer: str) -> str:
+def reveal_sealed_value(tenant_id: UUID, request_id: UUID, principal_id: UUID, pointer: str) -> str:
     """The text at a place of the arguments, with what is sealed in it opened. Outermost verb: owns the
     transaction, in which the request's record and the audit log say who saw it.
 
-    Whoever may decide the request and holds the scope `reveal`, while it waits. Raises RequestNotFound (404),
-    NotYours (403), AlreadyDecided (409), Unopenable (410: erased), DecisionInvalid (422: nothing is sealed
-    there).
+    Whoever may decide the request and holds the scope `reveal_sealed_value`, while it waits. Raises
+    RequestNotFound (404), NotYours (403), AlreadyDecided (409), Unopenable (410: erased), DecisionInvalid
+    (422: nothing is sealed there).
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         request = Request.objects.filter(id=request_id).first()
         who = standing_of(tenant_id, principal_id)
         if request is None or who is None:
             raise RequestNotFound
         asked = asked_of(request).model_copy(update={"sealed": True})
-        if (why := refusal(asked, decider_of(who))) is not None:
+        if (why := explain_decision_refusal(asked, decider_of(who))) is not None:
             raise NotYours(reason=why.sentence, rule=why.rule.value)
         if request.status != RequestStatus.PENDING:
             raise AlreadyDecided(status=request.status)
-        text = _opened(tenant_id, request, pointer)
+        text = _unseal_text_at(tenant_id, request, pointer)
         Handling.objects.create(
-            id=fresh_id(), tenant_id=tenant_id, request=request, principal=who.principal, owner=who.owner,
-            kind=Handle.REVEAL.value, text=f"Revealed the value at {pointer[:300]}", at=database_now(),
-        )  # fmt: skip
-        audit(
+            id=fresh_id(),
+            tenant_id=tenant_id,
+            request=request,
+            principal=who.principal,
+            owner=who.owner,
+            kind=Handle.REVEAL.value,
+            text=f"Revealed the value at {pointer[:300]}",
+            at=database_now(),
+        )
+        write_audit_entry(
             tenant_id, who.principal, verb="approval.reveal", object=f"request:{request.id}",
             before={}, after={"pointer": pointer[:300], "run": str(request.run_id)},
         )  # fmt: skip
-        transaction.on_commit(partial(nudge, tenant_id, request.run_id))
+        transaction.on_commit(partial(publish_change_hint, tenant_id, request.run_id))
         return text
 
 
@@ -67,14 +73,14 @@ def keep_sealed(tenant_id: UUID, run_id: UUID, sealed: Mapping[str, bytes]) -> N
         store_payloads(tenant_id, run_id, sealed, batch=batch)
 
 
-def _opened(tenant_id: UUID, request: Request, pointer: str) -> str:
+def _unseal_text_at(tenant_id: UUID, request: Request, pointer: str) -> str:
     text = _text_at(orjson.loads(bytes(request.packet)).get("arguments") or "null", pointer)
     vault = vault_of(tenant_id, request.run_id)
     if vault is None:
         raise Unopenable(detail="it was erased")
 
     def open_one(digest: str) -> str:
-        held = payloads(request.run_id, (digest,))
+        held = load_payloads(request.run_id, (digest,))
         if digest not in held:
             raise Unopenable(detail="it was erased")
         return vault.open(held[digest])
@@ -85,7 +91,7 @@ def _opened(tenant_id: UUID, request: Request, pointer: str) -> str:
 def _text_at(arguments: str, pointer: str) -> str:
     """The text at the pointer. Raises DecisionInvalid where nothing is sealed in it."""
     value: Any = orjson.loads(arguments)
-    found = {one.pointer for one in references(value)}
+    found = {one.pointer for one in extract_references(value)}
     if pointer not in found:
         raise DecisionInvalid(detail="there is no sealed value at this place", pointer="/pointer")
     for step in pointer.split("/")[1:]:

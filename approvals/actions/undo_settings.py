@@ -5,11 +5,11 @@ from uuid import UUID
 from approvals.core.undo import LONGEST
 from approvals.models import UndoWindow
 from approvals.queries.undo import WindowNow, window_now
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 
 LONGEST_REASON = 500
 
@@ -24,11 +24,11 @@ def set_undo_window(
     changes nothing. Raises InvalidInput (400), Stale (412).
     """
     if not 0 <= seconds <= LONGEST:
-        raise _wrong("/seconds", "invalid", f"From 0, which is off, to {LONGEST} seconds.")
+        raise _make_invalid_input("/seconds", "invalid", f"From 0, which is off, to {LONGEST} seconds.")
     if not reason.strip():
-        raise _wrong("/reason", "required", "Say why.")
-    with tenant(tenant_id):
-        hold(f"undo:{tenant_id}")
+        raise _make_invalid_input("/reason", "required", "Say why.")
+    with tenant_transaction(tenant_id):
+        take_advisory_lock(f"undo:{tenant_id}")
         before = window_now()
         if expected is not None and expected != before.version:
             raise Stale
@@ -38,7 +38,7 @@ def set_undo_window(
             id=fresh_id(), tenant_id=tenant_id, version=before.version + 1, seconds=seconds,
             reason=reason[:LONGEST_REASON], by=by, at=database_now(),
         )  # fmt: skip
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="undo_window.set", object="policy:undo",
             before={"version": before.version, "seconds": before.seconds},
             after={"version": before.version + 1, "seconds": seconds}, reason=reason,
@@ -46,5 +46,5 @@ def set_undo_window(
         return window_now()
 
 
-def _wrong(pointer: str, code: str, detail: str) -> InvalidInput:
+def _make_invalid_input(pointer: str, code: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": code, "detail": detail}])

@@ -9,27 +9,27 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
-from approvals.actions.assignment import LONGEST_COMMENT, Wish, handle
+from approvals.actions.assignment import LONGEST_COMMENT, Wish, update_assignment
 from approvals.core.assignment import WISHES, Handle
 from approvals.core.errors import RequestNotFound
 from approvals.models import Request
 from approvals.queries.assignment import comments_of, handled_of, holders_of
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, post_once, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, Id, Moment, Text, asked
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import Id, Moment, StrictCharField, StrictSerializer, validate_input
 
 
-class HandlingBody(Exact):
+class HandlingBody(StrictSerializer):
     """What somebody does with a request."""
 
     do = serializers.ChoiceField(choices=[kind.value for kind in WISHES])
     to = Id(required=False)
     until = Moment(required=False)
-    text = Text(max_length=LONGEST_COMMENT, required=False, allow_blank=True)
+    text = StrictCharField(max_length=LONGEST_COMMENT, required=False, allow_blank=True)
 
 
 class HolderField(serializers.Serializer[Any]):
@@ -58,16 +58,16 @@ class HandlingField(serializers.Serializer[Any]):
 class Handlings(APIView):
     """What is done with a request besides deciding it. Who may is judged per request."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(operation_id="get_approval_handling", responses=HandlingField)
     def get(self, request: HttpRequest, request_id: str) -> Response:
         """Whose it is, and the remarks."""
         wanted = uuid_or_none(request_id)
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             if wanted is None or not Request.objects.filter(id=wanted).exists():
                 raise RequestNotFound
-            return Response(_told(wanted))
+            return Response(_encode_assignment(wanted))
 
     @extend_schema(operation_id="handle_approval", request=HandlingBody, responses=HandlingField)
     def post(self, request: HttpRequest, request_id: str) -> Response:
@@ -75,20 +75,20 @@ class Handlings(APIView):
         found = uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
-        said = asked(HandlingBody, request.data)
+        said = validate_input(HandlingBody, request.data)
         return post_once(request, lambda: self._handled(request, found, said))
 
-    def _handled(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> Answer:
-        who = caller(request)
+    def _handled(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
+        who = get_caller(request)
         wish = Wish(
             kind=Handle(said["do"]), to=said.get("to"), until=said.get("until"), text=said.get("text", "")
         )
-        handle(who.tenant, found, who.principal, wish)
-        with tenant(who.tenant):
-            return Answer(200, _told(found))
+        update_assignment(who.tenant, found, who.principal, wish)
+        with tenant_transaction(who.tenant):
+            return StoredResponse(200, _encode_assignment(found))
 
 
-def _told(request: UUID) -> dict[str, Any]:
+def _encode_assignment(request: UUID) -> dict[str, Any]:
     held = holders_of(handled_of([request])).get(request)
     return {
         "request": str(request),

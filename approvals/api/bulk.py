@@ -9,29 +9,29 @@ from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
 from approvals.actions.bulk import WORDS, Outcome, decide_together
-from approvals.api.requests import DeferredField, deferral
+from approvals.api.requests import DeferredField, encode_deferred_approval
 from approvals.core.bulk import MOST
 from approvals.core.lifecycle import DecisionKind
 from tenancy.core.roles import Scope
-from tenancy.rest.api_helpers import caller, post_once
+from tenancy.rest.api_helpers import get_caller, post_once
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, Formed, Id, Text, asked
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import Formed, Id, StrictCharField, StrictSerializer, validate_input
 
 
-class ShownField(Exact):
+class ShownField(StrictSerializer):
     """A request and the digest of the packet that was looked at."""
 
     id = Id()
     packet_digest = Formed(r"^[0-9a-f]{64}$")
 
 
-class TogetherBody(Exact):
+class TogetherBody(StrictSerializer):
     """The same word to all of them."""
 
     decision = serializers.ChoiceField(choices=[kind.value for kind in WORDS])
-    reason = Text(max_length=4_000, required=False, allow_blank=True)
+    reason = StrictCharField(max_length=4_000, required=False, allow_blank=True)
     requests = serializers.ListField(child=ShownField(), min_length=1, max_length=MOST)
 
 
@@ -57,25 +57,25 @@ class DecisionsTogether(APIView):
     Who may is judged per request.
     """
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(operation_id="decide_approvals", request=TogetherBody, responses=TogetherField)
     def post(self, request: HttpRequest) -> Response:
         """Decide each by itself: 200 with what became of each; 422 where they may not stand together."""
-        said = asked(TogetherBody, request.data)
+        said = validate_input(TogetherBody, request.data)
         return post_once(request, lambda: self._decided(request, said))
 
-    def _decided(self, request: HttpRequest, said: dict[str, Any]) -> Answer:
-        who = caller(request)
+    def _decided(self, request: HttpRequest, said: dict[str, Any]) -> StoredResponse:
+        who = get_caller(request)
         shown = [(one["id"], one["packet_digest"]) for one in said["requests"]]
         kind = DecisionKind(said["decision"])
         done = decide_together(who.tenant, who.principal, shown, kind, said.get("reason", ""))
-        return Answer(200, {"results": [_told(one) for one in done]})
+        return StoredResponse(200, {"results": [_encode_outcome(one) for one in done]})
 
 
-def _told(one: Outcome) -> dict[str, Any]:
+def _encode_outcome(one: Outcome) -> dict[str, Any]:
     error = None if one.error is None else {"code": one.error.code, "detail": str(one.error)}
     status = one.request.status if one.request is not None else None
     kept = one.request.kept if one.request is not None else None
-    told = None if kept is None else deferral(kept)
+    told = None if kept is None else encode_deferred_approval(kept)
     return {"id": str(one.request_id), "status": status, "error": error, "deferred": told}

@@ -11,29 +11,37 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
-from approvals.actions import Word, decide
-from approvals.core.allowed_decisions import offered
-from approvals.core.argument_diff import changes
+from approvals.actions import DecisionInput, decide_request
+from approvals.core.allowed_decisions import list_allowed_decisions
+from approvals.core.argument_diff import diff_json_values
 from approvals.core.errors import RequestNotFound
 from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.packet import read_packet
-from approvals.core.policy import Rule, refusal
+from approvals.core.policy import Rule, explain_decision_refusal
 from approvals.core.quorum import agreement_refusal
 from approvals.models import Decision, Deferral, Request
-from approvals.queries import decisions_of, inbox
+from approvals.queries import decisions_of, list_approval_requests
 from approvals.queries.countable_votes import counting_votes
 from approvals.queries.edits import StandingEdit, quorum_under_way, standing_edits
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undo import Deferred, deferred_of
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.queries import standing_of
-from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, Formed, Id, PageQuery, Text, asked, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    Formed,
+    Id,
+    PageQuery,
+    StrictCharField,
+    StrictSerializer,
+    page_of,
+    validate_input,
+)
 
 STATUSES = [status.value for status in RequestStatus]
 KINDS = [kind.value for kind in DecisionKind]
@@ -118,7 +126,7 @@ class StandingEditField(serializers.Serializer[Any]):
 class ApprovalField(ApprovalRow):
     """A request with its packet. `offers` is what the caller can say to it; nothing while a yes waits to
     take effect, nor once they have said their word, it is settled or its time is up. `edits` are those that
-    wait for more people. `refusal` is why the caller may not say it."""
+    wait for more people. `explain_decision_refusal` is why the caller may not say it."""
 
     packet_digest = serializers.CharField()
     packet = serializers.DictField(child=serializers.JSONField())
@@ -131,14 +139,14 @@ class ApprovalField(ApprovalRow):
     refusal = RefusalField(allow_null=True)
 
 
-class DecisionBody(Exact):
+class DecisionBody(StrictSerializer):
     """What somebody says to a request. `revise` sends a call back to the agent, which is told the `reason`
     (then needed, at most 2,000 characters), answers and proposes anew; no right comes of it."""
 
     decision = serializers.ChoiceField(choices=KINDS)
-    reason = Text(max_length=4_000, required=False, allow_blank=True)
+    reason = StrictCharField(max_length=4_000, required=False, allow_blank=True)
     arguments = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    amounts = serializers.DictField(child=Text(max_length=40), required=False)
+    amounts = serializers.DictField(child=StrictCharField(max_length=40), required=False)
     answer = serializers.JSONField(required=False, allow_null=True)
     packet_digest = Formed(r"^[0-9a-f]{64}$", required=False)
 
@@ -148,13 +156,13 @@ class ApprovalFilters(PageQuery):
 
     status = serializers.ChoiceField(choices=STATUSES, required=False)
     run = Id(required=False)
-    queue = Text(max_length=64, required=False)
+    queue = StrictCharField(max_length=64, required=False)
 
 
 class Approvals(APIView):
     """The requests of the caller's tenant, oldest first."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(
         operation_id="list_approvals",
@@ -163,28 +171,30 @@ class Approvals(APIView):
     )
     def get(self, request: HttpRequest) -> Response:
         """A page of requests: what runs ask people. `status=pending` lists those that wait for a decision."""
-        query = asked(ApprovalFilters, request.query_params)
-        with tenant(caller(request).tenant):
-            found = inbox(status=query.get("status"), run_id=query.get("run"), queue=query.get("queue"))
+        query = validate_input(ApprovalFilters, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
+            found = list_approval_requests(
+                status=query.get("status"), run_id=query.get("run"), queue=query.get("queue")
+            )
             found = found.prefetch_related("decisions")
-            return page(request, found, row, newest_first=False)
+            return paginate_rows(request, found, encode_request_row, newest_first=False)
 
 
 class OneApproval(APIView):
     """One request."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(operation_id="get_approval", responses=ApprovalField)
     def get(self, request: HttpRequest, request_id: str) -> Response:
         """The request with the packet as it was frozen: the exact action, where each argument came from, what
-        it costs, and what the caller may decide (`offers`) or why not (`refusal`)."""
+        it costs, and what the caller may decide (`offers`) or why not (`explain_decision_refusal`)."""
         wanted = uuid_or_none(request_id)
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             found = Request.objects.filter(id=wanted).first() if wanted is not None else None
             if found is None:
                 raise RequestNotFound
-            return Response(whole(found, caller(request).principal))
+            return Response(encode_request_detail(found, get_caller(request).principal))
 
 
 class Decisions(APIView):
@@ -193,7 +203,7 @@ class Decisions(APIView):
     Who may is judged per request: a question is its submitter's to answer.
     """
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(
         operation_id="decide_approval",
@@ -207,26 +217,28 @@ class Decisions(APIView):
         found = uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
-        said = asked(DecisionBody, request.data)
+        said = validate_input(DecisionBody, request.data)
         return post_once(request, lambda: self._decided(request, found, said))
 
-    def _decided(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> Answer:
-        who = caller(request)
+    def _decided(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
+        who = get_caller(request)
         names = ("reason", "arguments", "amounts", "answer", "packet_digest")
         given = {name: said[name] for name in names if name in said}
-        word = Word(kind=DecisionKind(said["decision"]), **given)
-        decided = decide(who.tenant, found, who.principal, word)
-        with tenant(who.tenant):
-            return Answer(200 if decided.kept is None else 202, whole(decided, who.principal))
+        word = DecisionInput(kind=DecisionKind(said["decision"]), **given)
+        decided = decide_request(who.tenant, found, who.principal, word)
+        with tenant_transaction(who.tenant):
+            return StoredResponse(
+                200 if decided.kept is None else 202, encode_request_detail(decided, who.principal)
+            )
 
 
-def row(found: Request) -> dict[str, Any]:
+def encode_request_row(found: Request) -> dict[str, Any]:
     """A request in a list."""
     edits = standing_edits(found, sorted(found.decisions.all(), key=lambda said: (said.at, said.id)))
-    return _row(found, edits)
+    return _encode_row_fields(found, edits)
 
 
-def _row(found: Request, edits: Sequence[StandingEdit]) -> dict[str, Any]:
+def _encode_row_fields(found: Request, edits: Sequence[StandingEdit]) -> dict[str, Any]:
     return {
         "id": str(found.id), "run": str(found.run_id), "kind": found.kind, "status": found.status,
         "queue": found.queue, "quorum": quorum_under_way(found, edits), "risk": found.risk,
@@ -237,7 +249,7 @@ def _row(found: Request, edits: Sequence[StandingEdit]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def whole(found: Request, principal: UUID) -> dict[str, Any]:
+def encode_request_detail(found: Request, principal: UUID) -> dict[str, Any]:
     """A request with its packet and what was said to it, for one caller."""
     packet = orjson.loads(bytes(found.packet))
     action = None
@@ -245,30 +257,30 @@ def whole(found: Request, principal: UUID) -> dict[str, Any]:
     if packet["tool"] is not None:
         origins = {part["pointer"]: part["origin"] for part in packet["provenance"]}
         action = {"tool": packet["tool"]["name"], "arguments": arguments, "argument_provenance": origins}
-    deferred = _deferred(found)
+    deferred = _encode_current_deferral(found)
     decisions = decisions_of(found.id)
     edits = standing_edits(found, decisions)
     return {
-        **_row(found, edits),
+        **_encode_row_fields(found, edits),
         "packet_digest": found.packet_digest,
         "packet": packet,
         "action": action,
         "answer_schema": found.answer_schema,
-        "offers": [] if _has_spoken(found, decisions, principal) else _offers(found, deferred),
-        "edits": [_edit(one) for one in edits],
-        "decisions": [_word(decision, arguments) for decision in decisions],
+        "offers": [] if _has_spoken(found, decisions, principal) else _list_open_decisions(found, deferred),
+        "edits": [_encode_edit(one) for one in edits],
+        "decisions": [_encode_decision(decision, arguments) for decision in decisions],
         "deferred": deferred,
-        "refusal": _refusal(found, decisions, principal),
+        "refusal": _encode_refusal(found, decisions, principal),
     }
 
 
-def _refusal(found: Request, decisions: Sequence[Decision], principal: UUID) -> dict[str, str] | None:
+def _encode_refusal(found: Request, decisions: Sequence[Decision], principal: UUID) -> dict[str, str] | None:
     """Why the caller may not decide, while it waits."""
     who = standing_of(found.tenant_id, principal)
     if found.status != RequestStatus.PENDING or who is None:
         return None
     decider = decider_of(who)
-    why = refusal(asked_of(found), decider) or agreement_refusal(
+    why = explain_decision_refusal(asked_of(found), decider) or agreement_refusal(
         counting_votes(found, decisions), None, decider
     )
     return None if why is None else {"rule": why.rule.value, "detail": why.sentence}
@@ -280,31 +292,31 @@ def _has_spoken(found: Request, decisions: Sequence[Decision], principal: UUID) 
     return who is not None and any(said.owner == who.owner for said in decisions)
 
 
-def _edit(one: StandingEdit) -> dict[str, Any]:
+def _encode_edit(one: StandingEdit) -> dict[str, Any]:
     return {
         "arguments": one.arguments, "by": str(one.first.principal), "at": one.first.at.isoformat(),
         "quorum": one.quorum, "agreed": one.agreed, "missing": one.missing,
     }  # fmt: skip
 
 
-def _offers(found: Request, deferred: dict[str, Any] | None) -> list[str]:
+def _list_open_decisions(found: Request, deferred: dict[str, Any] | None) -> list[str]:
     """What a word can still be: none while a yes waits to take effect, and none once its time is up."""
     if found.status != RequestStatus.PENDING or deferred is not None or database_now() >= found.expires_at:
         return []
-    return [kind.value for kind in offered(read_packet(bytes(found.packet)))]
+    return [kind.value for kind in list_allowed_decisions(read_packet(bytes(found.packet)))]
 
 
-def _deferred(found: Request) -> dict[str, Any] | None:
+def _encode_current_deferral(found: Request) -> dict[str, Any] | None:
     """The yes that stands: the one just said, or as it is read."""
     if found.status != RequestStatus.PENDING:
         return None
     if found.kept is not None:
-        return deferral(found.kept)
+        return encode_deferred_approval(found.kept)
     kept = deferred_of([found.id]).get(found.id)
-    return deferral(kept) if kept is not None and kept.stands else None
+    return encode_deferred_approval(kept) if kept is not None and kept.stands else None
 
 
-def deferral(kept: Deferral | Deferred) -> dict[str, Any]:
+def encode_deferred_approval(kept: Deferral | Deferred) -> dict[str, Any]:
     """A yes that can be taken back."""
     return {
         "id": str(kept.id), "decision": kept.kind, "by": str(kept.principal),
@@ -312,10 +324,16 @@ def deferral(kept: Deferral | Deferred) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _word(said: Decision, proposed: Any) -> dict[str, Any]:
+def _encode_decision(said: Decision, proposed: Any) -> dict[str, Any]:
     edited = None if said.arguments is None else orjson.loads(bytes(said.arguments))
     return {
-        "decision": said.kind, "by": str(said.principal), "role": said.role, "at": said.at.isoformat(),
-        "reason": said.reason, "arguments": edited,
-        "changes": [] if said.kind != "edit" else [change._asdict() for change in changes(proposed, edited)],
-    }  # fmt: skip
+        "decision": said.kind,
+        "by": str(said.principal),
+        "role": said.role,
+        "at": said.at.isoformat(),
+        "reason": said.reason,
+        "arguments": edited,
+        "changes": []
+        if said.kind != "edit"
+        else [change._asdict() for change in diff_json_values(proposed, edited)],
+    }

@@ -8,20 +8,20 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
-from approvals.actions.reveal import reveal
+from approvals.actions.reveal import reveal_sealed_value
 from approvals.core.errors import RequestNotFound
 from tenancy.core.roles import Scope
-from tenancy.rest.api_helpers import caller, post_once, uuid_or_none
+from tenancy.rest.api_helpers import get_caller, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, Text, asked
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import StrictCharField, StrictSerializer, validate_input
 
 
-class RevealBody(Exact):
+class RevealBody(StrictSerializer):
     """Which value: a pointer into the arguments, such as `/password`."""
 
-    pointer = Text(max_length=1_000)
+    pointer = StrictCharField(max_length=1_000)
 
 
 class RevealedField(serializers.Serializer[Any]):
@@ -34,7 +34,7 @@ class RevealedField(serializers.Serializer[Any]):
 class Revealing(APIView):
     """A sealed value of a request. Who may is judged per request."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.REVEAL)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.REVEAL)]
 
     @extend_schema(operation_id="reveal_approval", request=RevealBody, responses=RevealedField)
     def post(self, request: HttpRequest, request_id: str) -> Response:
@@ -44,12 +44,12 @@ class Revealing(APIView):
         found = uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
-        pointer: str = asked(RevealBody, request.data)["pointer"]
-        who, clear = caller(request), []
+        pointer: str = validate_input(RevealBody, request.data)["pointer"]
+        who, clear = get_caller(request), []
 
-        def revealed() -> Answer:
-            clear.append(reveal(who.tenant, found, who.principal, pointer))
-            return Answer(200, {"pointer": pointer, "value": None})
+        def revealed() -> StoredResponse:
+            clear.append(reveal_sealed_value(who.tenant, found, who.principal, pointer))
+            return StoredResponse(200, {"pointer": pointer, "value": None})
 
         response = post_once(request, revealed)
         if clear:

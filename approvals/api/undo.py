@@ -8,32 +8,38 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
-from approvals.actions.undo import undo
+from approvals.actions.undo import undo_deferred_approval
 from approvals.actions.undo_settings import LONGEST_REASON, set_undo_window
-from approvals.api.requests import ApprovalField, whole
+from approvals.api.requests import ApprovalField, encode_request_detail
 from approvals.core.errors import RequestNotFound
 from approvals.core.undo import LONGEST
 from approvals.queries.undo import WindowNow, window_now
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, expected_version, post_once, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import expected_version, get_caller, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, Id, Text, Whole, asked
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    Id,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    validate_input,
+)
 
 
-class UndoBody(Exact):
+class UndoBody(StrictSerializer):
     """Which yes is meant, by the `id` in `deferred`; without it the one that stands."""
 
     deferred = Id(required=False)
 
 
-class UndoWindowBody(Exact):
+class UndoWindowBody(StrictSerializer):
     """For how many seconds a yes can be taken back, 0 for not at all, and why."""
 
-    seconds = Whole(min_value=0, max_value=LONGEST)
-    reason = Text(max_length=LONGEST_REASON)
+    seconds = StrictIntegerField(min_value=0, max_value=LONGEST)
+    reason = StrictCharField(max_length=LONGEST_REASON)
 
 
 class UndoWindowField(serializers.Serializer[Any]):
@@ -48,7 +54,7 @@ class UndoWindowField(serializers.Serializer[Any]):
 class UndoWindows(APIView):
     """How long a yes can be taken back in this tenant."""
 
-    reading, writing = requires(Scope.READ), requires(Scope.ADMIN)
+    reading, writing = make_scope_permission(Scope.READ), make_scope_permission(Scope.ADMIN)
 
     def get_permissions(self) -> list[BasePermission]:
         """READ for what only looks, ADMIN for what changes."""
@@ -57,15 +63,15 @@ class UndoWindows(APIView):
     @extend_schema(operation_id="get_undo_window", responses=UndoWindowField)
     def get(self, request: HttpRequest) -> Response:
         """What holds, with its version as the ETag."""
-        with tenant(caller(request).tenant):
-            return _told(window_now())
+        with tenant_transaction(get_caller(request).tenant):
+            return _build_undo_window_response(window_now())
 
     @extend_schema(operation_id="set_undo_window", request=UndoWindowBody, responses=UndoWindowField)
     def put(self, request: HttpRequest) -> Response:
         """Let a yes to what is least be taken back for so many seconds, from the next one on. Raises
         InvalidInput (400), Stale (412)."""
-        body, who = asked(UndoWindowBody, request.data), caller(request)
-        return _told(
+        body, who = validate_input(UndoWindowBody, request.data), get_caller(request)
+        return _build_undo_window_response(
             set_undo_window(
                 who.tenant, body["seconds"], expected=expected_version(request), by=who.principal,
                 reason=body["reason"],
@@ -76,7 +82,7 @@ class UndoWindows(APIView):
 class Undoing(APIView):
     """Taking a yes back. Who may is judged per request."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(operation_id="undo_approval", request=UndoBody, responses=ApprovalField)
     def post(self, request: HttpRequest, request_id: str) -> Response:
@@ -87,17 +93,17 @@ class Undoing(APIView):
         found = uuid_or_none(request_id)
         if found is None:
             raise RequestNotFound
-        meant, who = asked(UndoBody, request.data).get("deferred"), caller(request)
+        meant, who = validate_input(UndoBody, request.data).get("deferred"), get_caller(request)
 
-        def undone() -> Answer:
-            back = undo(who.tenant, found, who.principal, deferral=meant)
-            with tenant(who.tenant):
-                return Answer(200, whole(back, who.principal))
+        def undone() -> StoredResponse:
+            back = undo_deferred_approval(who.tenant, found, who.principal, deferral=meant)
+            with tenant_transaction(who.tenant):
+                return StoredResponse(200, encode_request_detail(back, who.principal))
 
         return post_once(request, undone)
 
 
-def _told(now: WindowNow) -> Response:
+def _build_undo_window_response(now: WindowNow) -> Response:
     row = now.row
     body = {
         "seconds": now.seconds, "version": now.version, "reason": row.reason if row is not None else "",

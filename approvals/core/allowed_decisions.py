@@ -6,7 +6,7 @@ from approvals.core.packet import Packet
 LONGEST_WORDS = 2_000
 
 
-def offered(packet: Packet) -> tuple[DecisionKind, ...]:
+def list_allowed_decisions(packet: Packet) -> tuple[DecisionKind, ...]:
     """The words that a request takes, as its packet says."""
     back = packet.proposal is not None and packet.proposal.returnable
     return tuple(kind for kind in FITTING[packet.kind] if back or kind is not DecisionKind.REVISE)

@@ -13,38 +13,38 @@ class Change(NamedTuple):
     after: Any
 
 
-def changes(before: Any, after: Any, pointer: str = "") -> tuple[Change, ...]:
+def diff_json_values(before: Any, after: Any, pointer: str = "") -> tuple[Change, ...]:
     """Every difference between two JSON values, by pointer in the order of the keys.
 
     Lists of the same length are compared item by item, others as a whole.
     """
-    return tuple(_changes(before, after, pointer))
+    return tuple(_iterate_changes(before, after, pointer))
 
 
-def _changes(before: Any, after: Any, pointer: str) -> Iterator[Change]:
+def _iterate_changes(before: Any, after: Any, pointer: str) -> Iterator[Change]:
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted(before.keys() | after.keys()):
-            yield from _entry(before, after, key, f"{pointer}/{_escaped(key)}")
+            yield from _diff_entry(before, after, key, f"{pointer}/{_escape_pointer_token(key)}")
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for place, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from _changes(old, new, f"{pointer}/{place}")
-    elif _kind(before) != _kind(after) or before != after:
+            yield from _iterate_changes(old, new, f"{pointer}/{place}")
+    elif _get_json_type(before) != _get_json_type(after) or before != after:
         yield Change(pointer, "changed", before, after)
 
 
-def _entry(before: dict[str, Any], after: dict[str, Any], key: str, pointer: str) -> Iterator[Change]:
+def _diff_entry(before: dict[str, Any], after: dict[str, Any], key: str, pointer: str) -> Iterator[Change]:
     if key not in before:
         yield Change(pointer, "added", None, after[key])
     elif key not in after:
         yield Change(pointer, "removed", before[key], None)
     else:
-        yield from _changes(before[key], after[key], pointer)
+        yield from _iterate_changes(before[key], after[key], pointer)
 
 
-def _kind(value: Any) -> type:
+def _get_json_type(value: Any) -> type:
     """1, 1.0 and true are three values to JSON's reader, one to Python's `==`."""
     return type(value)
 
 
-def _escaped(key: str) -> str:
+def _escape_pointer_token(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")

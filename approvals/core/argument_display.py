@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from approvals.core.packet import ArgumentOrigin, Origin
-from traces.core.redaction import redact
+from traces.core.redaction import redact_secrets
 from traces.core.sealed_references import REFERENCE, holds_reference
 
 TARGETS = ("to", "recipient", "target", "service", "account", "order_id", "path", "name", "id")
@@ -69,8 +69,8 @@ def shown_arguments(
     known = {part.pointer: part for part in origins}
     marked = tuple(sensitive)
     return tuple(
-        _argument(pointer, key, leaf, known, marked)._replace(alarming=pointer in alarming)
-        for pointer, key, leaf in _leaves(value, "", "")
+        _build_argument(pointer, key, leaf, known, marked)._replace(alarming=pointer in alarming)
+        for pointer, key, leaf in _collect_leaves(value, "", "")
     )
 
 
@@ -86,7 +86,7 @@ class Pair(NamedTuple):
         return next(one.pointer for one in self if one is not None)
 
 
-def different(asked: Any, approved: Any) -> tuple[Pair, ...]:
+def diff_shown_arguments(asked: Any, approved: Any) -> tuple[Pair, ...]:
     """The places in which what was approved is not what was asked, in their order. Secrets show as marks."""
     before, after = ({one.pointer: one for one in shown_arguments(each, ())} for each in (asked, approved))
     pairs = (Pair(before.get(place), after.get(place)) for place in dict.fromkeys((*before, *after)))
@@ -100,7 +100,7 @@ def secret_pointers(value: Any) -> tuple[str, ...]:
 
 def without_secrets(value: Any) -> Any:
     """The same value with a mark where something looks like a secret."""
-    return orjson.loads(redact(orjson.dumps(value))[0])
+    return orjson.loads(redact_secrets(orjson.dumps(value))[0])
 
 
 def to_type(
@@ -111,7 +111,7 @@ def to_type(
     None where a click is enough.
     """
     if has_amount and amount is not None:
-        return Typed("amount", _written(arguments, amount), amount)
+        return Typed("amount", _format_written_amount(arguments, amount), amount)
     if risk != "destructive" and not has_amount:
         return None
     held = arguments if isinstance(arguments, dict) else {}
@@ -119,32 +119,32 @@ def to_type(
     return Typed("target", found[0]) if found else Typed("tool's name", tool)
 
 
-def _written(arguments: Any, amount: Decimal) -> str:
+def _format_written_amount(arguments: Any, amount: Decimal) -> str:
     """The amount as it is written in the arguments, else plainly."""
-    for _, _, leaf in _leaves(arguments, "", ""):
+    for _, _, leaf in _collect_leaves(arguments, "", ""):
         if isinstance(leaf, str) and Typed("", "", amount).right(leaf):
             return leaf
     return f"{amount.normalize():f}"
 
 
-def _argument(
+def _build_argument(
     pointer: str, key: str, leaf: Any, known: Mapping[str, ArgumentOrigin], sensitive: tuple[str, ...]
 ) -> Argument:
     part = known.get(pointer)
-    text, fingerprint = _safe(key, leaf)
+    text, fingerprint = _redact_leaf(key, leaf)
     return Argument(
-        pointer, text, _kind(leaf), part.origin if part is not None else None,
+        pointer, text, _name_json_type(leaf), part.origin if part is not None else None,
         part.reference if part is not None else "", fingerprint, pointer in sensitive,
         sealed=isinstance(leaf, str) and holds_reference(leaf),
     )  # fmt: skip
 
 
-def _safe(key: str, leaf: Any) -> tuple[str, str]:
+def _redact_leaf(key: str, leaf: Any) -> tuple[str, str]:
     """The text without what looks like a secret, and that secret's fingerprint."""
     text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
     if (sealed := REFERENCE.search(text)) is not None:
         return REFERENCE.sub(r"[sealed:\1]", text), sealed[2][:8]
-    clean, found = redact(orjson.dumps({key: leaf}))
+    clean, found = redact_secrets(orjson.dumps({key: leaf}))
     if not found:
         return text, ""
     kept = orjson.loads(clean)[key]
@@ -153,20 +153,24 @@ def _safe(key: str, leaf: Any) -> tuple[str, str]:
     ]
 
 
-def _leaves(value: Any, pointer: str, key: str) -> list[tuple[str, str, Any]]:
+def _collect_leaves(value: Any, pointer: str, key: str) -> list[tuple[str, str, Any]]:
     if isinstance(value, dict) and value:
         return [
-            found for name in value for found in _leaves(value[name], f"{pointer}/{_escaped(name)}", name)
+            found
+            for name in value
+            for found in _collect_leaves(value[name], f"{pointer}/{_escape_pointer_token(name)}", name)
         ]
     if isinstance(value, list) and value:
-        return [found for n, item in enumerate(value) for found in _leaves(item, f"{pointer}/{n}", key)]
+        return [
+            found for n, item in enumerate(value) for found in _collect_leaves(item, f"{pointer}/{n}", key)
+        ]
     return [(pointer, key, value)]
 
 
-def _kind(leaf: Any) -> str:
+def _name_json_type(leaf: Any) -> str:
     names = {bool: "boolean", int: "integer", float: "number", str: "text", dict: "object", list: "list"}
     return names.get(type(leaf), "null")
 
 
-def _escaped(key: str) -> str:
+def _escape_pointer_token(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")

@@ -38,7 +38,7 @@ class Handled(BaseModel):
     until: datetime | None = None
 
 
-def holder(handled: Iterable[Handled]) -> str:
+def derive_assignee(handled: Iterable[Handled]) -> str:
     """Whose the request is, by principal, after all that was done in this order; "" nobody's."""
     found = ""
     for one in handled:

@@ -23,7 +23,7 @@ class Alike(BaseModel):
     has_amount: bool
 
 
-def alone(one: Alike) -> str:
+def explain_bulk_exclusion(one: Alike) -> str:
     """Why a request is decided by itself; "" where it may stand beside others."""
     if one.kind != "action":
         return "only calls are decided together"
@@ -35,18 +35,20 @@ def alone(one: Alike) -> str:
 def first_group(requests: Sequence[Alike]) -> tuple[int, ...]:
     """The places of the first that may be decided together, and of all that may stand beside it, in their
     order and at most `MOST`."""
-    fit = [place for place, one in enumerate(requests) if not alone(one)]
-    return tuple(place for place in fit if not apart([requests[fit[0]], requests[place]]))[:MOST]
+    fit = [place for place, one in enumerate(requests) if not explain_bulk_exclusion(one)]
+    return tuple(place for place in fit if not explain_bulk_mismatch([requests[fit[0]], requests[place]]))[
+        :MOST
+    ]
 
 
-def apart(requests: Sequence[Alike]) -> str:
+def explain_bulk_mismatch(requests: Sequence[Alike]) -> str:
     """Why these may not be decided together; "" where they may."""
     if not requests:
         return "none is chosen"
     if len(requests) > MOST:
         return f"at most {MOST} are decided together"
     for one in requests:
-        if why := alone(one):
+        if why := explain_bulk_exclusion(one):
             return why
     first = requests[0]
     if any((one.tool, one.definition) != (first.tool, first.definition) for one in requests):

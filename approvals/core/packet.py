@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from traces.core.canonical import canonical_typed, digest
+from traces.core.canonical import canonical_typed, compute_digest
 
 Origin = Literal["goal", "plan", "trusted_fact", "untrusted_observation", "person", "model"]
 Kind = Literal["action", "reconciliation", "clarification", "budget"]
@@ -178,4 +178,4 @@ def packet_bytes(packet: Packet) -> bytes:
 
 def packet_digest(body: bytes) -> str:
     """What a decision names: SHA-256 of the packet as it is stored."""
-    return digest("packet", body)
+    return compute_digest("packet", body)

@@ -66,7 +66,7 @@ class Asked(BaseModel):
     def moving(self, amount: Decimal | None, risk: str = "", *, sealed: bool = False) -> "Asked":
         """The same request with another amount at stake, an edit's or the money of an extension, with `risk`
         where that is the greater one, and with a value that an edit has `sealed`."""
-        risk = max(self.risk, risk or self.risk, key=lambda one: _rank(one, len(RISKS)))
+        risk = max(self.risk, risk or self.risk, key=lambda one: _rank_risk(one, len(RISKS)))
         has_amount = self.has_amount or amount is not None
         changed = {"amount": amount, "has_amount": has_amount, "risk": risk, "sealed": self.sealed or sealed}
         return self.model_copy(update=changed)
@@ -103,7 +103,7 @@ class Decider(BaseModel):
         return find_closeness(own, Actors(self.related_keys, self.related), Actors(principals, owners))
 
 
-def refusal(asked: Asked, decider: Decider) -> Refusal | None:
+def explain_decision_refusal(asked: Asked, decider: Decider) -> Refusal | None:
     """Why `decider` may not decide, or None."""
     own = decider.is_behind((asked.submitter,), (asked.submitter_owner,))
     if asked.kind == "clarification":
@@ -111,18 +111,18 @@ def refusal(asked: Asked, decider: Decider) -> Refusal | None:
         return None if own else Refusal(rule=Rule.SUBMITTER_ANSWERS, sentence=sentence)
     if own:
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on their own run")
-    if (close := _kinship(asked, decider)) is not None:
+    if (close := _explain_kinship_refusal(asked, decider)) is not None:
         return close
     if (lacking := _scope_lacking(asked, decider)) is not None:
         return lacking
-    limits = [_limit(asked, authority) for authority in decider.authorities]
+    limits = [_explain_limit_refusal(asked, authority) for authority in decider.authorities]
     if None in limits:
         return None
     found = [limit for limit in limits if limit is not None]
     return max(found, key=lambda limit: _ORDER.index(limit.rule))
 
 
-def _kinship(asked: Asked, decider: Decider) -> Refusal | None:
+def _explain_kinship_refusal(asked: Asked, decider: Decider) -> Refusal | None:
     """Why a decider is too close to a run that is not their own."""
     if decider.is_behind(asked.retriers, asked.retrier_owners):
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on a run that they had begun again")
@@ -142,12 +142,14 @@ def _scope_lacking(asked: Asked, decider: Decider) -> Refusal | None:
     return None
 
 
-def _limit(asked: Asked, authority: Authority) -> Refusal | None:
+def _explain_limit_refusal(asked: Asked, authority: Authority) -> Refusal | None:
     """Where an authority ends short of the request; the authority that comes nearest is the one to name."""
     if not authority.has_every_queue and asked.queue not in authority.queues:
         return Refusal(rule=Rule.QUEUE, sentence=f"the queue {asked.queue} is not among yours")
-    if authority.max_risk and _rank(asked.risk, len(RISKS)) > _rank(authority.max_risk, -1):
-        sentence = f"your limit{_of(asked, Rule.RISK)} is the risk class {authority.max_risk}"
+    if authority.max_risk and _rank_risk(asked.risk, len(RISKS)) > _rank_risk(authority.max_risk, -1):
+        sentence = (
+            f"your limit{_format_granted_suffix(asked, Rule.RISK)} is the risk class {authority.max_risk}"
+        )
         return Refusal(rule=Rule.RISK, sentence=sentence)
     if not asked.has_amount or authority.max_amount is None:
         return None
@@ -155,15 +157,15 @@ def _limit(asked: Asked, authority: Authority) -> Refusal | None:
         sentence = "the amount cannot be read, and your authority has a limit"
         return Refusal(rule=Rule.AMOUNT_UNREADABLE, sentence=sentence)
     if asked.amount > authority.max_amount:
-        sentence = f"your limit{_of(asked, Rule.AMOUNT)} is {authority.max_amount:f}"
+        sentence = f"your limit{_format_granted_suffix(asked, Rule.AMOUNT)} is {authority.max_amount:f}"
         return Refusal(rule=Rule.AMOUNT, sentence=sentence)
     return None
 
 
-def _of(asked: Asked, rule: Rule) -> str:
+def _format_granted_suffix(asked: Asked, rule: Rule) -> str:
     return _GRANTED[rule] if asked.kind == "budget" else ""
 
 
-def _rank(risk: str, unknown: int) -> int:
+def _rank_risk(risk: str, unknown: int) -> int:
     """0 for the least risk; what is no risk class ranks as `unknown`, so that the rule fails closed."""
     return RISKS.index(risk) if risk in RISKS else unknown

@@ -17,14 +17,14 @@ class Vote(NamedTuple):
     principal: str = ""
 
 
-def agreed(votes: Iterable[Vote], arguments: bytes | None) -> int:
+def count_agreeing_people(votes: Iterable[Vote], arguments: bytes | None) -> int:
     """How many distinct people agreed to just `arguments`; an approval of the packet is none of an edit."""
-    return len(dict.fromkeys(vote.owner for vote in _agreeing(votes, arguments)))
+    return len(dict.fromkeys(vote.owner for vote in _filter_agreeing_votes(votes, arguments)))
 
 
-def enough(votes: Iterable[Vote], arguments: bytes | None, quorum: int) -> bool:
+def has_quorum(votes: Iterable[Vote], arguments: bytes | None, quorum: int) -> bool:
     """Whether at least `quorum` people did; a quorum below one asks for one."""
-    return agreed(votes, arguments) >= max(quorum, 1)
+    return count_agreeing_people(votes, arguments) >= max(quorum, 1)
 
 
 def agreement_refusal(votes: Iterable[Vote], arguments: bytes | None, decider: Decider) -> Refusal | None:
@@ -32,12 +32,12 @@ def agreement_refusal(votes: Iterable[Vote], arguments: bytes | None, decider: D
 
     Of related people the first who agrees counts; the others may still refuse.
     """
-    others = [vote for vote in _agreeing(votes, arguments) if vote.owner != decider.owner]
+    others = [vote for vote in _filter_agreeing_votes(votes, arguments) if vote.owner != decider.owner]
     if not any(decider.is_related_to((vote.principal,), (vote.owner,)) for vote in others):
         return None
     sentence = "a person related to you has agreed already, and of related people one counts"
     return Refusal(rule=Rule.RELATED_AGREED, sentence=sentence)
 
 
-def _agreeing(votes: Iterable[Vote], arguments: bytes | None) -> list[Vote]:
+def _filter_agreeing_votes(votes: Iterable[Vote], arguments: bytes | None) -> list[Vote]:
     return [vote for vote in votes if vote.kind in AGREEING and vote.arguments == arguments]

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 
 ONCE = """
 CREATE FUNCTION approvals_request_once() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
@@ -49,9 +49,9 @@ class Migration(migrations.Migration):
         *(append_only(f"approvals_{table}") for table in ("decision", "grantuse")),
         migrations.RunSQL(ONCE, "DROP FUNCTION approvals_request_once() CASCADE;"),
         migrations.RunSQL(ANOTHER, "DROP FUNCTION approvals_decision_by_another() CASCADE;"),
-        grant("approvals_request", "SELECT, INSERT, UPDATE"),
-        grant("approvals_decision", "SELECT, INSERT"),
-        grant("approvals_grantuse", "SELECT, INSERT"),
+        grant_table_rights("approvals_request", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("approvals_decision", "SELECT, INSERT"),
+        grant_table_rights("approvals_grantuse", "SELECT, INSERT"),
         same_tenant_key("approvals_decision", "request_id", "approvals_request"),
         same_tenant_key("approvals_grantuse", "id", "approvals_request"),
     ]

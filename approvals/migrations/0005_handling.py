@@ -6,7 +6,7 @@ import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
 
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 
 TABLE = "approvals_handling"
 
@@ -94,6 +94,6 @@ class Migration(migrations.Migration):
         ),
         row_security(TABLE),
         append_only(TABLE),
-        grant(TABLE, "SELECT, INSERT"),
+        grant_table_rights(TABLE, "SELECT, INSERT"),
         same_tenant_key(TABLE, "request_id", "approvals_request"),
     ]

@@ -5,7 +5,14 @@ import tenancy.db.ids
 from django.db import migrations, models
 from django.db.models import Q
 from tenancy.db.migration_operations import MadeTogether
-from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import (
+    append_only,
+    create_cross_tenant_policy,
+    create_definer_function,
+    grant_table_rights,
+    row_security,
+    same_tenant_key,
+)
 
 WINDOW, DEFERRAL = "approvals_undowindow", "approvals_deferral"
 # Made by another than the submitter, on what is asked and still open; it ends once, and nothing else changes.
@@ -158,9 +165,9 @@ class Migration(MadeTogether):
         append_only(WINDOW),
         migrations.RunSQL(ONCE, "DROP FUNCTION approvals_deferral_once() CASCADE;"),
         migrations.RunSQL(ALONE, "DROP FUNCTION approvals_decision_alone() CASCADE;"),
-        grant(WINDOW, "SELECT, INSERT"),
-        grant(DEFERRAL, "SELECT, INSERT, UPDATE"),
+        grant_table_rights(WINDOW, "SELECT, INSERT"),
+        grant_table_rights(DEFERRAL, "SELECT, INSERT, UPDATE"),
         same_tenant_key(DEFERRAL, "request_id", "approvals_request"),
-        crossing(DEFERRAL, "SELECT"),
-        definer("deferred_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
+        create_cross_tenant_policy(DEFERRAL, "SELECT"),
+        create_definer_function("deferred_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
     ]

@@ -9,7 +9,7 @@ from approvals.core.quorum import Vote
 from approvals.models import Decision, GrantUse, Request
 
 
-def inbox(
+def list_approval_requests(
     *, status: str | None = None, run_id: UUID | None = None, queue: str | None = None
 ) -> QuerySet[Request]:
     """Requests, oldest first, filtered."""

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
-from approvals.core.assignment import RESTING, Handle, Handled, asleep_until, holder
-from approvals.core.policy import refusal
+from approvals.core.assignment import RESTING, Handle, Handled, asleep_until, derive_assignee
+from approvals.core.policy import explain_decision_refusal
 from approvals.models import Handling, Request
 from approvals.queries.people import asked_of, deciders_of, names_of
 from tenancy.core.roles import SCOPES, Authority, Role, Scope, scopes_of
 from tenancy.models import Membership, Principal
-from tenancy.queries import ClockTimestamp, Standing
+from tenancy.queries import ClockTimestamp, PrincipalAuthority
 
 MOST_COMMENTS = 100
 MOST_PEOPLE = 50
@@ -40,7 +40,7 @@ def handled_of(requests: Iterable[UUID]) -> dict[UUID, list[Handled]]:
 
 def holders_of(handled: Mapping[UUID, Iterable[Handled]]) -> dict[UUID, tuple[UUID, str]]:
     """Whose each of these requests is: their principal and name; what is nobody's is left out."""
-    held = {request: holder(done) for request, done in handled.items()}
+    held = {request: derive_assignee(done) for request, done in handled.items()}
     names = names_of({UUID(to) for to in held.values() if to})
     return {request: (UUID(to), names.get(UUID(to), "somebody")) for request, to in held.items() if to}
 
@@ -76,7 +76,7 @@ def desk_of(request: Request, owner: UUID, now: datetime) -> Desk:
     )
 
 
-def resting(rows: QuerySet[Request], owner: str) -> QuerySet[Request]:
+def with_snooze_end(rows: QuerySet[Request], owner: str) -> QuerySet[Request]:
     """With `rests_until`: until when this person put each aside; null or past where it stands before them."""
     of_theirs = Handling.objects.filter(
         request_id=OuterRef("id"), owner=owner, kind__in=[kind.value for kind in RESTING]
@@ -84,8 +84,8 @@ def resting(rows: QuerySet[Request], owner: str) -> QuerySet[Request]:
     return rows.annotate(rests_until=Subquery(of_theirs.order_by("-at", "-id").values("until")[:1]))
 
 
-def awake() -> Q:
-    """Of rows from `resting`, those that stand before the person."""
+def build_not_snoozed_filter() -> Q:
+    """Of rows from `with_snooze_end`, those that stand before the person."""
     return Q(rests_until=None) | Q(rests_until__lte=ClockTimestamp())
 
 
@@ -101,16 +101,18 @@ def who_may(request: Request) -> tuple[tuple[UUID, str], ...]:
         .annotate(name=F("owner__name"))
         .order_by("name", "id")
     )
-    deciders = deciders_of(_standing(one, members[one.owner_id]) for one in people)
+    deciders = deciders_of(_build_principal_authority(one, members[one.owner_id]) for one in people)
     asked = asked_of(request)
-    may = [(one.id, str(one.name)) for one in people if refusal(asked, deciders[one.id]) is None]
+    may = [
+        (one.id, str(one.name)) for one in people if explain_decision_refusal(asked, deciders[one.id]) is None
+    ]
     return tuple(may[:MOST_PEOPLE])
 
 
-def _standing(principal: Principal, members: Sequence[Membership]) -> Standing:
+def _build_principal_authority(principal: Principal, members: Sequence[Membership]) -> PrincipalAuthority:
     """What a person may decide by these memberships."""
     roles = tuple(Role(member.role) for member in members)
-    return Standing(
+    return PrincipalAuthority(
         principal=principal.id, owner=principal.owner_id, roles=roles, scopes=scopes_of(roles),
         authorities=tuple(Authority(tuple(m.queues), m.max_amount, m.max_risk) for m in members),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from approvals.models import Decision
 from tenancy.core.roles import Authority, Scope
 
 
-def mine(decider: Decider) -> Q:
+def build_decidable_filter(decider: Decider) -> Q:
     """The requests that somebody may decide: the rule of approvals.core.policy as a filter."""
     principals, owners = [decider.principal, *decider.keys], [decider.owner, *decider.people]
     own = Q(submitter__in=principals) | Q(submitter_owner__in=owners)
@@ -22,10 +22,10 @@ def mine(decider: Decider) -> Q:
     answers = question & own
     if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
         return answers
-    return answers | (~question & ~close & reduce(or_, map(_within, decider.authorities)))
+    return answers | (~question & ~close & reduce(or_, map(_build_authority_filter, decider.authorities)))
 
 
-def _within(authority: Authority) -> Q:
+def _build_authority_filter(authority: Authority) -> Q:
     """What one authority reaches."""
     found = Q(pk__isnull=False)
     if not authority.has_every_queue:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import orjson
 
 from approvals.core.argument_display import Argument, shown_arguments
-from approvals.core.bulk import Alike, apart
+from approvals.core.bulk import Alike, explain_bulk_mismatch
 from approvals.core.packet import alarming_pointers, read_packet
 from approvals.core.policy import Decider
 from approvals.models import Request
@@ -23,8 +23,8 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """The table. `shared` are arguments that are the same in all, `places` where they differ; `apart` is why
-    they may not be decided together, or ""."""
+    """The table. `shared` are arguments that are the same in all, `places` where they differ;
+    `explain_bulk_mismatch` is why they may not be decided together, or ""."""
 
     rows: tuple[Beside, ...]
     shared: tuple[Argument, ...]
@@ -34,15 +34,15 @@ class Together:
     @property
     def decidable(self) -> tuple[Row, ...]:
         """Those that the reader may decide now."""
-        return tuple(row for row in (one.row for one in self.rows) if _decidable(row))
+        return tuple(row for row in (one.row for one in self.rows) if _is_decidable(row))
 
 
-def _decidable(row: Row) -> bool:
+def _is_decidable(row: Row) -> bool:
     free = row.open and not row.stands and not row.voted
     return free and row.refusal is None and row.no_yes is None
 
 
-def alike(request: Request) -> Alike:
+def build_bulk_candidate(request: Request) -> Alike:
     """What the rule looks at in a request."""
     tool = orjson.loads(bytes(request.packet)).get("tool") or {}
     return Alike(
@@ -51,10 +51,10 @@ def alike(request: Request) -> Alike:
     )  # fmt: skip
 
 
-def together(requests: Sequence[Request], decider: Decider) -> Together:
+def build_bulk_comparison(requests: Sequence[Request], decider: Decider) -> Together:
     """The requests side by side, in their order, for one reader."""
-    why = apart([alike(request) for request in requests])
-    leaves = [_leaves(request) for request in requests]
+    why = explain_bulk_mismatch([build_bulk_candidate(request) for request in requests])
+    leaves = [_index_argument_leaves(request) for request in requests]
     places = tuple(dict.fromkeys(pointer for one in leaves for pointer in one))
     same = [place for place in places if len({one.get(place) for one in leaves}) == 1]
     differing = tuple(place for place in places if place not in same)
@@ -69,7 +69,7 @@ def together(requests: Sequence[Request], decider: Decider) -> Together:
     )
 
 
-def _leaves(request: Request) -> dict[str, Argument]:
+def _index_argument_leaves(request: Request) -> dict[str, Argument]:
     """A call's arguments by their places; what is no call has none."""
     if request.kind != "action":
         return {}

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from approvals.core.lifecycle import AGREEING, RequestStatus
-from approvals.core.policy import Asked, Decider, refusal
+from approvals.core.policy import Asked, Decider, explain_decision_refusal
 from approvals.core.quorum import Vote
 from approvals.models import Decision, Request
 from approvals.queries import votes_of
@@ -62,7 +62,7 @@ def _counting(
             kept.append(vote)
             continue
         decider = deciders.get(UUID(vote.principal))
-        if decider is None or refusal(wanted, decider) is not None:
+        if decider is None or explain_decision_refusal(wanted, decider) is not None:
             continue
         beside = [one for one in kept if one.kind in AGREEING and one.arguments == vote.arguments]
         if not any(decider.is_related_to((one.principal,), (one.owner,)) for one in beside):

@@ -11,7 +11,7 @@ import orjson
 
 from approvals.core.errors import DecisionInvalid
 from approvals.core.lifecycle import DecisionKind, RequestStatus
-from approvals.core.quorum import agreed
+from approvals.core.quorum import count_agreeing_people
 from approvals.models import Decision, Request
 from approvals.ports import Judged, check_edit
 from approvals.queries.countable_votes import counting_votes
@@ -20,7 +20,8 @@ from traces.core.errors import NotCanonical
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingEdit:
-    """An edit that somebody agreed to: `quorum` people must, `agreed` have. `first` proposed it."""
+    """An edit that somebody agreed to: `quorum` people must, `count_agreeing_people` have. `first` proposed
+    it."""
 
     arguments: Any
     first: Decision
@@ -65,9 +66,14 @@ def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[Sta
         arguments = orjson.loads(body)
         judged = check_edit(request.tenant_id, request.run_id, request.call_id, arguments)
         if judged.body is not None:
-            found.append(StandingEdit(
-                arguments=arguments, first=decision, quorum=judged.quorum, agreed=agreed(votes, body)
-            ))  # fmt: skip
+            found.append(
+                StandingEdit(
+                    arguments=arguments,
+                    first=decision,
+                    quorum=judged.quorum,
+                    agreed=count_agreeing_people(votes, body),
+                )
+            )
     return tuple(found)
 
 
@@ -79,7 +85,7 @@ def quorum_under_way(request: Request, edits: Sequence[StandingEdit]) -> int:
 def missing_for(request: Request, decisions: Sequence[Decision], arguments: Any) -> int:
     """How many people more must agree: to these other arguments, or (None) to what was asked."""
     if arguments is None:
-        return max(0, request.quorum - agreed(counting_votes(request, decisions), None))
+        return max(0, request.quorum - count_agreeing_people(counting_votes(request, decisions), None))
     for edit in standing_edits(request, decisions):
         if edit.arguments == arguments:
             return edit.missing

@@ -13,16 +13,16 @@ from uuid import UUID
 import orjson
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
-from approvals.core.argument_display import Pair, different
-from approvals.core.bulk import LOW, Alike, alone
+from approvals.core.argument_display import Pair, diff_shown_arguments
+from approvals.core.bulk import LOW, Alike, explain_bulk_exclusion
 from approvals.core.lifecycle import RequestStatus
-from approvals.core.policy import RISKS, Decider, Refusal, refusal
-from approvals.core.quorum import Vote, agreed, agreement_refusal
+from approvals.core.policy import RISKS, Decider, Refusal, explain_decision_refusal
+from approvals.core.quorum import Vote, agreement_refusal, count_agreeing_people
 from approvals.models import Request
 from approvals.ports import RunWords, asking_runs
 from approvals.queries import decisions_by_request, votes_of
-from approvals.queries.assignment import awake, handled_of, holders_of, resting
-from approvals.queries.authority import has_related_vote, has_voted, mine
+from approvals.queries.assignment import build_not_snoozed_filter, handled_of, holders_of, with_snooze_end
+from approvals.queries.authority import build_decidable_filter, has_related_vote, has_voted
 from approvals.queries.countable_votes import counting_by_request
 from approvals.queries.people import asked_of, names_of
 from approvals.queries.undo import Deferred, deferred_of, kept_back
@@ -101,10 +101,10 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A request in the list. `line` says in one line what it is about; `refusal` why this reader may not
-    decide it, `no_yes` why they may only refuse it; `voted` that they did already; `held` whose it is, by
-    principal and name; `handled` how much was done with it besides deciding; `deferred` the newest yes to it
-    that was kept back."""
+    """A request in the list. `line` says in one line what it is about; `explain_decision_refusal` why this
+    reader may not decide it, `no_yes` why they may only refuse it; `voted` that they did already; `held`
+    whose it is, by principal and name; `handled` how much was done with it besides deciding; `deferred` the
+    newest yes to it that was kept back."""
 
     request: Request
     line: str
@@ -141,7 +141,7 @@ class Row:
     @property
     def together(self) -> bool:
         """Whether this reader may decide it beside others."""
-        alone_because = alone(Alike(
+        alone_because = explain_bulk_exclusion(Alike(
             kind=self.request.kind, tool=self.request.tool, definition="", risk=self.request.risk,
             has_amount=self.request.has_amount,
         ))  # fmt: skip
@@ -152,7 +152,7 @@ class Row:
     def agreed(self) -> int:
         """How many people said yes: to what was approved in the end, before that to what is asked."""
         final = self.ended_by.arguments if self.ended_by is not None else None
-        return agreed([one.vote for one in self.said if one.counts], final)
+        return count_agreeing_people([one.vote for one in self.said if one.counts], final)
 
     @property
     def elsewise(self) -> int:
@@ -166,7 +166,7 @@ class Row:
         if ended is None or ended.kind != "edit" or ended.arguments is None:
             return ()
         asked = orjson.loads(bytes(self.request.packet))["arguments"]
-        return different(orjson.loads(asked), orjson.loads(ended.arguments))
+        return diff_shown_arguments(orjson.loads(asked), orjson.loads(ended.arguments))
 
     @property
     def ended_by(self) -> Said | None:
@@ -189,10 +189,10 @@ def inbox_page(
 
     Raises InvalidInput for a cursor that is none of ours.
     """
-    found = _narrowed(_of_tab(tab, decider, done), filters)
-    page = list(_after(found, tab, cursor)[: PAGE + 1])
+    found = _apply_filters(_of_tab(tab, decider, done), filters)
+    page = list(_filter_after_cursor(found, tab, cursor)[: PAGE + 1])
     rows = rows_of(page[:PAGE], decider)
-    return Inbox(rows=rows, next=_cursor(page[PAGE - 1], tab) if len(page) > PAGE else None)
+    return Inbox(rows=rows, next=_encode_cursor(page[PAGE - 1], tab) if len(page) > PAGE else None)
 
 
 def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, ...]:
@@ -208,7 +208,7 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
             line=line_of(request),
             run=words.get(request.run_id),
             said=said[request.id],
-            refusal=refusal(asked_of(request), decider) if decider is not None else None,
+            refusal=explain_decision_refusal(asked_of(request), decider) if decider is not None else None,
             no_yes=_no_yes(said[request.id], decider),
             voted=decider is not None and any(str(one.owner) == decider.owner for one in said[request.id]),
             held=held.get(request.id),
@@ -260,9 +260,9 @@ def line_of(request: Request) -> str:
     return text if len(text) <= LINE else f"{text[:LINE]} … ({len(text) - LINE} more characters)"
 
 
-def belonging(tab: Tab, decider: Decider, filters: Filters, ids: Collection[UUID]) -> set[UUID]:
+def list_request_ids_in_tab(tab: Tab, decider: Decider, filters: Filters, ids: Collection[UUID]) -> set[UUID]:
     """Which of these requests are in a tab, narrowed, as one person sees it."""
-    found = _narrowed(_of_tab(tab, decider, ()), filters).order_by().filter(id__in=list(ids))
+    found = _apply_filters(_of_tab(tab, decider, ()), filters).order_by().filter(id__in=list(ids))
     return set(found.values_list("id", flat=True))
 
 
@@ -272,10 +272,10 @@ def several_fit(tab: Tab, decider: Decider, filters: Filters) -> bool:
     """
     if tab not in PICKED:
         return False
-    free = mine(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
+    free = build_decidable_filter(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
     free &= ~Q(has_related_vote(decider))
     fit = free & Q(kind="action", has_amount=False, risk__in=LOW)
-    found = _narrowed(_of_tab(tab, decider, ()), filters).filter(fit)
+    found = _apply_filters(_of_tab(tab, decider, ()), filters).filter(fit)
     return found.order_by()[:2].count() > 1
 
 
@@ -284,14 +284,14 @@ def workflows_that_ask() -> list[str]:
     return list(asking_runs().workflows())
 
 
-def count(tab: Tab, decider: Decider) -> int:
+def count_requests_in_tab(tab: Tab, decider: Decider) -> int:
     """How many are in a tab; what is beyond a thousand is not counted."""
     return _of_tab(tab, decider, ()).order_by()[: CAP + 1].count()
 
 
 def counts_of(decider: Decider) -> dict[Tab, int]:
     """How many are in each tab that is counted."""
-    return {tab: count(tab, decider) for tab in TABS if tab != "decided"}
+    return {tab: count_requests_in_tab(tab, decider) for tab in TABS if tab != "decided"}
 
 
 def waiting_for(decider: Decider) -> QuerySet[Request]:
@@ -330,17 +330,23 @@ def _of_tab(tab: Tab, decider: Decider, done: Sequence[UUID]) -> QuerySet[Reques
         return Request.objects.annotate(rank=RANK).exclude(status=PENDING).order_by("-settled_at", "-id")
     waiting = Q(status=PENDING)
     if tab == "mine":
-        mine_still = mine(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
-        rows, waiting = resting(rows, decider.owner), waiting & mine_still & awake()
+        mine_still = build_decidable_filter(decider) & ~Q(has_voted(decider)) & ~Q(kept_back())
+        rows, waiting = (
+            with_snooze_end(rows, decider.owner),
+            waiting & mine_still & build_not_snoozed_filter(),
+        )
     elif tab == "snoozed":
-        rows, waiting = resting(rows, decider.owner), waiting & mine(decider) & ~awake()
+        rows, waiting = (
+            with_snooze_end(rows, decider.owner),
+            waiting & build_decidable_filter(decider) & ~build_not_snoozed_filter(),
+        )
     kept: QuerySet[Request] = rows.filter(waiting | Q(id__in=list(done))).order_by(
         "-rank", "expires_at", "id"
     )
     return kept
 
 
-def _narrowed(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:
+def _apply_filters(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:
     if filters.tool:
         rows = rows.filter(tool=filters.tool)
     if filters.risk:
@@ -348,22 +354,22 @@ def _narrowed(rows: QuerySet[Request], filters: Filters) -> QuerySet[Request]:
     return rows.filter(run_id__in=asking_runs().of_workflow(filters.workflow)) if filters.workflow else rows
 
 
-def _after(rows: QuerySet[Request], tab: Tab, cursor: str) -> QuerySet[Request]:
+def _filter_after_cursor(rows: QuerySet[Request], tab: Tab, cursor: str) -> QuerySet[Request]:
     if not cursor:
         return rows
-    rank, at, row = _read(cursor)
+    rank, at, row = _decode_cursor(cursor)
     if tab == "decided":
         return rows.filter(Q(settled_at__lt=at) | Q(settled_at=at, id__lt=row))
     beyond = Q(expires_at__gt=at) | Q(expires_at=at, id__gt=row)
     return rows.filter(Q(rank__lt=rank) | Q(rank=rank) & beyond)
 
 
-def _cursor(row: Any, tab: Tab) -> str:
+def _encode_cursor(row: Any, tab: Tab) -> str:
     at = row.settled_at if tab == "decided" else row.expires_at
     return urlsafe_b64encode(orjson.dumps([row.rank, at.isoformat(), str(row.id)])).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[int, datetime, UUID]:
+def _decode_cursor(cursor: str) -> tuple[int, datetime, UUID]:
     try:
         rank, at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return int(rank), read_moment(at), UUID(row)

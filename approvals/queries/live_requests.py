@@ -6,7 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from approvals.models import Request
-from tenancy.db.change_cursor import WRITTEN, changes, mark_of
+from tenancy.db.change_cursor import WRITTEN, list_changes, mark_of
 from tenancy.db.tenant_context import raw_cursor
 
 # What is said or done and does not settle a request leaves its row as it is: it counts by itself.
@@ -40,7 +40,7 @@ def changed_requests(after: str) -> ChangedRequests:
 
     A request may come twice, none is missed. Raises ValueError for a cursor that is none of ours.
     """
-    found = changes(CANDIDATES, after)
+    found = list_changes(CANDIDATES, after)
     rows = Request.objects.in_bulk(found.ids)
     return ChangedRequests(tuple(rows[key] for key in found.ids if key in rows), found.seq, found.more)
 

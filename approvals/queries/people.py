@@ -44,10 +44,10 @@ def deciders_of(several: Iterable[Stands], at: datetime | None = None) -> dict[U
     """What the rule looks at in each of these, by principal; who is related to whom is read once."""
     standings = {who.principal: who for who in several}
     found = relations_by_principal({who.principal: who.owner for who in standings.values()}, at)
-    return {principal: _decider(who, found[principal]) for principal, who in standings.items()}
+    return {principal: _build_decider(who, found[principal]) for principal, who in standings.items()}
 
 
-def _decider(who: Stands, found: Relations) -> Decider:
+def _build_decider(who: Stands, found: Relations) -> Decider:
     sets: Mapping[str, frozenset[UUID]] = {
         "people": found.people, "keys": found.keys, "related": found.related,
         "related_keys": found.related_keys,

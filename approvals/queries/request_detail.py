@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import orjson
 
-from approvals.core.allowed_decisions import offered
+from approvals.core.allowed_decisions import list_allowed_decisions
 from approvals.core.argument_display import (
     Argument,
     Pair,
     Typed,
-    different,
+    diff_shown_arguments,
     secret_pointers,
     shown_arguments,
     to_type,
@@ -24,7 +24,7 @@ from approvals.core.argument_display import (
 from approvals.core.lifecycle import AGREEING, DecisionKind, RequestStatus
 from approvals.core.packet import Packet, alarming_pointers, read_packet
 from approvals.core.policy import Decider
-from approvals.core.quorum import agreed
+from approvals.core.quorum import count_agreeing_people
 from approvals.models import Decision, Request
 from approvals.ports import CallShape, asking_runs
 from approvals.queries.countable_votes import counting_votes
@@ -51,8 +51,8 @@ class Happened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Other arguments that somebody agreed to: who says the same edit agrees with them. `agreed` people
-    have."""
+    """Other arguments that somebody agreed to: who says the same edit agrees with them.
+    `count_agreeing_people` people have."""
 
     name: str
     at: datetime
@@ -118,7 +118,7 @@ class Card:
     @property
     def fitting(self) -> tuple[DecisionKind, ...]:
         """What can be said to it."""
-        return offered(self.packet)
+        return list_allowed_decisions(self.packet)
 
     @property
     def returnable(self) -> bool:
@@ -141,7 +141,7 @@ class Card:
         """Where this proposal is not the one that it takes the place of; secrets are told apart by their
         fingerprints."""
         previous = self.packet.previous_arguments
-        return () if previous is None else different(orjson.loads(previous), self.arguments)
+        return () if previous is None else diff_shown_arguments(orjson.loads(previous), self.arguments)
 
     @property
     def editable(self) -> bool:
@@ -161,34 +161,34 @@ def card_of(request: Request, decider: Decider) -> Card:
         row=row,
         packet=packet,
         arguments=arguments,
-        shown=_shown(packet, arguments, shape),
-        sources=_sources(request, packet),
+        shown=_build_shown_arguments(packet, arguments, shape),
+        sources=_load_fact_events(request, packet),
         shape=shape,
         secrets=secret_pointers(arguments) if packet.arguments else (),
-        typed=_typed(request, arguments),
-        edits=_edits(request, said),
-        history=_history(request),
-        before=_before(request),
+        typed=_build_typed_confirmation(request, arguments),
+        edits=_list_edits(request, said),
+        history=_list_recent_events(request),
+        before=_list_previous_decisions(request),
         approved_lately=_approved_lately(request, decider, now - AN_HOUR),
         now=now,
     )
 
 
-def _shown(packet: Packet, arguments: Any, shape: CallShape | None) -> tuple[Argument, ...]:
+def _build_shown_arguments(packet: Packet, arguments: Any, shape: CallShape | None) -> tuple[Argument, ...]:
     if not packet.arguments:
         return ()
     sensitive = shape.sensitive if shape is not None else ()
     return shown_arguments(arguments, packet.provenance, sensitive, alarming_pointers(packet))
 
 
-def _typed(request: Request, arguments: Any) -> Typed | None:
+def _build_typed_confirmation(request: Request, arguments: Any) -> Typed | None:
     return to_type(
         request.risk, has_amount=request.has_amount, amount=request.amount, arguments=arguments,
         tool=request.tool,
     )  # fmt: skip
 
 
-def _edits(request: Request, said: Sequence[Decision]) -> tuple[Edit, ...]:
+def _list_edits(request: Request, said: Sequence[Decision]) -> tuple[Edit, ...]:
     """The edits that were agreed to, each once, by who proposed it."""
     names = names_of({decision.principal for decision in said})
     found: dict[bytes, Edit] = {}
@@ -199,12 +199,12 @@ def _edits(request: Request, said: Sequence[Decision]) -> tuple[Edit, ...]:
         other = orjson.loads(body := bytes(decision.arguments))
         found.setdefault(body, Edit(
             name=names.get(decision.principal, "somebody"), at=decision.at, arguments=other,
-            decision=decision, agreed=agreed(votes, body),
+            decision=decision, agreed=count_agreeing_people(votes, body),
         ))  # fmt: skip
     return tuple(found.values())
 
 
-def _sources(request: Request, packet: Packet) -> dict[str, int]:
+def _load_fact_events(request: Request, packet: Packet) -> dict[str, int]:
     """The event in which each fact that the packet refers to was observed."""
     wanted = {part.reference for part in packet.provenance} | {part.fact for part in packet.evidence}
     kinds = ("call_observed", "fact_committed")
@@ -220,23 +220,23 @@ def _sources(request: Request, packet: Packet) -> dict[str, int]:
     return found
 
 
-def _history(request: Request) -> tuple[Happened, ...]:
+def _list_recent_events(request: Request) -> tuple[Happened, ...]:
     rows = list(Event.objects.filter(run_id=request.run_id).order_by("-seq")[:LAST_EVENTS])
     return tuple(
         Happened(
             seq=event.seq, at=event.at, words=event.kind.replace("_", " ").capitalize(),
-            detail=_detail(orjson.loads(bytes(event.body))),
+            detail=_format_event_detail(orjson.loads(bytes(event.body))),
         )
         for event in reversed(rows)
     )  # fmt: skip
 
 
-def _detail(body: dict[str, Any]) -> str:
+def _format_event_detail(body: dict[str, Any]) -> str:
     named = (body.get(name) for name in ("tool", "fact", "status", "decision", "reason", "awaiting"))
     return " · ".join(text for text in named if isinstance(text, str) and text)
 
 
-def _before(request: Request) -> tuple[Before, ...]:
+def _list_previous_decisions(request: Request) -> tuple[Before, ...]:
     """What was decided on the same tool the last few times."""
     if not request.tool:
         return ()

@@ -28,7 +28,7 @@ SELECT clock_timestamp(),
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class DeferredApproval:
     """A yes to one request that has not taken effect."""
 
     id: UUID
@@ -44,7 +44,7 @@ class Moment:
 
     at: datetime
     seconds: int
-    standing: Standing | None
+    standing: DeferredApproval | None
 
 
 def moment_of(request_id: UUID) -> Moment:
@@ -56,7 +56,7 @@ def moment_of(request_id: UUID) -> Moment:
     at, seconds, found, principal, owner, effective_at = row
     standing = None
     if found is not None:
-        standing = Standing(id=found, principal=principal, owner=owner, effective_at=effective_at)
+        standing = DeferredApproval(id=found, principal=principal, owner=owner, effective_at=effective_at)
     return Moment(at=at, seconds=seconds, standing=standing)
 
 
@@ -84,7 +84,7 @@ class Deferred:
         return self.fate is Fate.LAPSED
 
 
-def may_undo(who: Stands, kept: Standing | Deferred) -> bool:
+def may_undo(who: Stands, kept: DeferredApproval | Deferred) -> bool:
     """Whether somebody takes a yes back: who said it, by a key of theirs too that decides, and whoever
     administers. A key that only reads does not."""
     own = kept.principal == who.principal or (kept.owner == who.owner and Scope.DECIDE in who.scopes)
@@ -133,6 +133,6 @@ def window_now() -> WindowNow:
     return WindowNow() if row is None else WindowNow(version=row.version, seconds=row.seconds, row=row)
 
 
-def windows() -> list[UndoWindow]:
+def list_undo_window_versions() -> list[UndoWindow]:
     """What was said of it, the newest first."""
     return list(UndoWindow.objects.order_by("-version")[:MOST_VERSIONS])

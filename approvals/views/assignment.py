@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import resolve_url
 from django.utils import timezone
 
-from approvals.actions.assignment import Wish, handle
+from approvals.actions.assignment import Wish, update_assignment
 from approvals.core.assignment import WISHES, Handle
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.views.decision_form import row_id
@@ -17,7 +17,7 @@ from approvals.views.request_detail import TIMES, Notice, card_answer, go_on, sh
 from tenancy.core.errors import InterlockError
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.web.page_auth import PageRequest
 
 DONE: Mapping[Handle, str] = {
@@ -35,13 +35,13 @@ def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
     """Do it, and go on where one was; the card again with what stands in the way and what was typed: 403,
     409, 422."""
     member = request.member
-    with tenant(member.tenant.id):
+    with tenant_transaction(member.tenant.id):
         now = database_now()
     try:
-        wish = _wish(request, now)
-        handle(member.tenant.id, request_id, member.principal, wish)
+        wish = _parse_assignment_form(request, now)
+        update_assignment(member.tenant.id, request_id, member.principal, wish)
     except (NotYours, AlreadyDecided, DecisionInvalid) as error:
-        return _refused(request, request_id, error)
+        return _render_refused_card(request, request_id, error)
     messages.success(request, DONE[wish.kind])
     where = way_back(request)
     if where.startswith("/approvals?") and wish.kind is not Handle.SNOOZE:
@@ -49,18 +49,18 @@ def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
     return go_on(request, where or resolve_url("approval", request_id))
 
 
-def _wish(request: PageRequest, now: datetime) -> Wish:
+def _parse_assignment_form(request: PageRequest, now: datetime) -> Wish:
     said = request.POST
     kind = next((one for one in WISHES if one.value == said.get("do")), None)
     if kind is None:
         raise DecisionInvalid(detail="choose what to do with it")
     return Wish(
-        kind=kind, to=row_id(said.get("to", "")), until=_until(said.get("until", ""), now),
+        kind=kind, to=row_id(said.get("to", "")), until=_parse_snooze_end(said.get("until", ""), now),
         text=said.get("text", "").replace("\r\n", "\n"),
     )  # fmt: skip
 
 
-def _until(said: str, now: datetime) -> datetime | None:
+def _parse_snooze_end(said: str, now: datetime) -> datetime | None:
     """In so many minutes, or tomorrow morning in the reader's zone."""
     if said == "morning":
         local = timezone.localtime(now) + timedelta(days=1)
@@ -69,9 +69,9 @@ def _until(said: str, now: datetime) -> datetime | None:
     return now + timedelta(minutes=int(said)) if fits else None
 
 
-def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
+def _render_refused_card(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
     status = 403 if isinstance(error, NotYours) else 409 if isinstance(error, AlreadyDecided) else 422
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         seq = str(mark_now())
         shown = shown_card(request.member, request_id, **way_of(request))
     notice = Notice(tone="error", title="Nothing was done.", text=str(error))

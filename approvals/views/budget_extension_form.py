@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from approvals.core.packet import BudgetLine, BudgetPacket
 from approvals.queries.request_detail import Card
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 PREFIX: Final = "g-"
 
@@ -48,7 +48,7 @@ class Grant:
         return None if needed is None else max(needed - self.line.left, Decimal(0))
 
 
-def grants(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
+def build_extension_fields(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
     """Every limit that can be raised, the one that was reached first; filled in with what is asked for, or
     with what was said. A limit of 0 forbids, and is never raised (R-BUDGET-16)."""
     packet = card.packet
@@ -56,7 +56,7 @@ def grants(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
         return ()
     found = [
         Grant(
-            line=line, field=f"{PREFIX}{line.dimension}", text=_text(line, said),
+            line=line, field=f"{PREFIX}{line.dimension}", text=_format_field_text(line, said),
             first=line.dimension == packet.refused,
         )
         for line in packet.budget
@@ -65,11 +65,11 @@ def grants(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
     return tuple(sorted(found, key=lambda one: not one.first))
 
 
-def _text(line: BudgetLine, said: Mapping[str, Any] | None) -> str:
+def _format_field_text(line: BudgetLine, said: Mapping[str, Any] | None) -> str:
     given = said.get(f"{PREFIX}{line.dimension}") if said is not None else None
     if isinstance(given, str):
         return given[:40]
-    return plain(line.asked) if line.asked else ""
+    return format_decimal(line.asked) if line.asked else ""
 
 
 def amounts_said(said: Mapping[str, Any]) -> dict[str, str]:

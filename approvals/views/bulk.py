@@ -13,36 +13,38 @@ from approvals.core.bulk import MOST, first_group
 from approvals.core.errors import DecisionInvalid, RequestNotFound
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
-from approvals.queries.bulk import Together, alike, together
+from approvals.queries.bulk import Together, build_bulk_candidate, build_bulk_comparison
 from approvals.queries.inbox import filters_of, inbox_page
 from approvals.queries.people import decider_of
 from approvals.views.decision_form import row_id
 from approvals.views.request_detail import Notice
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, require_member
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@require_member(Scope.READ)
 def side_by_side(request: PageRequest) -> HttpResponse:
     """The table; the same word to all of it. What did not count is said for each: 200, also then. 422 where
     they may not be decided together or a reason is missing.
     """
     if request.method == "POST":
-        return _decide(request)
-    with tenant(request.member.tenant.id):
-        return _shown(request, together(_chosen(request), decider_of(request.member)))
+        return _submit_bulk_decision(request)
+    with tenant_transaction(request.member.tenant.id):
+        return _render_bulk_page(
+            request, build_bulk_comparison(_list_chosen_requests(request), decider_of(request.member))
+        )
 
 
-def _chosen(request: PageRequest) -> list[Request]:
+def _list_chosen_requests(request: PageRequest) -> list[Request]:
     """The requests that were picked; none picked: of one's own that fit the filters the first that may stand
     beside others, with those that may stand beside it. Raises RequestNotFound."""
     picked = [row_id(text) for text in request.GET.getlist("one")]
     if not picked:
         rows = inbox_page("mine", decider_of(request.member), filters_of(request.GET)).rows
         found = [row.request for row in rows if row.together]
-        return [found[place] for place in first_group([alike(request) for request in found])]
+        return [found[place] for place in first_group([build_bulk_candidate(request) for request in found])]
     return _in_order([one for one in picked if one is not None])
 
 
@@ -54,14 +56,16 @@ def _in_order(ids: Sequence[UUID]) -> list[Request]:
     return [found[one] for one in wanted]
 
 
-def _shown(request: PageRequest, table: Together, *, status: int = 200, **more: Any) -> HttpResponse:
+def _render_bulk_page(
+    request: PageRequest, table: Together, *, status: int = 200, **more: Any
+) -> HttpResponse:
     context = {"table": table, "most": MOST, **more}
     return render(request, "approvals/together.html", context, status=status)
 
 
-def _decide(request: PageRequest) -> HttpResponse:
+def _submit_bulk_decision(request: PageRequest) -> HttpResponse:
     member, said = request.member, request.POST
-    shown = [_pair(text) for text in said.getlist("one")[: MOST + 1]]
+    shown = [_parse_request_and_digest(text) for text in said.getlist("one")[: MOST + 1]]
     kind = next((one for one in DecisionKind if one.value == said.get("decision")), None)
     reason = said.get("reason", "").replace("\r\n", "\n")
     try:
@@ -72,17 +76,23 @@ def _decide(request: PageRequest) -> HttpResponse:
         done = decide_together(member.tenant.id, member.principal, shown, kind, reason)
     except DecisionInvalid as error:
         notice = Notice(tone="error", title="Nothing was decided.", text=str(error))
-        return _again(request, [one for one, _ in shown], status=422, notice=notice, reason=reason)
-    return _again(request, [one for one, _ in shown], done=_results(done), kind=kind.value)
+        return _render_bulk_table_again(
+            request, [one for one, _ in shown], status=422, notice=notice, reason=reason
+        )
+    return _render_bulk_table_again(
+        request, [one for one, _ in shown], done=_map_error_texts(done), kind=kind.value
+    )
 
 
-def _again(request: PageRequest, ids: Sequence[UUID], *, status: int = 200, **more: Any) -> HttpResponse:
-    with tenant(request.member.tenant.id):
-        table = together(_in_order(ids), decider_of(request.member))
-        return _shown(request, table, status=status, **more)
+def _render_bulk_table_again(
+    request: PageRequest, ids: Sequence[UUID], *, status: int = 200, **more: Any
+) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
+        table = build_bulk_comparison(_in_order(ids), decider_of(request.member))
+        return _render_bulk_page(request, table, status=status, **more)
 
 
-def _pair(text: str) -> tuple[UUID, str]:
+def _parse_request_and_digest(text: str) -> tuple[UUID, str]:
     """A request with the digest of its packet as it was shown. Raises RequestNotFound."""
     key, _, digest = text.partition(":")
     found = row_id(key)
@@ -91,6 +101,6 @@ def _pair(text: str) -> tuple[UUID, str]:
     return found, digest
 
 
-def _results(done: Sequence[Outcome]) -> dict[UUID, str]:
+def _map_error_texts(done: Sequence[Outcome]) -> dict[UUID, str]:
     """What became of each, in words."""
     return {one.request_id: str(one.error) if one.error is not None else "" for one in done}

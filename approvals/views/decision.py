@@ -15,7 +15,7 @@ from django.http import HttpResponse
 from django.shortcuts import render, resolve_url
 from django.views.decorators.http import require_http_methods
 
-from approvals.actions import Word, decide
+from approvals.actions import DecisionInput, decide_request
 from approvals.core.errors import (
     AlreadyDecided,
     DecisionInvalid,
@@ -43,9 +43,9 @@ from approvals.views.decision_form import (
 from approvals.views.request_detail import (
     Notice,
     Preview,
+    build_edit_preview,
     card_answer,
     go_on,
-    previewed,
     shown_card,
     way_back,
     way_of,
@@ -56,8 +56,8 @@ from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.change_cursor import mark_now
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page, posted
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, redirect_unless_post, require_member
 
 SAID: Mapping[DecisionKind, str] = {
     DecisionKind.APPROVE: "Approved.",
@@ -78,35 +78,35 @@ MOVES_MONEY = "destructive"
 PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "revise": "revise", "cancel": "cancel"}
 
 
-def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+def _list_change_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
     """A word by which money may move is a change of money: any but a no, to a request that states an amount,
     is of the class of tools that move money, or asks for more budget."""
     if "do" in request.POST or request.POST.get("decision") in HARMLESS:
         return ()
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         row = Request.objects.filter(id=places["request_id"]).first()
     moves = row is not None and (row.has_amount or row.risk == MOVES_MONEY or row.kind == "budget")
     return (Area.MONEY,) if moves else ()
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ, asks=_areas)
-def approval(request: PageRequest, request_id: UUID) -> HttpResponse:
+@require_member(Scope.READ, asks=_list_change_areas)
+def show_approval_page(request: PageRequest, request_id: UUID) -> HttpResponse:
     """The request, or a word on it: then on to the next request, or the card again with what stands in the
     way: 403 not yours, 409 decided before or changed, 410 too late, 422 a word that does not fit. What is
     done with it besides deciding (`do`) comes here too.
     """
     if request.method != "POST":
-        return _read(request, request_id)
+        return _render_card_page(request, request_id)
     if request.POST.get("do") == UNDO:
         return undo_here(request, request_id)
     if request.POST.get("do") == REVEAL:
         return reveal_here(request, request_id)
-    return handle_here(request, request_id) if "do" in request.POST else _decide(request, request_id)
+    return handle_here(request, request_id) if "do" in request.POST else _submit_decision(request, request_id)
 
 
-def _read(request: PageRequest, request_id: UUID) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+def _render_card_page(request: PageRequest, request_id: UUID) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
         seq = str(mark_now())
         way = way_of(request)
         way["back"] = way["back"] or resolve_url("approval", request_id)
@@ -115,58 +115,58 @@ def _read(request: PageRequest, request_id: UUID) -> HttpResponse:
     return card_answer(request, {"shown": shown, "seq": seq, "notice": notice})
 
 
-def _decide(request: PageRequest, request_id: UUID) -> HttpResponse:
+def _submit_decision(request: PageRequest, request_id: UUID) -> HttpResponse:
     member, said = request.member, request.POST
-    with tenant(member.tenant.id):
+    with tenant_transaction(member.tenant.id):
         card = shown_card(member, request_id).card
     if said.get("decision") == "review":
-        return _review(request, card)
+        return _render_edit_review(request, card)
     try:
         word = word_of(card, said) if card.decidable else _in_vain(card)
-        settled = decide(member.tenant.id, request_id, member.principal, word)
+        settled = decide_request(member.tenant.id, request_id, member.principal, word)
     except NotReviewed:
-        return _review(request, card)
+        return _render_edit_review(request, card)
     except (NotYours, AlreadyDecided, YesStands, PacketChanged, Expired, DecisionInvalid) as error:
-        return _refused(request, request_id, error)
+        return _render_refused_card(request, request_id, error)
     # What is kept back says so itself, where it can be taken back.
     if settled.kept is None:
-        messages.success(request, _told(settled, word))
-    return go_on(request, _onwards(request, request_id))
+        messages.success(request, _format_decision_message(settled, word))
+    return go_on(request, _build_next_url(request, request_id))
 
 
-def _in_vain(card: Card) -> Word:
+def _in_vain(card: Card) -> DecisionInput:
     """A word that cannot count, so that the verb says why. Raises AlreadyDecided for a person's second.
 
     Without the digest of what was shown it decides nothing, whatever has changed meanwhile.
     """
     if card.row.open and card.row.voted:
         raise AlreadyDecided(status="decided by you")
-    return Word(kind=card.fitting[0], packet_digest="")
+    return DecisionInput(kind=card.fitting[0], packet_digest="")
 
 
-@posted("approval", "request_id")
-@page(Scope.READ)
-def preview(request: PageRequest, request_id: UUID) -> HttpResponse:
+@redirect_unless_post("approval", "request_id")
+@require_member(Scope.READ)
+def show_edit_preview(request: PageRequest, request_id: UUID) -> HttpResponse:
     """What an edit would change, as it is typed: a fragment; without script the whole page."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         card = shown_card(request.member, request_id).card
-    return _review(request, card)
+    return _render_edit_review(request, card)
 
 
-def _review(request: PageRequest, card: Card) -> HttpResponse:
+def _render_edit_review(request: PageRequest, card: Card) -> HttpResponse:
     """The difference, with the button that approves just this one."""
     said = request.POST
     small = said.get("decision") is None and request.headers.get("HX-Request") is not None
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         seq = str(mark_now())
         try:
             found = agreed_edit(card, said) or edit_of(card, said)
         except DecisionInvalid as error:
             if not small:
-                return _refused(request, card.request.id, error)
+                return _render_refused_card(request, card.request.id, error)
             return render(request, "approvals/_preview.html", {"faulty": _faults_of(error)})
         shown = shown_card(
-            request.member, card.request.id, said=said, preview=previewed(card, found), panel="edit",
+            request.member, card.request.id, said=said, preview=build_edit_preview(card, found), panel="edit",
             **way_of(request),
         )  # fmt: skip
     if small:
@@ -174,22 +174,22 @@ def _review(request: PageRequest, card: Card) -> HttpResponse:
     return card_answer(request, {"shown": shown, "seq": seq})
 
 
-def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
+def _render_refused_card(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
     """The card as it stands now, with what stood in the way."""
     said = request.POST
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         seq = str(mark_now())
         shown = shown_card(
-            request.member, request_id, said=said, faults=_named(error),
+            request.member, request_id, said=said, faults=_map_typing_faults(error),
             form_faults=error.read.faults if isinstance(error, FormFaulty) else _at_fields(error),
             **way_of(request),
         )  # fmt: skip
         if shown.agreed is None:
             panel, preview = PANELS.get(said.get("decision", ""), ""), _preview_again(shown.card, said)
             shown = replace(shown, panel=panel, preview=preview)
-    notice = _notice(error, shown.card)
+    notice = _build_error_notice(error, shown.card)
     context = {"shown": shown, "notice": notice, "seq": seq}
-    return card_answer(request, context, status=_status(error))
+    return card_answer(request, context, status=_map_error_to_status(error))
 
 
 def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
@@ -198,12 +198,12 @@ def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
     if said.get("decision") != DecisionKind.EDIT or not card.decidable:
         return None
     try:
-        return previewed(card, edit_of(card, said))
+        return build_edit_preview(card, edit_of(card, said))
     except DecisionInvalid:
         return None
 
 
-def _status(error: InterlockError) -> int:
+def _map_error_to_status(error: InterlockError) -> int:
     """As the API answers it (config/statuses.py)."""
     table: tuple[tuple[type[InterlockError], int], ...] = (
         (NotYours, 403), (AlreadyDecided, 409), (YesStands, 409), (PacketChanged, 409), (Expired, 410),
@@ -212,12 +212,12 @@ def _status(error: InterlockError) -> int:
     return next(status for kind, status in table if isinstance(error, kind))
 
 
-def _notice(error: InterlockError, card: Card) -> Notice:
+def _build_error_notice(error: InterlockError, card: Card) -> Notice:
     match error:
         case NotYours():
             return Notice(tone="forbidden", title="This is not yours to decide.", text=_why_not(error))
         case AlreadyDecided():
-            return _already(error, card)
+            return _build_already_decided_notice(error, card)
         case YesStands():
             name = error.data["name"]
             text = "Other decisions are blocked until the undo window closes; the card says when."
@@ -231,7 +231,7 @@ def _notice(error: InterlockError, card: Card) -> Notice:
     return Notice(tone="error", title="Nothing was decided yet.", text=str(error))
 
 
-def _already(error: AlreadyDecided, card: Card) -> Notice:
+def _build_already_decided_notice(error: AlreadyDecided, card: Card) -> Notice:
     if card.row.voted and card.row.open:
         text = "Your decision is recorded; another person must agree."
         return Notice(tone="info", title="You have decided this before.", text=text)
@@ -257,7 +257,7 @@ def _why_not(error: NotYours) -> str:
     )
 
 
-def _named(error: InterlockError) -> dict[str, str]:
+def _map_typing_faults(error: InterlockError) -> dict[str, str]:
     """A fault at a field of the card's own: the reason, or what is to be typed."""
     pointer = str(error.data.get("pointer", ""))
     return {pointer[1:]: f"Needed: {error.data['detail']}."} if isinstance(error, NotSaid) and pointer else {}
@@ -280,18 +280,18 @@ def _faults_of(error: DecisionInvalid) -> list[str]:
     return [str(error)]
 
 
-def _told(settled: Request, word: Word) -> str:
+def _format_decision_message(settled: Request, word: DecisionInput) -> str:
     """What became of the word just said, and how many people more must say the same."""
     if settled.status != "pending":
         return SAID[word.kind]
-    with tenant(settled.tenant_id):
+    with tenant_transaction(settled.tenant_id):
         missing = missing_for(settled, decisions_of(settled.id), word.arguments)
     if missing == 1:
         return f"{SAID[word.kind]} One more person must agree before it is done."
     return f"{SAID[word.kind]} {missing} more people must agree before it is done."
 
 
-def _onwards(request: PageRequest, done: UUID) -> str:
+def _build_next_url(request: PageRequest, done: UUID) -> str:
     """Back to the list, with the next request open and this one struck through; or to where one came from."""
     where = way_back(request)
     if not where.startswith("/approvals?"):

@@ -6,18 +6,18 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from approvals.actions import Word
+from approvals.actions import DecisionInput
 from approvals.core.allowed_decisions import unfit_words
-from approvals.core.argument_diff import Change, changes
+from approvals.core.argument_diff import Change, diff_json_values
 from approvals.core.argument_display import Typed, to_type
 from approvals.core.errors import DecisionInvalid
 from approvals.core.lifecycle import DecisionKind
 from approvals.queries.request_detail import Card
 from approvals.views.budget_extension_form import amounts_said
 from tenancy.core.json_schema.form_parsing import Read, read_form
-from traces.core.canonical import canonical_outside, digest
+from traces.core.canonical import canonical_outside, compute_digest
 from traces.core.errors import NotCanonical
-from traces.core.sealed_references import references
+from traces.core.sealed_references import extract_references
 
 Said = Mapping[str, Any]
 EDIT, ANSWER = "f", "a"
@@ -56,9 +56,9 @@ class Edited:
     key: str
 
 
-def word_of(card: Card, said: Said) -> Word:
+def word_of(card: Card, said: Said) -> DecisionInput:
     """The word that a form says. Raises NotSaid, FormFaulty, NotReviewed: all are DecisionInvalid (422)."""
-    kind = _kind(card, said)
+    kind = _parse_decision_kind(card, said)
     given: dict[str, Any] = {"kind": kind, "packet_digest": text_of(said, "digest")}
     if kind is DecisionKind.APPROVE:
         _check_typed(card.typed, said)
@@ -69,7 +69,7 @@ def word_of(card: Card, said: Said) -> Word:
         _check_typed(edited.typed, said)
         given["arguments"] = edited.arguments
     elif kind is DecisionKind.ANSWER:
-        given["answer"] = _answer(card, said)
+        given["answer"] = _parse_answer(card, said)
     elif kind is DecisionKind.EXTEND:
         given["amounts"] = amounts_said(said)
     elif kind is DecisionKind.REVISE:
@@ -77,7 +77,7 @@ def word_of(card: Card, said: Said) -> Word:
             raise NotSaid(detail=fault, pointer="/reason")
     elif kind in (DecisionKind.REJECT, DecisionKind.CANCEL) and not text_of(said, "reason").strip():
         raise NotSaid(detail="a reason, which the run and the agent are told", pointer="/reason")
-    return Word(reason=text_of(said, "reason").replace("\r\n", "\n"), **given)
+    return DecisionInput(reason=text_of(said, "reason").replace("\r\n", "\n"), **given)
 
 
 def text_of(said: Said, name: str) -> str:
@@ -95,32 +95,37 @@ def edit_of(card: Card, said: Said) -> Edited:
     faults = {place: said for place, said in read.faults.items() if not _is_sealed(read.value, place)}
     if faults:
         raise FormFaulty(read._replace(faults=faults))
-    return edited(card, read.value)
+    return build_edit_proposal(card, read.value)
 
 
 def _is_sealed(value: Any, pointer: str) -> bool:
-    return any(found.pointer == pointer for found in references(value))
+    return any(found.pointer == pointer for found in extract_references(value))
 
 
 def agreed_edit(card: Card, said: Said) -> Edited | None:
     """The edit of somebody else that this one agrees to."""
     wanted = text_of(said, "agree")
     found = [one for one in card.edits if str(one.decision.id) == wanted]
-    return edited(card, found[0].arguments) if found else None
+    return build_edit_proposal(card, found[0].arguments) if found else None
 
 
-def edited(card: Card, arguments: Any) -> Edited:
+def build_edit_proposal(card: Card, arguments: Any) -> Edited:
     """Other arguments beside those that were asked for."""
     request = card.request
     try:
-        key = digest("arguments", canonical_outside(arguments))
+        key = compute_digest("arguments", canonical_outside(arguments))
     except NotCanonical as error:
         raise NotSaid(detail=str(error)) from None
     typed = to_type(
-        request.risk, has_amount=request.has_amount, amount=_amount(card, arguments), arguments=arguments,
+        request.risk,
+        has_amount=request.has_amount,
+        amount=_extract_amount(card, arguments),
+        arguments=arguments,
         tool=request.tool,
-    )  # fmt: skip
-    return Edited(arguments=arguments, changes=changes(card.arguments, arguments), typed=typed, key=key)
+    )
+    return Edited(
+        arguments=arguments, changes=diff_json_values(card.arguments, arguments), typed=typed, key=key
+    )
 
 
 def answer_schema(card: Card) -> Mapping[str, Any]:
@@ -128,7 +133,7 @@ def answer_schema(card: Card) -> Mapping[str, Any]:
     return card.request.answer_schema or FREE_TEXT
 
 
-def _kind(card: Card, said: Said) -> DecisionKind:
+def _parse_decision_kind(card: Card, said: Said) -> DecisionKind:
     wanted = text_of(said, "decision")
     for kind in card.fitting:
         if kind.value == wanted:
@@ -141,14 +146,14 @@ def _check_typed(typed: Typed | None, said: Said) -> None:
         raise NotSaid(detail=f"type the {typed.what} exactly: {typed.text}", pointer="/typed")
 
 
-def _answer(card: Card, said: Said) -> Any:
+def _parse_answer(card: Card, said: Said) -> Any:
     read = read_form(answer_schema(card), said, prefix=ANSWER)
     if read.faults:
         raise FormFaulty(read)
     return read.value
 
 
-def _amount(card: Card, arguments: Any) -> Decimal | None:
+def _extract_amount(card: Card, arguments: Any) -> Decimal | None:
     """The amount of other arguments, where the tool says which one it is; the verb judges it again."""
     found = arguments
     if card.shape is None or card.shape.amount is None:

@@ -7,11 +7,11 @@ from django.template.loader import render_to_string
 
 from approvals.core.policy import Decider
 from approvals.models import Request
-from approvals.queries.inbox import PICKED, belonging, counts_of, rows_of, several_fit
+from approvals.queries.inbox import PICKED, counts_of, list_request_ids_in_tab, rows_of, several_fit
 from approvals.queries.live_requests import ChangedRequests, changed_requests, written_since
 from approvals.views.inbox import list_address
-from approvals.views.live_inbox import Followed, followed, reader_of
-from tenancy.db.tenant_context import tenant
+from approvals.views.live_inbox import Followed, parse_followed_view, reader_of
+from tenancy.db.tenant_context import tenant_transaction
 from traces.live.feeds import Fragments
 
 
@@ -20,8 +20,8 @@ def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: 
     stand; what came into the tab that is shown, narrowed as it is, and what has left it again; how many are
     in each tab. Opens the tenant's transaction.
     """
-    shown = followed(view)
-    with tenant(tenant_id):
+    shown = parse_followed_view(view)
+    with tenant_transaction(tenant_id):
         found = changed_requests(after)
         if not found.requests:
             return Fragments(after, found.seq, "", found.more)
@@ -43,7 +43,7 @@ def _list_of(shown: Followed, decider: Decider, found: ChangedRequests, after: s
     if shown.tab is None:
         return {}
     ids = [request.id for request in found.requests]
-    there = belonging(shown.tab, decider, shown.filters, ids)
+    there = list_request_ids_in_tab(shown.tab, decider, shown.filters, ids)
     fresh = written_since(there, after)
     entering: list[Request] = [request for request in found.requests if request.id in fresh]
     return {

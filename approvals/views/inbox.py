@@ -29,31 +29,33 @@ from approvals.queries.people import decider_of
 from approvals.views.decision_form import row_id
 from approvals.views.live_inbox import KEPT, view_text
 from approvals.views.request_detail import Shown, shown_card
-from approvals.views.undo import offers
+from approvals.views.undo import list_undoable_requests
 from tenancy.core.roles import Scope
 from tenancy.db.change_cursor import mark_now
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import Member, PageRequest, page
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import Member, PageRequest, require_member
 
 NAMES = {"mine": "Mine", "open": "All open", "snoozed": "Snoozed", "decided": "Decided"}
 MOST_DONE = 50
 
 
 @require_safe
-@page(Scope.READ)
-def inbox(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_inbox_page(request: PageRequest) -> HttpResponse:
     """What waits for this person, what waits at all, and what was decided; one request open beside it."""
     member = request.member
-    tab, filters, done = _tab(request), filters_of(request.GET), _done(request)
-    with tenant(member.tenant.id):
+    tab, filters, done = _parse_tab(request), filters_of(request.GET), _parse_done_ids(request)
+    with tenant_transaction(member.tenant.id):
         seq = str(mark_now())
         decider = decider_of(member)
         found = inbox_page(tab, decider, filters, cursor=request.GET.get("cursor", ""), done=done)
-        chosen = _chosen(request, found, done)
+        chosen = _choose_open_request(request, found, done)
         context = {
-            **_around(decider, tab, filters, found, done),
-            "shown": _card(member, chosen, found, back=list_address(tab, filters, done), done=done),
-            "offers": offers(member),
+            **_build_inbox_context(decider, tab, filters, found, done),
+            "shown": _build_chosen_card(
+                member, chosen, found, back=list_address(tab, filters, done), done=done
+            ),
+            "offers": list_undoable_requests(member),
             "seq": seq,
             "view": KEPT if request.GET.get("cursor") else view_text(tab, filters),
             "tools": tools_that_ask(),
@@ -68,7 +70,7 @@ def inbox(request: PageRequest) -> HttpResponse:
         return render(request, "approvals/inbox.html", context)
 
 
-def _around(
+def _build_inbox_context(
     decider: Decider, tab: Tab, filters: Filters, found: Inbox, done: Sequence[UUID]
 ) -> dict[str, Any]:
     counts = counts_of(decider)
@@ -87,26 +89,26 @@ def _around(
     }
 
 
-def _card(
+def _build_chosen_card(
     member: Member, chosen: UUID | None, found: Inbox, *, back: str, done: Sequence[UUID]
 ) -> Shown | None:
     if chosen is None:
         return None
-    following = _following(found.rows, chosen, done)
+    following = _choose_next_request(found.rows, chosen, done)
     return shown_card(member, chosen, back=back, next=str(following or ""))
 
 
-def _tab(request: PageRequest) -> Tab:
+def _parse_tab(request: PageRequest) -> Tab:
     asked = request.GET.get("tab", "")
     return next((tab for tab in TABS if tab == asked), "mine")
 
 
-def _done(request: PageRequest) -> tuple[UUID, ...]:
+def _parse_done_ids(request: PageRequest) -> tuple[UUID, ...]:
     found = [row_id(text) for text in request.GET.getlist("done")[-MOST_DONE:]]
     return tuple(dict.fromkeys(one for one in found if one is not None))
 
 
-def _chosen(request: PageRequest, found: Inbox, done: Sequence[UUID]) -> UUID | None:
+def _choose_open_request(request: PageRequest, found: Inbox, done: Sequence[UUID]) -> UUID | None:
     """The request to open: the one that is asked for, else the first that is not done."""
     asked = row_id(request.GET.get("open", ""))
     if asked is not None:
@@ -115,7 +117,7 @@ def _chosen(request: PageRequest, found: Inbox, done: Sequence[UUID]) -> UUID | 
     return next((one for one in ids if one not in done), ids[0] if ids else None)
 
 
-def _following(rows: Sequence[Row], chosen: UUID, done: Sequence[UUID]) -> UUID | None:
+def _choose_next_request(rows: Sequence[Row], chosen: UUID, done: Sequence[UUID]) -> UUID | None:
     """The request after the chosen one that still waits; from the top again after the last."""
     ids = [row.request.id for row in rows]
     at = ids.index(chosen) + 1 if chosen in ids else 0

@@ -42,7 +42,7 @@ def view_of(given: object, reader: UUID) -> str:
     return f"{view_text(tab, filters_of(named))}&{READER}={reader}"
 
 
-def followed(view: str) -> Followed:
+def parse_followed_view(view: str) -> Followed:
     """A view of `view_of`, read again."""
     named = dict(parse_qsl(view))
     tab = next((tab for tab in TABS if tab == named.get("tab")), None)

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from approvals.core.allowed_decisions import LONGEST_WORDS
-from approvals.core.argument_diff import Change, changes
+from approvals.core.argument_diff import Change, diff_json_values
 from approvals.core.argument_display import without_secrets
 from approvals.core.errors import RequestNotFound
 from approvals.models import Request
@@ -20,8 +20,8 @@ from approvals.queries.assignment import Desk, desk_of
 from approvals.queries.people import Stands, decider_of
 from approvals.queries.request_detail import Card, Edit, card_of
 from approvals.queries.undo import may_undo
-from approvals.views.budget_extension_form import Grant, grants
-from approvals.views.decision_form import ANSWER, EDIT, Edited, answer_schema, edited
+from approvals.views.budget_extension_form import Grant, build_extension_fields
+from approvals.views.decision_form import ANSWER, EDIT, Edited, answer_schema, build_edit_proposal
 from tenancy.core.json_schema.form import Faults, SchemaForm, schema_form
 from tenancy.core.roles import Scope
 from tenancy.web.page_auth import PageRequest
@@ -159,15 +159,17 @@ def shown_card(
         theirs=card.row.deferred is not None and may_undo(who, card.row.deferred),
         edit=_edit_form(card, said, form_faults),
         answer=_answer_form(card, said, form_faults),
-        agreeing=tuple((one, previewed(card, edited(card, one.arguments))) for one in card.edits),
+        agreeing=tuple(
+            (one, build_edit_preview(card, build_edit_proposal(card, one.arguments))) for one in card.edits
+        ),
         said=said,
-        changed=_changed(card, said),
-        grants=grants(card, said),
+        changed=_diff_seen_arguments(card, said),
+        grants=build_extension_fields(card, said),
         **more,
     )
 
 
-def previewed(card: Card, found: Edited) -> Preview:
+def build_edit_preview(card: Card, found: Edited) -> Preview:
     """An edit with the judgement of it: who must agree to it, or why it is refused."""
     request = card.request
     if not card.row.open or not found.changes:
@@ -194,7 +196,7 @@ def _answer_form(card: Card, said: Mapping[str, Any] | None, faults: Faults | No
     return schema_form(answer_schema(card), sent=said, faults=faults, prefix=ANSWER)
 
 
-def _changed(card: Card, said: Mapping[str, Any] | None) -> tuple[Change, ...]:
+def _diff_seen_arguments(card: Card, said: Mapping[str, Any] | None) -> tuple[Change, ...]:
     """What differs between the arguments that were shown and those that are asked for now."""
     if said is None or said.get("digest") in (None, card.request.packet_digest):
         return ()
@@ -202,7 +204,7 @@ def _changed(card: Card, said: Mapping[str, Any] | None) -> tuple[Change, ...]:
         seen = orjson.loads(said.get("seen", ""))
     except orjson.JSONDecodeError:
         return ()
-    return changes(seen, card.safe)
+    return diff_json_values(seen, card.safe)
 
 
 def card_answer(request: PageRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
@@ -223,16 +225,16 @@ def go_on(request: PageRequest, where: str) -> HttpResponse:
 
 def way_of(request: PageRequest) -> dict[str, Any]:
     """Where the form came from and which request comes next."""
-    return {"back": way_back(request), "next": _given(request, "next")}
+    return {"back": way_back(request), "next": _read_form_field(request, "next")}
 
 
-def _given(request: PageRequest, name: str) -> str:
+def _read_form_field(request: PageRequest, name: str) -> str:
     """A field of the form; of the address where a page reads its card again."""
     return str((request.POST if request.method == "POST" else request.GET).get(name, ""))
 
 
 def way_back(request: PageRequest) -> str:
     """Where the form came from, if that is a page of ours; else ""."""
-    wanted = _given(request, "back")
+    wanted = _read_form_field(request, "back")
     host = {request.get_host()}
     return wanted if url_has_allowed_host_and_scheme(wanted, host, require_https=request.is_secure()) else ""

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import resolve_url
 
-from approvals.actions.undo import undo
+from approvals.actions.undo import undo_deferred_approval
 from approvals.core.errors import NothingToUndo, NotYours
 from approvals.queries.inbox import Row, rows_of
 from approvals.queries.people import Stands, decider_of
@@ -16,7 +16,7 @@ from approvals.views.decision_form import row_id
 from approvals.views.request_detail import Notice, card_answer, go_on, shown_card, way_back, way_of
 from tenancy.core.errors import InterlockError
 from tenancy.db.change_cursor import mark_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.web.page_auth import PageRequest
 
 UNDO: Final = "undo"
@@ -28,9 +28,9 @@ def undo_here(request: PageRequest, request_id: UUID) -> HttpResponse:
     member = request.member
     try:
         meant = row_id(request.POST.get("deferral", ""))
-        undo(member.tenant.id, request_id, member.principal, deferral=meant)
+        undo_deferred_approval(member.tenant.id, request_id, member.principal, deferral=meant)
     except (NotYours, NothingToUndo) as error:
-        return _refused(request, request_id, error)
+        return _render_refused_card(request, request_id, error)
     messages.success(request, "Taken back. The request waits as before.")
     where = way_back(request)
     if where.startswith("/approvals?"):
@@ -38,8 +38,8 @@ def undo_here(request: PageRequest, request_id: UUID) -> HttpResponse:
     return go_on(request, where or resolve_url("approval", request_id))
 
 
-def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+def _render_refused_card(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
         seq = str(mark_now())
         shown = shown_card(request.member, request_id, **way_of(request))
     if isinstance(error, NotYours):
@@ -50,7 +50,7 @@ def _refused(request: PageRequest, request_id: UUID, error: InterlockError) -> H
     return card_answer(request, {"shown": shown, "notice": notice, "seq": seq}, status=status)
 
 
-def offers(who: Stands) -> tuple[Row, ...]:
+def list_undoable_requests(who: Stands) -> tuple[Row, ...]:
     """What this person said and can take back just now, the last first. Inside the tenant's context."""
     found = offered_to(who.owner)
     rows = rows_of(found, decider_of(who)) if found else ()

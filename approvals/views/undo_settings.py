@@ -10,12 +10,12 @@ from django.views.decorators.http import require_http_methods
 
 from approvals.actions.undo_settings import LONGEST_REASON, set_undo_window
 from approvals.core.undo import LONGEST
-from approvals.queries.undo import window_now, windows
+from approvals.queries.undo import list_undo_window_versions, window_now
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 CHOICES: Final = (
     (0, "Not at all: a yes takes effect at once"),
@@ -35,16 +35,16 @@ class WindowForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@require_member(Scope.READ)
 def undo_window(request: PageRequest) -> HttpResponse:
     """What holds, and what was said of it before. A POST sets it: 412 where somebody was faster, 422 for what
     does not fit."""
     if request.method != "POST":
-        return _shown(request)
-    require(request.member, Scope.ADMIN)
+        return _render_undo_window_page(request)
+    check_scopes(request.member, Scope.ADMIN)
     form = WindowForm(request.POST)
     if not form.is_valid():
-        return _shown(request, form, status=422)
+        return _render_undo_window_page(request, form, status=422)
     given = form.cleaned_data
     try:
         set_undo_window(
@@ -53,14 +53,16 @@ def undo_window(request: PageRequest) -> HttpResponse:
         )  # fmt: skip
     except Stale:
         messages.error(request, "Somebody changed it in the meantime. This is how it stands; look again.")
-        return _shown(request, status=412)
+        return _render_undo_window_page(request, status=412)
     messages.success(request, "It holds from the next yes on.")
     return redirect("undo-window")
 
 
-def _shown(request: PageRequest, form: WindowForm | None = None, *, status: int = 200) -> HttpResponse:
-    with tenant(request.member.tenant.id):
-        now, before = window_now(), windows()
+def _render_undo_window_page(
+    request: PageRequest, form: WindowForm | None = None, *, status: int = 200
+) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
+        now, before = window_now(), list_undo_window_versions()
         names = names_of([one.by for one in before])
     initial = {"seconds": now.seconds, "version": now.version}
     context = {

@@ -5,9 +5,9 @@ from django.urls import path
 from approvals.views import bulk, decision, inbox, undo_settings
 
 urlpatterns = [
-    path("approvals", inbox.inbox, name="approvals"),
+    path("approvals", inbox.show_inbox_page, name="approvals"),
     path("policy/undo", undo_settings.undo_window, name="undo-window"),
     path("approvals/together", bulk.side_by_side, name="approvals-together"),
-    path("approvals/<uuid:request_id>", decision.approval, name="approval"),
-    path("approvals/<uuid:request_id>/preview", decision.preview, name="approval-preview"),
+    path("approvals/<uuid:request_id>", decision.show_approval_page, name="approval"),
+    path("approvals/<uuid:request_id>/preview", decision.show_edit_preview, name="approval-preview"),
 ]

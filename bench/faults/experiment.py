@@ -19,8 +19,8 @@ from bench.faults.step_model import StepModel
 from bench.faults.workload import Workload
 from bench.thresholds import judge
 from budgets.ledger_verification import verify_ledger
-from orchestrator.queries.replays import replay
-from tenancy.db.tenant_context import tenant
+from orchestrator.queries.replays import replay_stored_run
+from tenancy.db.tenant_context import tenant_transaction
 from traces.verification import verify_run
 
 # From the last fault to the end of the last run.
@@ -112,9 +112,9 @@ def _verified(load: Workload) -> int:
     assert load.tenant is not None
     whole = 0
     for run in map(UUID, load.accepted):
-        with tenant(load.tenant):
+        with tenant_transaction(load.tenant):
             faults = [*verify_run(run), *verify_ledger(run, open_effects=())]
-        whole += not faults and replay(load.tenant, run).matches
+        whole += not faults and replay_stored_run(load.tenant, run).matches
     connections.close_all()
     return whole
 

@@ -19,7 +19,7 @@ import psycopg
 from bench.isolated_env import bare
 from bench.servers import ROOT
 from config.devstack import process_specs
-from config.devstack.child_process import Account, alive, socket_folder
+from config.devstack.child_process import Account, is_process_alive, socket_folder
 from config.devstack.embedded import EmbeddedPostgres
 
 PartName = Literal["web", "worker", "beat", "valkey", "postgres", "demo"]
@@ -103,7 +103,7 @@ class RunningApplication:
         """True if every part is there, and web and worker say that they are ready."""
         parts = all(self.pid(part) is not None for part in WORDS)
         marks = all((self.data / f"{name}.ready").exists() for name in ("worker", "beat"))
-        return parts and marks and process_specs.answers(f"{self.url}/readyz")
+        return parts and marks and process_specs.is_url_responding(f"{self.url}/readyz")
 
     def stop(self) -> None:
         """End everything in order, and wait until no child is left."""
@@ -111,7 +111,7 @@ class RunningApplication:
             children = self.children()
             self._process.terminate()
             self._process.wait(120)
-            wait_until(lambda: not any(map(alive, children)), "a process is left")
+            wait_until(lambda: not any(map(is_process_alive, children)), "a process is left")
 
     def kill(self) -> None:
         """End the supervisor and every child at once, without a word."""
@@ -148,7 +148,7 @@ class SecondWorker:
         noted.pop("DATABASE_OWNER_URL", None)
         more = {"DJANGO_SETTINGS_MODULE": "config.settings", "INTERLOCK_POOL": "1", "PYTHONUNBUFFERED": "1"}
         told = self._application.environment | noted | more
-        part = process_specs.worker(self._folder, told, threads=self._threads, drain=DRAIN_SECONDS)
+        part = process_specs.build_worker_part(self._folder, told, threads=self._threads, drain=DRAIN_SECONDS)
         part.before()
         command = part.command()
         with (self._folder / "worker.log").open("ab") as log:

@@ -27,7 +27,7 @@ from budgets.core.rates import Rates
 from orchestrator import bundled_content
 from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.tool_servers import NewServer, add_server, admit_tool, look_at_server
 from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.domain.boundary import ToolGrant
@@ -37,7 +37,7 @@ from orchestrator.queries.tool_servers import offered_by, server_of
 from tenancy.actions import create_key, create_tenant
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 
 TEXT: Final = {"type": "string", "maxLength": 200}
@@ -114,7 +114,7 @@ class Workload:
     def furnish(self) -> None:
         """Make the tenant, connect both services, and let the tool loop use their tools."""
         made = create_tenant("faults", "Faults")
-        furnish(made.id)
+        seed_tenant(made.id)
         change_rates(made.id, Rates(), by=None, reason="A load.")
         port = self.company.url.rpartition(":")[2]
         places = (f"127.0.0.1:{port}", self.service.place)
@@ -125,7 +125,7 @@ class Workload:
         add_server(made.id, new, by=None, reason="A load.")
         look_at_server(made.id, "service", by=None)
         for name, admission in SERVICE_TOOLS.items():
-            with tenant(made.id):
+            with tenant_transaction(made.id):
                 seen = next(one.row.seen for one in offered_by(server_of("service")) if one.row.tool == name)
             admit_tool(made.id, "service", name, seen, asked_admission(admission), by=None, reason="A load.")
         self._let_in(made.id)
@@ -137,12 +137,12 @@ class Workload:
     @staticmethod
     def _let_in(house: UUID) -> None:
         boundary, spec = (
-            bundled_content.boundaries()["tool-loop-default"],
-            bundled_content.workflows()["tool-loop"],
+            bundled_content.load_bundled_boundaries()["tool-loop-default"],
+            bundled_content.load_bundled_workflows()["tool-loop"],
         )
         grants = tuple(ToolGrant(name=f"{one}.*", risk_ceiling=Risk.DESTRUCTIVE) for one in FAMILIES)
         wide = boundary.evolve(tools=(*boundary.tools, *grants), budget={**boundary.budget, **WIDE})
-        with tenant(house):
+        with tenant_transaction(house):
             publish_boundary(house, wide, by=None)
             names = tuple(f"{one}.*" for one in FAMILIES)
             publish_workflow(house, spec.evolve(tools=(*spec.tools, *names)), by=None)

@@ -9,16 +9,16 @@ from uuid import UUID
 
 from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import newest_ceilings
-from budgets.actions.posting import Posting, book_squaring, held_book, post
+from budgets.actions.posting import Posting, book_squaring, held_book, post_to_ledger
 from budgets.core.amounts import Vector
 from budgets.core.dimension import Dimension
 from budgets.core.errors import AccountClosed, OverCeiling, ReservationsOpen
 from budgets.core.posting import COST, Cause, Draft, Settle
-from budgets.core.tranche import closed
+from budgets.core.tranche import close_tranches
 from budgets.ledger_sql import Cursor, Sheet, locked_lines
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import raw_cursor
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 _OPEN: Final = """
 WITH opened AS (
@@ -89,7 +89,7 @@ def open_account(
     sheet.send(cursor)
 
 
-def extend(
+def extend_run_account(
     tenant_id: UUID,
     run_id: UUID,
     amounts: Mapping[str, Decimal],
@@ -137,7 +137,7 @@ def _within_ceiling(tenant_id: UUID, run_id: UUID, more: Vector, cursor: Cursor)
     row = cursor.fetchone()
     if ceiling is None or row is None or row[0] is None or row[0] + more.amount(COST) <= ceiling:
         return
-    raise OverCeiling(ceiling=plain(ceiling), limit=plain(row[0] + more.amount(COST)))
+    raise OverCeiling(ceiling=format_decimal(ceiling), limit=format_decimal(row[0] + more.amount(COST)))
 
 
 def close_run_account(
@@ -157,7 +157,7 @@ def close_run_account(
     book = held_book(tenant_id, run_id, at, cursor)
     if book.closed:
         return Posting()
-    settled = post(tenant_id, run_id, settles=settles, reserves=(), at=at, cursor=cursor, book=book)
+    settled = post_to_ledger(tenant_id, run_id, settles=settles, reserves=(), at=at, cursor=cursor, book=book)
     cursor.execute(_IN_FLIGHT, {"tenant": tenant_id, "run": run_id})
     if effects := [str(row[0]) for row in cursor.fetchall()]:
         raise ReservationsOpen(effects=effects)
@@ -167,7 +167,7 @@ def close_run_account(
         sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
         accounts = [run_id, *(account for tranche in tranches for account in (tranche.day, tranche.month))]
         lines = locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
-        squarings = closed(tranches)
+        squarings = close_tranches(tranches)
         tell_squared(tenant_id, lines, squarings, at, cursor)
         for squaring in squarings:
             book_squaring(sheet, squaring, asked=False)

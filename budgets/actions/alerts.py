@@ -13,13 +13,18 @@ from typing import Final
 from uuid import UUID
 
 from budgets.core.posting import LineState
-from budgets.core.statistics.alert_thresholds import FULL, LAST_PART, newly_reached, reached
+from budgets.core.statistics.alert_thresholds import (
+    FULL,
+    LAST_PART,
+    compute_reached_thresholds,
+    newly_reached,
+)
 from budgets.core.tranche import Squaring
 from budgets.ledger_sql import Cursor
 from tenancy.core.event_kinds import BUDGET_ALERT
 from tenancy.db.ids import fresh_id
-from tenancy.notifications.outgoing import tell
-from traces.core.canonical import plain
+from tenancy.notifications.outgoing import write_outgoing_message
+from traces.core.canonical import format_decimal
 
 _ROW: Final = "id, kind, window_start, window_end, threshold, limit_usd, spent_usd, held_usd"
 _TOLD: Final = f"{_ROW}, refused"
@@ -95,7 +100,7 @@ def tell_line(
 def tell_standing(tenant_id: UUID, account: UUID, after: LineState, at: datetime, cursor: Cursor) -> None:
     """Write the alerts of every threshold that a window's line has reached; those told before stay as they
     were. Joins the transaction."""
-    thresholds = reached(after)
+    thresholds = compute_reached_thresholds(after)
     if not thresholds:
         return
     cursor.execute(
@@ -121,10 +126,16 @@ def _tell_endpoints(tenant_id: UUID, at: datetime, cursor: Cursor) -> None:
     """A message for each alert that the statement before has raised."""
     for alert, kind, start, end, threshold, limit, spent, held, refused in cursor.fetchall():
         data = {
-            "alert": str(alert), "tenant": str(tenant_id), "window": kind.removeprefix("tenant_"),
-            "window_start": start.isoformat(), "window_end": end.isoformat(), "threshold_percent": threshold,
-            "limit_usd": plain(limit), "spent_usd": plain(spent), "held_usd": plain(held),
+            "alert": str(alert),
+            "tenant": str(tenant_id),
+            "window": kind.removeprefix("tenant_"),
+            "window_start": start.isoformat(),
+            "window_end": end.isoformat(),
+            "threshold_percent": threshold,
+            "limit_usd": format_decimal(limit),
+            "spent_usd": format_decimal(spent),
+            "held_usd": format_decimal(held),
             "refused": refused,
-        }  # fmt: skip
+        }
         subject = f"alert:{alert}:refused" if refused else f"alert:{alert}"
-        tell(tenant_id, BUDGET_ALERT, subject, data, at=at, cursor=cursor)
+        write_outgoing_message(tenant_id, BUDGET_ALERT, subject, data, at=at, cursor=cursor)

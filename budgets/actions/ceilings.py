@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from budgets.actions.alerts import tell_standing
 from budgets.core.amounts import ZERO, Vector
-from budgets.core.ceilings import Ceilings, of_tier, raised
+from budgets.core.ceilings import Ceilings, describe_raised_ceilings, of_tier
 from budgets.core.errors import CeilingReached, CeilingTooNear
 from budgets.core.periods import Span, day_of, month_of
 from budgets.core.posting import COST, Cause, Draft, LineState
@@ -16,13 +16,13 @@ from budgets.core.statistics.alert_thresholds import at_ceiling, bears_in, opens
 from budgets.core.tranche import Windows
 from budgets.ledger_sql import Cursor, Sheet, locked_lines
 from budgets.models import TenantCeiling
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import Stale
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.people.dual_control import ask_second
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 CEILINGS: Final = "the ceilings"
 """What a change of them is called that waits for a second administrator."""
@@ -64,31 +64,31 @@ RETURNING account_id"""
 def newest_ceilings(tenant_id: UUID, cursor: Cursor) -> Ceilings:
     """The ceilings in force: the newest version set, else those of the tenant's tier."""
     cursor.execute(_NEWEST, {"tenant": tenant_id}, prepare=True)
-    return _found(tenant_id, cursor)
+    return _fetch_ceilings(tenant_id, cursor)
 
 
 def ceilings_at(tenant_id: UUID, at: datetime, cursor: Cursor) -> Ceilings:
     """The ceilings that were in force at `at`: the newest version set by then, else those of the tenant's
     tier, whose history is not kept."""
     cursor.execute(_IN_FORCE, {"tenant": tenant_id, "at": at})
-    return _found(tenant_id, cursor)
+    return _fetch_ceilings(tenant_id, cursor)
 
 
-def _found(tenant_id: UUID, cursor: Cursor) -> Ceilings:
+def _fetch_ceilings(tenant_id: UUID, cursor: Cursor) -> Ceilings:
     if (row := cursor.fetchone()) is not None:
         return Ceilings(per_run_usd=row[0], daily_usd=row[1], monthly_usd=row[2], tranche_usd=row[3])
-    return of_tier(_tenant(tenant_id, cursor)[1])
+    return of_tier(_load_zone_and_tier(tenant_id, cursor)[1])
 
 
 def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None = None) -> Windows:
     """The tenant's day and month accounts that hold `at`, opened with its ceilings if need be. Joins the
     transaction."""
     cursor = cursor or raw_cursor()
-    standing = _standing(tenant_id, at, cursor)
+    standing = _load_window_lines(tenant_id, at, cursor)
     if len(standing) < 2:
         # Ceilings being set meanwhile either see the window opened here, or are those it is opened with.
-        cursor.execute(_SAME_CEILINGS, {"key": _key(tenant_id)})
-        zone = ZoneInfo(_tenant(tenant_id, cursor)[0])
+        cursor.execute(_SAME_CEILINGS, {"key": _build_lock_key(tenant_id)})
+        zone = ZoneInfo(_load_zone_and_tier(tenant_id, cursor)[0])
         ceilings = newest_ceilings(tenant_id, cursor)
         for kind, span, limit in (
             ("tenant_day", day_of(at, zone), ceilings.daily_usd),
@@ -96,18 +96,18 @@ def ensure_tenant_windows(tenant_id: UUID, at: datetime, cursor: Cursor | None =
         ):
             if kind not in standing:
                 _open_window(cursor, tenant_id, kind=kind, span=span, limit=limit, at=at)
-        standing = _standing(tenant_id, at, cursor)
+        standing = _load_window_lines(tenant_id, at, cursor)
     day, month = standing["tenant_day"], standing["tenant_month"]
     return Windows(
         day=day[1],
         month=month[1],
         starts_at=day[2],
         ends_at=min(day[3], month[3]),
-        day_left=_line(day).left,
-        month_left=_line(month).left,
+        day_left=_parse_line_row(day).left,
+        month_left=_parse_line_row(month).left,
         day_limit=day[4],
         month_limit=month[4],
-        over=_line(day).over or _line(month).over,
+        over=_parse_line_row(day).over or _parse_line_row(month).over,
     )
 
 
@@ -119,27 +119,30 @@ def charge_tenant_check(tenant_id: UUID, at: datetime, cursor: Cursor | None = N
     """
     cursor = cursor or raw_cursor()
     ensure_tenant_windows(tenant_id, at, cursor)
-    standing = _standing(tenant_id, at, cursor)
+    standing = _load_window_lines(tenant_id, at, cursor)
     for kind, window in (("tenant_month", "monthly"), ("tenant_day", "daily")):
         row = standing[kind]
-        line = _line(row)
+        line = _parse_line_row(row)
         if at_ceiling(line):
             wait = opens_in(line, (row[3] - at).total_seconds())
-            raise CeilingReached(window=window, limit=plain(line.limit or ZERO), retry_after=wait)
+            raise CeilingReached(window=window, limit=format_decimal(line.limit or ZERO), retry_after=wait)
 
 
 def require_room(tenant_id: UUID, wanted: Decimal, at: datetime, cursor: Cursor | None = None) -> None:
     """Admission's closer look, at what the run begins with. Raises CeilingTooNear, with `retry_after`, when
     the day or month leaves less than `wanted` US$ (R-BUDGET-10)."""
-    standing = _standing(tenant_id, at, cursor or raw_cursor())
+    standing = _load_window_lines(tenant_id, at, cursor or raw_cursor())
     for kind, window in (("tenant_month", "monthly"), ("tenant_day", "daily")):
         row = standing[kind]
-        line = _line(row)
+        line = _parse_line_row(row)
         if line.left is not None and line.left < wanted:
             raise CeilingTooNear(
-                window=window, limit=plain(line.limit or ZERO), left=plain(line.left), wanted=plain(wanted),
+                window=window,
+                limit=format_decimal(line.limit or ZERO),
+                left=format_decimal(line.left),
+                wanted=format_decimal(wanted),
                 retry_after=bears_in(line, wanted, (row[3] - at).total_seconds()),
-            )  # fmt: skip
+            )
 
 
 def set_ceilings(
@@ -158,7 +161,7 @@ def set_ceilings(
     transaction.
     """
     cursor = raw_cursor()
-    cursor.execute(_HOLD_CEILINGS, {"key": _key(tenant_id)})
+    cursor.execute(_HOLD_CEILINGS, {"key": _build_lock_key(tenant_id)})
     before = newest_ceilings(tenant_id, cursor)
     TenantCeiling.objects.create(
         tenant_id=tenant_id, set_by=by, reason=reason, set_at=at, **ceilings.model_dump()
@@ -171,13 +174,13 @@ def set_ceilings(
         limit = limits[kinds[account]]
         cursor.execute(_LIMIT, {"tenant": tenant_id, "account": account, "limit": limit})
         tell_standing(tenant_id, account, line._replace(limit=limit), at, cursor)
-    audit(
+    write_audit_entry(
         tenant_id,
         by,
         verb="set_ceilings",
         object=f"tenant:{tenant_id}",
-        before=_shown(before),
-        after={**_shown(ceilings), **({} if agreed is None else {"agreed_by": str(agreed)})},
+        before=_format_ceilings(before),
+        after={**_format_ceilings(ceilings), **({} if agreed is None else {"agreed_by": str(agreed)})},
         reason=reason,
     )
 
@@ -197,40 +200,45 @@ def change_ceilings(
     A ceiling that is raised or removed needs a second administrator; `agreed` is who agreed. Raises Stale,
     SecondPersonNeeded, and InvalidInput where one administrator alone gives no reason for more.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         cursor = raw_cursor()
-        cursor.execute(_HOLD_CEILINGS, {"key": _key(tenant_id)})
+        cursor.execute(_HOLD_CEILINGS, {"key": _build_lock_key(tenant_id)})
         before = newest_ceilings(tenant_id, cursor)
         if expected is not None and expected != before.tag:
             raise Stale
         if before != ceilings:
             ask_second(
-                tenant_id, CEILINGS, raised(before, ceilings), by=by, agreed=agreed, reason=reason,
+                tenant_id,
+                CEILINGS,
+                describe_raised_ceilings(before, ceilings),
+                by=by,
+                agreed=agreed,
+                reason=reason,
                 tag=before.digest,
-            )  # fmt: skip
+            )
             set_ceilings(tenant_id, ceilings, by=by, agreed=agreed, reason=reason, at=database_now())
         return newest_ceilings(tenant_id, cursor)
 
 
-def _key(tenant_id: UUID) -> str:
+def _build_lock_key(tenant_id: UUID) -> str:
     return f"ceilings:{tenant_id}"
 
 
-def _shown(ceilings: Ceilings) -> dict[str, Any]:
+def _format_ceilings(ceilings: Ceilings) -> dict[str, Any]:
     amounts = {name: getattr(ceilings, name) for name in Ceilings.model_fields}
-    return {name: None if amount is None else plain(amount) for name, amount in amounts.items()}
+    return {name: None if amount is None else format_decimal(amount) for name, amount in amounts.items()}
 
 
-def _standing(tenant_id: UUID, at: datetime, cursor: Cursor) -> dict[str, Any]:
+def _load_window_lines(tenant_id: UUID, at: datetime, cursor: Cursor) -> dict[str, Any]:
     cursor.execute(_STANDING, {"tenant": tenant_id, "at": at}, prepare=True)
     return {row[0]: row for row in cursor.fetchall()}
 
 
-def _line(row: Any) -> LineState:
+def _parse_line_row(row: Any) -> LineState:
     return LineState(limit=row[4], used=row[5], reserved=row[6])
 
 
-def _tenant(tenant_id: UUID, cursor: Cursor) -> tuple[str, str]:
+def _load_zone_and_tier(tenant_id: UUID, cursor: Cursor) -> tuple[str, str]:
     cursor.execute(_TENANT, {"tenant": tenant_id}, prepare=True)
     row = cursor.fetchone()
     if row is None:

@@ -11,9 +11,14 @@ from typing import Final
 from uuid import UUID
 
 from budgets.actions.accounts import close_run_account, open_account
-from budgets.actions.posting import Posting, held_book, post
+from budgets.actions.posting import Posting, held_book, post_to_ledger
 from budgets.core.amounts import Vector
-from budgets.core.child_accounts import drawn, lane_effect, lane_limits, returned
+from budgets.core.child_accounts import (
+    build_lane_reservation,
+    build_lane_settlement,
+    lane_effect,
+    lane_limits,
+)
 from budgets.core.dimension import Dimension
 from budgets.core.entry import read_amounts
 from budgets.core.errors import AccountClosed, LaneUnbounded, ReservationUnknown
@@ -44,12 +49,14 @@ def open_lane_account(
     book = held_book(tenant_id, parent_id, at, cursor)
     if book.closed:
         raise AccountClosed(run=str(parent_id))
-    limits = lane_limits(_lines(tenant_id, parent_id, cursor), wanted)
+    limits = lane_limits(_load_account_lines(tenant_id, parent_id, cursor), wanted)
     if limits.get(Dimension.COST_USD) is None:
         raise LaneUnbounded(run=str(parent_id))
-    drawing = drawn(lane_id.hex, limits)
+    drawing = build_lane_reservation(lane_id.hex, limits)
     deeper = Reserve(effect_id=drawing.effect_id, amounts={**drawing.amounts, "depth": LEVEL})
-    posting = post(tenant_id, parent_id, settles=(), reserves=(deeper,), at=at, cursor=cursor, book=book)
+    posting = post_to_ledger(
+        tenant_id, parent_id, settles=(), reserves=(deeper,), at=at, cursor=cursor, book=book
+    )
     if posting.refused is None:
         open_account(
             tenant_id,
@@ -77,11 +84,11 @@ def close_lane_account(
     close_run_account(tenant_id, lane_id, at, cursor=cursor)
     _, reserved, _ = read_amounts(row[0])
     drawing = Reserve(effect_id=effect, amounts={name.value: amount for name, amount in reserved.items()})
-    settle = returned(lane_id.hex, drawing, _lines(tenant_id, lane_id, cursor))
-    return post(tenant_id, parent_id, settles=(settle,), reserves=(), at=at, cursor=cursor)
+    settle = build_lane_settlement(lane_id.hex, drawing, _load_account_lines(tenant_id, lane_id, cursor))
+    return post_to_ledger(tenant_id, parent_id, settles=(settle,), reserves=(), at=at, cursor=cursor)
 
 
-def _lines(tenant_id: UUID, account: UUID, cursor: Cursor) -> dict[Dimension, LineState]:
+def _load_account_lines(tenant_id: UUID, account: UUID, cursor: Cursor) -> dict[Dimension, LineState]:
     cursor.execute(STANDING, {"tenant": tenant_id, "accounts": [account]})
     found = {
         Dimension(name): LineState(limit=limit, used=used, reserved=reserved)

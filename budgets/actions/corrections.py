@@ -12,12 +12,12 @@ from budgets.actions.posting import book_squaring, held_book
 from budgets.core.amounts import ZERO, Vector
 from budgets.core.errors import ReservationUnknown
 from budgets.core.posting import COST, Cause, Draft
-from budgets.core.tranche import Drawing, Tranche, squared
+from budgets.core.tranche import Drawing, Tranche, rebalance_tranches
 from budgets.ledger_sql import Cursor, Sheet, locked_lines
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import raw_cursor
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 # The first entry of the effect that names a place: of its reservation, of its settlement where it became dear
 # in flight, of an earlier correction. No tranche is named by one of a call that held no money.
@@ -32,7 +32,7 @@ SELECT t.id, coalesce(t.day_id, d.id), coalesce(t.month_id, e.month_id),
  ORDER BY coalesce(t.day_id, d.id) IS NULL, e.id LIMIT 1"""
 
 
-def correct(
+def record_cost_correction(
     tenant_id: UUID,
     run_id: UUID,
     *,
@@ -47,13 +47,13 @@ def correct(
     entries = book_correction(
         tenant_id, run_id, effect_id=effect_id, delta=delta, price_version=price_version, at=at
     )
-    audit(
+    write_audit_entry(
         tenant_id,
         by,
         verb="correct_cost",
         object=f"effect:{effect_id}",
         before={},
-        after={"delta_usd": plain(delta), "price_version": price_version},
+        after={"delta_usd": format_decimal(delta), "price_version": price_version},
         reason=reason,
     )
     return entries
@@ -71,7 +71,7 @@ def book_correction(
     """
     cursor = raw_cursor()
     book = held_book(tenant_id, run_id, at, cursor)
-    home, drawn = _place(tenant_id, run_id, effect_id, at, cursor)
+    home, drawn = _locate_effect_tranche(tenant_id, run_id, effect_id, at, cursor)
     amount = Vector.of({COST: delta})
     sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
     accounts = [run_id, home.day, home.month]
@@ -79,29 +79,31 @@ def book_correction(
         accounts += [tranche.day, tranche.month]
     lines = locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
     # What was spent so far is booked first, so that giving back never finds less there than it takes away.
-    squarings, _ = squared(Drawing(), book.tranches, lines, opened=home, at=at, chunk=ZERO, run_left=None)
+    squarings, _ = rebalance_tranches(
+        Drawing(), book.tranches, lines, opened=home, at=at, chunk=ZERO, run_left=None
+    )
     for squaring in squarings:
         book_squaring(sheet, squaring, asked=False)
     if sheet.lines:
-        _send(sheet, cursor)
+        _send_sheet(sheet, cursor)
     fixed = Sheet(tenant=tenant_id, run=run_id, at=at)
     draft = Draft(cause=Cause.CORRECTION, effect_id=effect_id, used=amount, price_version=price_version)
     for account in accounts[:3]:
         fixed.line(account, COST, delta, ZERO)
     fixed.entry(draft, run_id)
     fixed.entry(draft, home.day, month=home.month, tranche=home.id if drawn else None)
-    _send(fixed, cursor)
+    _send_sheet(fixed, cursor)
     windows = dict.fromkeys(accounts[1:])
     for account, line in locked_lines(cursor, tenant_id, windows).items():
         tell_standing(tenant_id, account, line, at, cursor)
     return {**sheet.digests, **fixed.digests}
 
 
-def _send(sheet: Sheet, cursor: Cursor) -> None:
+def _send_sheet(sheet: Sheet, cursor: Cursor) -> None:
     sheet.send(cursor).landed()
 
 
-def _place(
+def _locate_effect_tranche(
     tenant_id: UUID, run_id: UUID, effect_id: str, at: datetime, cursor: Cursor
 ) -> tuple[Tranche, bool]:
     """Where the effect's money stands, and whether that is a tranche it was drawn on."""
@@ -111,12 +113,12 @@ def _place(
         raise ReservationUnknown(effect=effect_id)
     tranche, day, month, starts_at, ends_at = row
     if day is None:
-        return _today(tenant_id, at, cursor), False
+        return _build_today_tranche(tenant_id, at, cursor), False
     found = Tranche(id=tranche or fresh_id(), day=day, month=month, starts_at=starts_at, ends_at=ends_at)
     return found, tranche is not None
 
 
-def _today(tenant_id: UUID, at: datetime, cursor: Cursor) -> Tranche:
+def _build_today_tranche(tenant_id: UUID, at: datetime, cursor: Cursor) -> Tranche:
     windows = ensure_tenant_windows(tenant_id, at, cursor)
     return Tranche(
         id=fresh_id(), day=windows.day, month=windows.month, starts_at=windows.starts_at,

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import psycopg
 
-from budgets.account_snapshot import BOOK, Book, parameters, read_book
+from budgets.account_snapshot import BOOK, Book, build_snapshot_parameters, read_book
 from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import ensure_tenant_windows, newest_ceilings
 from budgets.core.amounts import NOTHING, Vector
@@ -30,20 +30,20 @@ from budgets.core.posting import (
     Refusal,
     Reserve,
     Settle,
-    planned,
+    plan_posting,
     refused_by,
 )
 from budgets.core.tranche import (
     Drawing,
     Squaring,
     Tranche,
+    assign_amounts_to_tranches,
+    choose_current_tranche,
     chunk_for,
-    current,
-    drawing,
     has_spare,
     in_flight,
-    squared,
-    suffices,
+    is_covered_by_tranche,
+    rebalance_tranches,
 )
 from budgets.ledger_sql import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sent, Sheet, locked_lines
 from tenancy.db.ids import fresh_id
@@ -114,7 +114,7 @@ class PostHandle:
         raise LedgerMoved(run=str(run), detail="a line or tranche did not take its change")
 
 
-def post(
+def post_to_ledger(
     tenant_id: UUID,
     run_id: UUID,
     *,
@@ -152,14 +152,15 @@ def queue_post(
     batch: Batch | None = None,
     rest: bool = False,
 ) -> PostHandle:
-    """Send a posting; see the module's text. Raises what `post` raises, LedgerMoved only from `result()`.
+    """Send a posting; see the module's text. Raises what `post_to_ledger` raises, LedgerMoved only from
+    `result()`.
 
     Its entries ride in `batch`, if one is given, which the caller sends before it asks for the result.
     `rest`: the run will wait, and gives its tenant back what it held ahead.
 
     When the run's line refuses, some of the posting may be written: the caller rolls back to its savepoint.
     """
-    plan = planned(settles, reserves)
+    plan = plan_posting(settles, reserves)
     if not plan.drafts and not rest:
         return PostHandle(run=run_id, plan=plan)
     book = book or held_book(tenant_id, run_id, at, cursor)
@@ -175,18 +176,18 @@ def queue_post(
     squarings: list[Squaring] = []
     # A lane's money is held of its tenant by its parent: held here too, it would be held twice.
     if book.parent is None and (plan.money or plan.wanted or rest):
-        homes = _origins(tenant_id, book, plan, cursor)
-        drawn = drawing(plan, book.tranches, at, homes)
+        homes = _load_origin_tranches(tenant_id, book, plan, cursor)
+        drawn = assign_amounts_to_tranches(plan, book.tranches, at, homes)
         over = book.windows is not None and book.windows.over
-        if not rest and suffices(drawn, book.tranches, at, over=over):
-            _draw(sheet, drawn)
+        if not rest and is_covered_by_tranche(drawn, book.tranches, at, over=over):
+            _queue_tranche_updates(sheet, drawn)
         else:
-            squarings, refused = _square(
+            squarings, refused = _lock_and_rebalance_tranches(
                 cursor, tenant_id, book=book, plan=plan, drawn=drawn, at=at, rest=rest
             )
             if refused is not None:
                 return PostHandle(run=run_id, plan=plan, refused=refused)
-    _write(sheet, plan, homes, _home(book, squarings, at))
+    _queue_run_entries(sheet, plan, homes, _choose_tranche_id(book, squarings, at))
     for squaring in squarings:
         book_squaring(sheet, squaring, asked=bool(plan.wanted) and squaring.tranche.covers(at))
     return PostHandle(run=run_id, plan=plan, sent=sheet.send(cursor, batch))
@@ -194,7 +195,7 @@ def queue_post(
 
 def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Book:
     """Lock the run's account, then read its book. Raises AccountMissing."""
-    values = parameters(tenant_id, run_id, at)
+    values = build_snapshot_parameters(tenant_id, run_id, at)
     cursor.execute(HOLD_ACCOUNT, {"run": run_id}, prepare=True)
     if cursor.fetchone() is None:
         raise AccountMissing(run=str(run_id))
@@ -234,13 +235,13 @@ def book_squaring(sheet: Sheet, squaring: Squaring, *, asked: bool) -> None:
     sheet.entry(draft, tranche.day, month=tranche.month, tranche=tranche.id)
 
 
-def _draw(sheet: Sheet, drawn: Drawing) -> None:
+def _queue_tranche_updates(sheet: Sheet, drawn: Drawing) -> None:
     for tranche, (reserved, used) in drawn.by_tranche.items():
         if tranche is not None:
             sheet.tranche(tranche, used=used, reserved=reserved)
 
 
-def _write(sheet: Sheet, plan: Plan, homes: Mapping[str, UUID | None], home: UUID | None) -> None:
+def _queue_run_entries(sheet: Sheet, plan: Plan, homes: Mapping[str, UUID | None], home: UUID | None) -> None:
     """The run's own entries; those that concern money name the tranche it is drawn on."""
     for draft in plan.drafts:
         tranche = None
@@ -249,12 +250,14 @@ def _write(sheet: Sheet, plan: Plan, homes: Mapping[str, UUID | None], home: UUI
         sheet.entry(draft, sheet.run or sheet.tenant, tranche=tranche)
 
 
-def _home(book: Book, squarings: Iterable[Squaring], at: datetime) -> UUID | None:
-    now = current((squaring.tranche for squaring in squarings), at) or current(book.tranches, at)
+def _choose_tranche_id(book: Book, squarings: Iterable[Squaring], at: datetime) -> UUID | None:
+    now = choose_current_tranche((squaring.tranche for squaring in squarings), at) or choose_current_tranche(
+        book.tranches, at
+    )
     return now.id if now else None
 
 
-def _origins(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[str, UUID | None]:
+def _load_origin_tranches(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[str, UUID | None]:
     """The tranche of each settlement that gives money back. Around midnight there may be two: then the ledger
     is asked."""
     effects = [effect for effect, held, _ in plan.money if held]
@@ -271,7 +274,7 @@ def _origins(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[st
     return known
 
 
-def _square(
+def _lock_and_rebalance_tranches(
     cursor: Cursor, tenant_id: UUID, *, book: Book, plan: Plan, drawn: Drawing, at: datetime, rest: bool
 ) -> tuple[list[Squaring], Refusal | None]:
     """Lock the lines of the chain and work out the tranches anew (rare)."""
@@ -292,7 +295,7 @@ def _square(
     own = lines[book.run]
     change = plan.at(COST)
     left = None if own.limit is None else own.limit - own.used - own.reserved - change.used - change.reserved
-    squarings, refused = squared(
+    squarings, refused = rebalance_tranches(
         drawn,
         book.tranches,
         lines,
@@ -303,12 +306,12 @@ def _square(
         rest=rest,
     )
     if refused is None and any(squaring.opens for squaring in squarings):
-        _open(tenant_id, book.run, opened, at, cursor)
+        _insert_tranche(tenant_id, book.run, opened, at, cursor)
     tell_squared(tenant_id, lines, squarings, at, cursor)
     return squarings, refused
 
 
-def _open(tenant_id: UUID, run_id: UUID, tranche: Tranche, at: datetime, cursor: Cursor) -> None:
+def _insert_tranche(tenant_id: UUID, run_id: UUID, tranche: Tranche, at: datetime, cursor: Cursor) -> None:
     cursor.execute(
         OPEN_TRANCHE,
         {

@@ -8,16 +8,16 @@ from django.db.models import Max
 
 from budgets.core.pricing import ModelPrice
 from budgets.models import Price
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 
 
 def state_price(tenant_id: UUID, price: ModelPrice, *, by: UUID | None, reason: str) -> ModelPrice:
     """`declare_price` as an admin asks for it: from now on, one after the other. Outermost verb: owns the
     transaction."""
-    with tenant(tenant_id):
-        hold(f"prices:{tenant_id}")
+    with tenant_transaction(tenant_id):
+        take_advisory_lock(f"prices:{tenant_id}")
         return declare_price(tenant_id, price, by=by, reason=reason, at=database_now())
 
 
@@ -44,7 +44,7 @@ def declare_price(
         set_by=by,
         reason=reason,
     )
-    audit(
+    write_audit_entry(
         tenant_id,
         by,
         verb="declare_price",

@@ -6,10 +6,10 @@ from uuid import UUID
 from budgets.core.rates import NAMES, Rates, of_tier
 from budgets.ledger_sql import Cursor
 from budgets.models import RateLimit
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, take_advisory_lock, tenant_transaction
 
 _NEWEST: Final = f"""
 SELECT t.tier, r.id IS NOT NULL, {", ".join(f"r.{name}" for name in NAMES)}
@@ -35,9 +35,9 @@ def change_rates(
     Only if they still are what `expected` (their tag) says. Outermost verb: owns the transaction. Raises
     Stale.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         cursor = raw_cursor()
-        hold(f"rates:{tenant_id}")
+        take_advisory_lock(f"rates:{tenant_id}")
         before = newest_rates(tenant_id, cursor)
         if expected is not None and expected != before.tag:
             raise Stale
@@ -46,7 +46,7 @@ def change_rates(
         RateLimit.objects.create(
             tenant_id=tenant_id, set_by=by, reason=reason, set_at=database_now(), **rates.model_dump()
         )
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="set_rates", object=f"tenant:{tenant_id}", before=before.model_dump(),
             after=rates.model_dump(), reason=reason,
         )  # fmt: skip

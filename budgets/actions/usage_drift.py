@@ -13,11 +13,11 @@ from uuid import UUID
 
 from budgets.core.statistics.distribution import Drift
 from budgets.models import DriftFlag, RunFigures
-from budgets.queries.expenses import METRICS, spreads, workflows_run
+from budgets.queries.expenses import METRICS, get_usage_spreads, workflows_run
 from tenancy.core.event_kinds import FIGURES_DRIFT
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.notifications.outgoing import tell_people
 from tenancy.queries import all_tenants
 
@@ -36,7 +36,7 @@ def flag_drifts() -> int:
 def flag_drifts_of(tenant_id: UUID) -> int:
     """Flag what drifts among the workflows of a tenant whose runs ended lately, and end the flags of what
     does no more; how many were flagged. Outermost verb: owns the transactions, one a workflow."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         since = database_now() - LATELY
         recent = [
             name
@@ -47,8 +47,8 @@ def flag_drifts_of(tenant_id: UUID) -> int:
 
 
 def _looked_at(tenant_id: UUID, workflow: str) -> int:
-    with tenant(tenant_id):
-        at, found = database_now(), spreads(workflow)
+    with tenant_transaction(tenant_id):
+        at, found = database_now(), get_usage_spreads(workflow)
         drifting = {
             metric: (spread.count, spread.drift)
             for metric, spread in found.items()
@@ -61,13 +61,15 @@ def _looked_at(tenant_id: UUID, workflow: str) -> int:
                 standing.filter(metric=metric, told=False).update(ended_at=at)
         known = set(standing.values_list("metric", flat=True))
         return sum(
-            _flag(tenant_id, workflow, metric, runs, drift, at)
+            _insert_drift_flag(tenant_id, workflow, metric, runs, drift, at)
             for metric, (runs, drift) in drifting.items()
             if metric not in known
         )
 
 
-def _flag(tenant_id: UUID, workflow: str, metric: str, runs: int, drift: Drift, at: datetime) -> bool:
+def _insert_drift_flag(
+    tenant_id: UUID, workflow: str, metric: str, runs: int, drift: Drift, at: datetime
+) -> bool:
     """Whether the flag is new; two who look at once raise one."""
     told, made, cursor = _is_news(workflow, metric), fresh_id(), raw_cursor()
     values: Mapping[str, object] = {
@@ -78,7 +80,7 @@ def _flag(tenant_id: UUID, workflow: str, metric: str, runs: int, drift: Drift, 
     if cursor.fetchone() is None:
         return False
     if told:
-        data = _said(workflow, metric, runs, drift)
+        data = _build_drift_notice(workflow, metric, runs, drift)
         tell_people(tenant_id, FIGURES_DRIFT, f"drift:{made}", data, at=at, cursor=cursor)
     return True
 
@@ -92,12 +94,12 @@ def _is_news(workflow: str, metric: str) -> bool:
     return since.count() >= told.runs
 
 
-def _said(workflow: str, metric: str, runs: int, drift: Drift) -> dict[str, object]:
+def _build_drift_notice(workflow: str, metric: str, runs: int, drift: Drift) -> dict[str, object]:
     return {
         "workflow": workflow, "metric": metric, "unit": METRICS[metric], "runs": runs,
-        "before": _plain(drift.before), "now": _plain(drift.now),
+        "before": _format_amount(drift.before), "now": _format_amount(drift.now),
     }  # fmt: skip
 
 
-def _plain(amount: Decimal) -> str:
+def _format_amount(amount: Decimal) -> str:
     return f"{amount.normalize():f}"

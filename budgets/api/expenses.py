@@ -14,17 +14,17 @@ from budgets.actions import ensure_tenant_windows
 from budgets.core.statistics.distribution import Spread
 from budgets.models import Alert
 from budgets.queries.alerts import standing_alerts
-from budgets.queries.expenses import METRICS, Share, of_month, spending, spreads, workflows_run
-from budgets.queries.tenant import Window, days, windows_now
+from budgets.queries.expenses import METRICS, Share, get_spending, get_usage_spreads, of_month, workflows_run
+from budgets.queries.tenant import Window, list_day_windows, windows_now
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
-from tenancy.rest.api_helpers import caller
+from tenancy.rest.api_helpers import get_caller
 from tenancy.rest.api_view import APIView
-from tenancy.rest.permissions import ReachesTenant, requires
-from tenancy.rest.serializer_fields import Exact, Formed, asked
-from traces.core.canonical import plain
+from tenancy.rest.permissions import ReachesTenant, make_scope_permission
+from tenancy.rest.serializer_fields import Formed, StrictSerializer, validate_input
+from traces.core.canonical import format_decimal
 
 DAYS = 30
 
@@ -122,17 +122,17 @@ class FiguresField(serializers.Serializer[Any]):
 class Budgets(APIView):
     """What the caller's tenant spends."""
 
-    permission_classes = [requires(Scope.READ), ReachesTenant]
+    permission_classes = [make_scope_permission(Scope.READ), ReachesTenant]
 
     @extend_schema(operation_id="get_budgets", responses=BudgetsField)
     def get(self, request: Request) -> Response:
         """Today, this month with its forecast, by workflow, model and tool, the last 30 days, and alerts."""
-        who = caller(request).tenant
-        with tenant(who):
-            return Response(_budgets(who, database_now()))
+        who = get_caller(request).tenant
+        with tenant_transaction(who):
+            return Response(_build_budgets_body(who, database_now()))
 
 
-class FiguresQuery(Exact):
+class FiguresQuery(StrictSerializer):
     """Whose figures. Without: those of the first workflow by name."""
 
     workflow = Formed(r"^[a-z0-9][a-z0-9_-]{0,63}$", required=False)
@@ -141,7 +141,7 @@ class FiguresQuery(Exact):
 class Figures(APIView):
     """How a workflow's runs are spread."""
 
-    permission_classes = [requires(Scope.READ), ReachesTenant]
+    permission_classes = [make_scope_permission(Scope.READ), ReachesTenant]
 
     @extend_schema(
         operation_id="get_figures",
@@ -150,78 +150,79 @@ class Figures(APIView):
     )
     def get(self, request: Request) -> Response:
         """Steps, depth, tokens, cost and time at work against their caps, with drift."""
-        wanted = asked(FiguresQuery, request.query_params)
-        with tenant(caller(request).tenant):
+        wanted = validate_input(FiguresQuery, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
             known = list(workflows_run())
             workflow = wanted.get("workflow", next(iter(known), ""))
-            found = spreads(workflow) if workflow in known else {}
-        shown = [_spread(metric, spread) for metric, spread in found.items()]
+            found = get_usage_spreads(workflow) if workflow in known else {}
+        shown = [_encode_spread(metric, spread) for metric, spread in found.items()]
         return Response({"workflow": workflow, "workflows": known, "spreads": shown})
 
 
-def _budgets(who: UUID, at: datetime) -> dict[str, Any]:
+def _build_budgets_body(who: UUID, at: datetime) -> dict[str, Any]:
     ensure_tenant_windows(who, at)
     zone = ZoneInfo(Tenant.objects.values_list("time_zone", flat=True).get(id=who))
-    windows, went = windows_now(at), spending(*of_month(at, zone))
+    windows, went = windows_now(at), get_spending(*of_month(at, zone))
     return {
-        "day": _spent(windows["tenant_day"], at),
-        "month": _spent(windows["tenant_month"], at),
-        "by_workflow": [_share(share) for share in went.workflows],
-        "by_model": [_share(share) for share in went.models],
-        "by_tool": [_share(share) for share in went.tools],
+        "day": _encode_window(windows["tenant_day"], at),
+        "month": _encode_window(windows["tenant_month"], at),
+        "by_workflow": [_encode_share(share) for share in went.workflows],
+        "by_model": [_encode_share(share) for share in went.models],
+        "by_tool": [_encode_share(share) for share in went.tools],
         "days": [
-            {"starts_at": day.start.isoformat(), "spent_usd": plain(day.spent)} for day in days(at, DAYS)
+            {"starts_at": day.start.isoformat(), "spent_usd": format_decimal(day.spent)}
+            for day in list_day_windows(at, DAYS)
         ],
-        "alerts": [_alert(alert) for alert in standing_alerts(at)],
+        "alerts": [_encode_alert(alert) for alert in standing_alerts(at)],
     }
 
 
-def _spent(window: Window, at: datetime) -> dict[str, Any]:
+def _encode_window(window: Window, at: datetime) -> dict[str, Any]:
     outlook = window.outlook(at)
     return {
         "starts_at": window.start.isoformat(),
         "ends_at": window.end.isoformat(),
-        "spent_usd": plain(window.spent),
-        "reserved_usd": plain(window.held),
-        "limit_usd": None if window.limit is None else plain(window.limit),
+        "spent_usd": format_decimal(window.spent),
+        "reserved_usd": format_decimal(window.held),
+        "limit_usd": None if window.limit is None else format_decimal(window.limit),
         "outlook": outlook
         and {
-            "daily_usd": plain(outlook.daily),
-            "by_the_end_usd": plain(outlook.by_the_end),
+            "daily_usd": format_decimal(outlook.daily),
+            "by_the_end_usd": format_decimal(outlook.by_the_end),
             "stops_at": outlook.stops_at and outlook.stops_at.isoformat(),
         },
     }
 
 
-def _share(share: Share) -> dict[str, Any]:
-    return {"name": share.name, "spent_usd": plain(share.usd), "calls": share.calls}
+def _encode_share(share: Share) -> dict[str, Any]:
+    return {"name": share.name, "spent_usd": format_decimal(share.usd), "calls": share.calls}
 
 
-def _alert(alert: Alert) -> dict[str, Any]:
+def _encode_alert(alert: Alert) -> dict[str, Any]:
     return {
         "id": str(alert.id),
         "window": alert.kind.removeprefix("tenant_"),
         "threshold": alert.threshold,
-        "limit_usd": plain(alert.limit_usd),
-        "spent_usd": plain(alert.spent_usd),
-        "reserved_usd": plain(alert.held_usd),
+        "limit_usd": format_decimal(alert.limit_usd),
+        "spent_usd": format_decimal(alert.spent_usd),
+        "reserved_usd": format_decimal(alert.held_usd),
         "at": alert.at.isoformat(),
         "window_ends_at": alert.window_end.isoformat(),
     }
 
 
-def _spread(metric: str, spread: Spread) -> dict[str, Any]:
+def _encode_spread(metric: str, spread: Spread) -> dict[str, Any]:
     drift = spread.drift
     return {
         "metric": metric,
         "runs": spread.count,
-        **{name: plain(getattr(spread, name)) for name in ("p50", "p90", "p99", "highest")},
-        "cap": None if spread.cap is None else plain(spread.cap),
+        **{name: format_decimal(getattr(spread, name)) for name in ("p50", "p90", "p99", "highest")},
+        "cap": None if spread.cap is None else format_decimal(spread.cap),
         "near_cap": spread.near,
         "drift": drift
         and {
-            "before": plain(drift.before),
-            "now": plain(drift.now),
+            "before": format_decimal(drift.before),
+            "now": format_decimal(drift.now),
             "distance": drift.distance,
             "critical": drift.critical,
         },

@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from budgets.core.dimension import GAUGES, Dimension
 from budgets.core.errors import AmountInvalid, DimensionUnknown
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 ZERO: Final = Decimal(0)
 PLACES: Final = (
@@ -21,7 +21,7 @@ _NAME: Final = {dimension: dimension.value for dimension in Dimension}
 _BY_NAME: Final[dict[str, Dimension]] = {dimension.value: dimension for dimension in Dimension}
 
 
-def named(name: str) -> Dimension:
+def parse_dimension(name: str) -> Dimension:
     """The dimension called `name`. Raises DimensionUnknown."""
     if (dimension := _BY_NAME.get(name)) is None:
         raise DimensionUnknown(dimension=name[:100])
@@ -33,7 +33,7 @@ def rounded_up(amount: Decimal) -> Decimal:
     return amount.quantize(_QUANTUM, rounding=ROUND_CEILING)
 
 
-def checked(dimension: Dimension, amount: Decimal) -> Decimal:
+def validate_amount(dimension: Dimension, amount: Decimal) -> Decimal:
     """`amount` if a line can hold it exactly. Raises AmountInvalid for what is not finite, too large or too
     fine."""
     if amount.same_quantum(ZERO) and -LARGEST < amount < LARGEST:
@@ -63,9 +63,9 @@ class Vector(Mapping[str, Decimal]):
         """A vector of the known amounts. Raises DimensionUnknown, AmountInvalid."""
         if isinstance(amounts, Vector):
             return amounts
-        known = {named(name): amount for name, amount in amounts.items() if amount is not None}
+        known = {parse_dimension(name): amount for name, amount in amounts.items() if amount is not None}
         for dimension, amount in known.items():
-            checked(dimension, amount)
+            validate_amount(dimension, amount)
         return cls._trusted(known)
 
     @classmethod
@@ -104,7 +104,7 @@ class Vector(Mapping[str, Decimal]):
 
     def __repr__(self) -> str:
         inside = ", ".join(
-            f"{dimension.value}={plain(amount)}" for dimension, amount in self._amounts.items()
+            f"{dimension.value}={format_decimal(amount)}" for dimension, amount in self._amounts.items()
         )
         return f"Vector({inside})"
 
@@ -174,7 +174,7 @@ class Vector(Mapping[str, Decimal]):
 
     def canonical(self) -> dict[str, str]:
         """Dimension → plain decimal string, for hashing and storing."""
-        return {_NAME[dimension]: plain(amount) for dimension, amount in self._amounts.items()}
+        return {_NAME[dimension]: format_decimal(amount) for dimension, amount in self._amounts.items()}
 
     @classmethod
     def read(cls, stored: Mapping[str, str]) -> "Vector":

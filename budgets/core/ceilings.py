@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 
 class Ceilings(BaseModel):
@@ -30,18 +30,18 @@ class Ceilings(BaseModel):
     def tag(self) -> str:
         """What changes whenever a ceiling does: an entity tag without its quotes."""
         amounts = (getattr(self, name) for name in Ceilings.model_fields)
-        return "-".join("none" if amount is None else plain(amount) for amount in amounts)
+        return "-".join("none" if amount is None else format_decimal(amount) for amount in amounts)
 
 
-def _tier(per_run: str, daily: str, monthly: str) -> Ceilings:
+def _build_tier_ceilings(per_run: str, daily: str, monthly: str) -> Ceilings:
     return Ceilings(per_run_usd=Decimal(per_run), daily_usd=Decimal(daily), monthly_usd=Decimal(monthly))
 
 
 TIERS: Final[Mapping[str, Ceilings]] = MappingProxyType(
     {
-        "trial": _tier("1.00", "5.00", "50.00"),
-        "standard": _tier("5.00", "100.00", "1000.00"),
-        "enterprise": _tier("25.00", "1000.00", "20000.00"),
+        "trial": _build_tier_ceilings("1.00", "5.00", "50.00"),
+        "standard": _build_tier_ceilings("5.00", "100.00", "1000.00"),
+        "enterprise": _build_tier_ceilings("25.00", "1000.00", "20000.00"),
     }
 )
 DEFAULT_TIER: Final = "standard"
@@ -50,20 +50,20 @@ DEFAULT_TIER: Final = "standard"
 BOUNDS: Final = {"per_run_usd": "a run", "daily_usd": "a day", "monthly_usd": "a month"}
 
 
-def raised(before: Ceilings, after: Ceilings) -> tuple[str, ...]:
+def describe_raised_ceilings(before: Ceilings, after: Ceilings) -> tuple[str, ...]:
     """Where `after` lets more be spent than `before`, a sentence each: a ceiling that is higher, or gone."""
-    return tuple(_raised(before, after))
+    return tuple(_iterate_raised_ceilings(before, after))
 
 
-def _raised(before: Ceilings, after: Ceilings) -> Iterator[str]:
+def _iterate_raised_ceilings(before: Ceilings, after: Ceilings) -> Iterator[str]:
     for name, what in BOUNDS.items():
         was, now = getattr(before, name), getattr(after, name)
         if was is None:
             continue
         if now is None:
-            yield f"No ceiling holds for {what} any more; it was ${plain(was)}."
+            yield f"No ceiling holds for {what} any more; it was ${format_decimal(was)}."
         elif now > was:
-            yield f"The ceiling for {what} is ${plain(now)}, no longer ${plain(was)}."
+            yield f"The ceiling for {what} is ${format_decimal(now)}, no longer ${format_decimal(was)}."
 
 
 def of_tier(tier: str) -> Ceilings:

@@ -33,10 +33,13 @@ def lane_limits(
     Gauges are the parent's, `depth` one level less.
     """
     asked = Vector.of(wanted)
-    return {dimension: _limit(dimension, line, asked.get(dimension)) for dimension, line in parent.items()}
+    return {
+        dimension: _compute_lane_limit(dimension, line, asked.get(dimension))
+        for dimension, line in parent.items()
+    }
 
 
-def _limit(dimension: Dimension, line: LineState, wanted: Decimal | None) -> Decimal | None:
+def _compute_lane_limit(dimension: Dimension, line: LineState, wanted: Decimal | None) -> Decimal | None:
     if dimension in OWN:
         return wanted
     left = line.limit if dimension.gauge else line.left
@@ -46,7 +49,7 @@ def _limit(dimension: Dimension, line: LineState, wanted: Decimal | None) -> Dec
     return min(given, default=None)
 
 
-def drawn(lane: str, limits: Mapping[Dimension, Decimal | None]) -> Reserve:
+def build_lane_reservation(lane: str, limits: Mapping[Dimension, Decimal | None]) -> Reserve:
     """What opening the lane reserves on its parent: all that the lane may spend of what is limited."""
     return Reserve(
         effect_id=lane_effect(lane),
@@ -58,7 +61,7 @@ def drawn(lane: str, limits: Mapping[Dimension, Decimal | None]) -> Reserve:
     )
 
 
-def returned(lane: str, drawing: Reserve, lines: Mapping[Dimension, LineState]) -> Settle:
+def build_lane_settlement(lane: str, drawing: Reserve, lines: Mapping[Dimension, LineState]) -> Settle:
     """What the lane's end settles on its parent: what its lines say was used; the rest is the parent's again.
 
     Nothing of the lane may be in flight. What it used of a dimension that its parent does not limit is booked

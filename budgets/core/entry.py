@@ -10,7 +10,7 @@ import orjson
 
 from budgets.core.amounts import NOTHING, Vector
 from budgets.core.posting import Draft
-from traces.core.canonical import canonical_typed, digest, stamp, text_of
+from traces.core.canonical import canonical_typed, compute_digest, format_canonical_time, text_of
 
 MARK_BYTES: Final = 2
 
@@ -41,32 +41,32 @@ COLUMNS: Final = EntryRow._fields
 _MARKS: Final = Struct(f">{len(COLUMNS)}H")
 
 
-def seal(row: EntryRow) -> tuple[str, bytes]:
+def seal_entry(row: EntryRow) -> tuple[str, bytes]:
     """The digest (hex) of every column by its name, and the marks: two bytes a column, in the columns' order.
 
     The digest is the proof; the marks only tell an altered column from the others.
     """
     values = [_canonical_value(value) for value in row]
     marks = _MARKS.pack(*[crc32(repr(value).encode()) & 0xFFFF for value in values])
-    return digest("entry", canonical_typed(dict(zip(COLUMNS, values, strict=True)))), marks
+    return compute_digest("entry", canonical_typed(dict(zip(COLUMNS, values, strict=True)))), marks
 
 
 def _canonical_value(value: UUID | datetime | str | bool | None) -> str | bool | None:
     if value is None or isinstance(value, str | bool):
         return value
-    return text_of(value) if isinstance(value, UUID) else stamp(value)
+    return text_of(value) if isinstance(value, UUID) else format_canonical_time(value)
 
 
-def altered(row: EntryRow, stored_digest: str, stored_marks: bytes) -> tuple[str, ...]:
+def detect_altered_columns(row: EntryRow, stored_digest: str, stored_marks: bytes) -> tuple[str, ...]:
     """The columns that are not what was written; empty for an intact entry."""
-    true_digest, true_marks = seal(row)
+    true_digest, true_marks = seal_entry(row)
     if true_marks != stored_marks:
         if true_digest == stored_digest:
             return ("marks",)
         return tuple(
             name
             for number, name in enumerate(COLUMNS)
-            if _mark(true_marks, number) != _mark(stored_marks, number)
+            if _extract_mark(true_marks, number) != _extract_mark(stored_marks, number)
         )
     return () if true_digest == stored_digest else ("digest",)
 
@@ -87,5 +87,5 @@ def read_amounts(text: str) -> tuple[Vector, Vector, Vector]:
 _PARTS: Final = ("used", "reserved", "limit")
 
 
-def _mark(all_marks: bytes, number: int) -> bytes:
+def _extract_mark(all_marks: bytes, number: int) -> bytes:
     return all_marks[number * MARK_BYTES : (number + 1) * MARK_BYTES]

@@ -29,17 +29,17 @@ ROWS: Final = (
 )
 
 
-def _limits(figures: str) -> Vector:
+def _parse_limits(figures: str) -> Vector:
     return Vector.of(dict(zip(ROWS, map(Decimal, figures.split()), strict=True)))
 
 
 PROFILES: Final[Mapping[str, Vector]] = MappingProxyType(
     {
-        "research": _limits("15 20 30 5 200000 30000 2.00 300 3 1 2 100000 2 0 1 2"),
-        "coding": _limits("30 40 50 10 400000 60000 5.00 600 5 2 2 200000 5 2 5 2"),
-        "sre": _limits("10 12 15 2 100000 15000 1.00 120 2 1 2 50000 0 0 2 2"),
-        "support": _limits("15 20 20 5 150000 20000 1.00 180 2 1 2 60000 1 0 4 2"),
-        "procurement": _limits("15 20 20 5 200000 20000 2.00 300 2 1 2 80000 0 0 2 2"),
+        "research": _parse_limits("15 20 30 5 200000 30000 2.00 300 3 1 2 100000 2 0 1 2"),
+        "coding": _parse_limits("30 40 50 10 400000 60000 5.00 600 5 2 2 200000 5 2 5 2"),
+        "sre": _parse_limits("10 12 15 2 100000 15000 1.00 120 2 1 2 50000 0 0 2 2"),
+        "support": _parse_limits("15 20 20 5 150000 20000 1.00 180 2 1 2 60000 1 0 4 2"),
+        "procurement": _parse_limits("15 20 20 5 200000 20000 2.00 300 2 1 2 80000 0 0 2 2"),
     }
 )
 DEFAULTS: Final = Vector.of({Dimension.MODEL_TURNS: Decimal(10), Dimension.TOTAL_TOKENS: Decimal(50_000)})

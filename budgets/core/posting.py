@@ -134,7 +134,7 @@ class Plan:
         return change
 
 
-def planned(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan:
+def plan_posting(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan:
     """The net changes of one posting. Raises DimensionUnknown, AmountInvalid.
 
     What no effect reserved is booked with the first settlement there is, so that time passing costs no row of
@@ -147,17 +147,17 @@ def planned(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan:
         if not settle.effect_id:
             idle = idle.plus(Vector.of(settle.actual).summed())
     for settle in effects:
-        _settle(plan, settle, idle)
+        _plan_settlement(plan, settle, idle)
         idle = NOTHING
     if idle.nonzero():
-        _book(plan, idle)
+        _plan_usage(plan, idle)
         plan.drafts.append(Draft(cause=Cause.SETTLE, effect_id=None, used=idle.nonzero()))
     for reserve in reserves:
-        _reserve(plan, reserve)
+        _plan_reservation(plan, reserve)
     return plan
 
 
-def _settle(plan: Plan, settle: Settle, idle: Vector) -> None:
+def _plan_settlement(plan: Plan, settle: Settle, idle: Vector) -> None:
     reserved, actual = Vector.of(settle.reserved).booked(), Vector.of(settle.actual).booked()
     excess = actual.above(reserved)
     within = actual.minus(excess).plus(idle).nonzero()
@@ -181,8 +181,8 @@ def _settle(plan: Plan, settle: Settle, idle: Vector) -> None:
                 price_version=settle.price_version,
             )
         )
-    _book(plan, actual)
-    _book(plan, idle)
+    _plan_usage(plan, actual)
+    _plan_usage(plan, idle)
     for dimension, amount in reserved.items():
         plan.at(dimension).reserved -= amount
     held, spent = reserved.amount(COST), actual.amount(COST)
@@ -190,7 +190,7 @@ def _settle(plan: Plan, settle: Settle, idle: Vector) -> None:
         plan.money.append((settle.effect_id, held, spent))
 
 
-def _reserve(plan: Plan, reserve: Reserve) -> None:
+def _plan_reservation(plan: Plan, reserve: Reserve) -> None:
     asked = Vector.of(reserve.amounts).nonzero()
     for dimension, amount in asked.items():
         change = plan.at(dimension)
@@ -210,12 +210,12 @@ def _reserve(plan: Plan, reserve: Reserve) -> None:
     )
 
 
-def _book(plan: Plan, amounts: Vector) -> None:
+def _plan_usage(plan: Plan, amounts: Vector) -> None:
     for dimension, amount in amounts.items():
         plan.at(dimension).used += amount
 
 
-def refusal(lines: Mapping[Dimension, LineState], plan: Plan) -> Refusal | None:
+def explain_posting_refusal(lines: Mapping[Dimension, LineState], plan: Plan) -> Refusal | None:
     """The first line of the run that cannot give what the plan wants, in the dimensions' order
     (R-BUDGET-16)."""
     for dimension in Dimension:
@@ -237,7 +237,7 @@ def refused_by(dimension: Dimension, line: LineState, change: Change) -> Refusal
     )
 
 
-def applied(lines: Mapping[Dimension, LineState], plan: Plan) -> dict[Dimension, LineState]:
+def apply_plan(lines: Mapping[Dimension, LineState], plan: Plan) -> dict[Dimension, LineState]:
     """The lines after the plan: the model that the database is tested against."""
     after = dict(lines)
     for dimension, change in plan.changes.items():

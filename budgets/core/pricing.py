@@ -84,17 +84,17 @@ def worst_cost(price: ModelPrice | None, tokens_in: Decimal, tokens_out: Decimal
 
     A shorter input may stand under a dearer rate, so every rate that can be reached counts.
     """
-    known = _known(price)
+    known = _require_price(price)
     rates: list[Rate] = [known, *(long for long in known.long if tokens_in > long.above)]
     dearest = max(rate.dearest_input * tokens_in + rate.output * tokens_out for rate in rates)
     return rounded_up(dearest + known.per_request)
 
 
-def affordable(price: ModelPrice | None, tokens_in: Decimal, left: Decimal) -> Decimal | None:
+def compute_affordable_output(price: ModelPrice | None, tokens_in: Decimal, left: Decimal) -> Decimal | None:
     """The most output tokens that a call with so many input tokens may have when `left` US$ are left: its
     worst case then is no more than that. 0 where not one is; None where output costs nothing and the rest
     does. Raises PriceUnknown."""
-    known = _known(price)
+    known = _require_price(price)
     if worst_cost(known, tokens_in, ZERO) > left:
         return ZERO
     rates: list[Rate] = [known, *(long for long in known.long if tokens_in > long.above)]
@@ -110,15 +110,15 @@ def actual_cost(price: ModelPrice | None, usage: Mapping[str, Decimal]) -> Decim
 
     Raises PriceUnknown where there is no price.
     """
-    known = _known(price)
+    known = _require_price(price)
     tokens_in = usage.get("input_tokens", ZERO)
     rate = known.rate(tokens_in)
     read = min(usage.get("cache_read_tokens", ZERO), tokens_in)
     written = min(usage.get("cache_write_tokens", ZERO), tokens_in - read)
     cost = (
         rate.input * (tokens_in - read - written)
-        + _or(rate.cache_read, rate.input) * read
-        + _or(rate.cache_write, rate.input) * written
+        + _choose_rate(rate.cache_read, rate.input) * read
+        + _choose_rate(rate.cache_write, rate.input) * written
         + rate.output * usage.get("output_tokens", ZERO)
         + known.per_request
     )
@@ -142,10 +142,10 @@ def worst_case(
     """
     tokens_in = Decimal(request_bytes + messages * overhead_per_message + tools * overhead_per_tool)
     tokens_out = Decimal(max_output)
-    return _call(tokens_in, tokens_out, worst_cost(price, tokens_in, tokens_out))
+    return _build_call_vector(tokens_in, tokens_out, worst_cost(price, tokens_in, tokens_out))
 
 
-def actual(
+def compute_actual_usage(
     price: ModelPrice | None, usage: Mapping[str, object], reserved: Mapping[str, Decimal] = NOTHING
 ) -> Vector:
     """What a reply took, from the usage as the provider reported it; where it is unusable, what was reserved.
@@ -153,7 +153,9 @@ def actual(
     Never negative. Raises PriceUnknown.
     """
     sane, _ = sane_usage(usage, reserved)
-    return _call(sane.get("input_tokens", ZERO), sane.get("output_tokens", ZERO), actual_cost(price, sane))
+    return _build_call_vector(
+        sane.get("input_tokens", ZERO), sane.get("output_tokens", ZERO), actual_cost(price, sane)
+    )
 
 
 def sane_usage(
@@ -165,15 +167,18 @@ def sane_usage(
     the estimate (what was reserved) takes its place, for input and output together, without any cached
     tokens.
     """
-    tokens_in, tokens_out = whole(reported.get("input_tokens")), whole(reported.get("output_tokens"))
+    tokens_in, tokens_out = (
+        parse_token_count(reported.get("input_tokens")),
+        parse_token_count(reported.get("output_tokens")),
+    )
     if tokens_in is None or tokens_out is None:
         return {name: estimate.get(name, ZERO) for name in USAGE_FIELDS[:2]}, "estimated"
-    read = min(whole(reported.get("cache_read_tokens")) or ZERO, tokens_in)
-    written = min(whole(reported.get("cache_write_tokens")) or ZERO, tokens_in - read)
+    read = min(parse_token_count(reported.get("cache_read_tokens")) or ZERO, tokens_in)
+    written = min(parse_token_count(reported.get("cache_write_tokens")) or ZERO, tokens_in - read)
     return dict(zip(USAGE_FIELDS, (tokens_in, tokens_out, read, written), strict=True)), "provider"
 
 
-def whole(figure: object) -> Decimal | None:
+def parse_token_count(figure: object) -> Decimal | None:
     """A count of tokens, or None for anything that is not one. Text is not a number here, nor is True."""
     if isinstance(figure, bool) or not isinstance(figure, int | float | Decimal):
         return None
@@ -184,7 +189,7 @@ def whole(figure: object) -> Decimal | None:
     return Decimal(int(figure))
 
 
-def _call(tokens_in: Decimal, tokens_out: Decimal, cost: Decimal) -> Vector:
+def _build_call_vector(tokens_in: Decimal, tokens_out: Decimal, cost: Decimal) -> Vector:
     return Vector.of(
         {
             Dimension.MODEL_TURNS: ONE,
@@ -196,11 +201,11 @@ def _call(tokens_in: Decimal, tokens_out: Decimal, cost: Decimal) -> Vector:
     )
 
 
-def _known(price: ModelPrice | None) -> ModelPrice:
+def _require_price(price: ModelPrice | None) -> ModelPrice:
     if price is None:
         raise PriceUnknown(provider="the profile's provider", model="the profile's model")
     return price
 
 
-def _or(rate: Decimal | None, otherwise: Decimal) -> Decimal:
+def _choose_rate(rate: Decimal | None, otherwise: Decimal) -> Decimal:
     return otherwise if rate is None else rate

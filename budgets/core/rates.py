@@ -45,13 +45,13 @@ class Rates(BaseModel):
 NAMES: Final = tuple(Rates.model_fields)
 
 
-def worded(name: str) -> str:
+def format_limit_name(name: str) -> str:
     """A limit's name as people read it."""
     prefix = "key_" if name.startswith("key_") else ""
     return f"{WHAT[name.removeprefix('key_')]} of {WHOSE[prefix]}"
 
 
-def _tier(per_minute: int, concurrent: int, queue: int) -> Rates:
+def _build_tier_rates(per_minute: int, concurrent: int, queue: int) -> Rates:
     return Rates(
         submissions_per_minute=per_minute,
         concurrent_runs=concurrent,
@@ -64,9 +64,9 @@ def _tier(per_minute: int, concurrent: int, queue: int) -> Rates:
 
 TIERS: Final[Mapping[str, Rates]] = MappingProxyType(
     {
-        "trial": _tier(60, 100, 60),
-        "standard": _tier(1_200, 3_000, 2_500),
-        "enterprise": _tier(12_000, 30_000, 25_000),
+        "trial": _build_tier_rates(60, 100, 60),
+        "standard": _build_tier_rates(1_200, 3_000, 2_500),
+        "enterprise": _build_tier_rates(12_000, 30_000, 25_000),
     }
 )
 DEFAULT_TIER: Final = "standard"
@@ -86,7 +86,7 @@ class Count:
     since: datetime | None = None
 
 
-def judge(rates: Rates, counts: Mapping[str, Count], at: datetime) -> None:
+def check_rate_limits(rates: Rates, counts: Mapping[str, Count], at: datetime) -> None:
     """Refuse one more where a limit is reached. Raises RateReached, with the limit's name, its value and when
     to come back; of several the one that opens last."""
     reached: list[tuple[int, str, int]] = []
@@ -98,4 +98,4 @@ def judge(rates: Rates, counts: Mapping[str, Count], at: datetime) -> None:
         reached.append((max(1, waits), name, limit))
     if reached:
         seconds, name, limit = max(reached)
-        raise RateReached(limit=limit, of=worded(name), which=name, retry_after=seconds)
+        raise RateReached(limit=limit, of=format_limit_name(name), which=name, retry_after=seconds)

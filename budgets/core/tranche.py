@@ -123,17 +123,17 @@ class Squaring:
         return Cause.SETTLE if self.booked else Cause.RELEASE
 
 
-def current(tranches: Iterable[Tranche], at: datetime) -> Tranche | None:
+def choose_current_tranche(tranches: Iterable[Tranche], at: datetime) -> Tranche | None:
     """The tranche that new reservations draw on."""
     return next((tranche for tranche in tranches if tranche.covers(at)), None)
 
 
-def drawing(
+def assign_amounts_to_tranches(
     plan: Plan, tranches: Iterable[Tranche], at: datetime, origins: Mapping[str, UUID | None]
 ) -> Drawing:
     """Which tranche bears what. `origins` says where an effect's reservation was drawn; others draw on the
     current one."""
-    now = current(tranches, at)
+    now = choose_current_tranche(tranches, at)
     home = now.id if now else None
     drawn = Drawing(wanted=plan.wanted)
     for effect, held, spent in plan.money:
@@ -149,9 +149,11 @@ def in_flight(tranches: Iterable[Tranche]) -> list[Tranche]:
     return [tranche for tranche in tranches if tranche.reserved]
 
 
-def suffices(drawn: Drawing, tranches: Iterable[Tranche], at: datetime, *, over: bool = False) -> bool:
+def is_covered_by_tranche(
+    drawn: Drawing, tranches: Iterable[Tranche], at: datetime, *, over: bool = False
+) -> bool:
     """Whether the current tranche bears the drawing alone, so that the tenant's lines can be left alone."""
-    now = current(tranches, at)
+    now = choose_current_tranche(tranches, at)
     if over and drawn.wanted:
         return False
     for tranche, (reserved, used) in drawn.by_tranche.items():
@@ -170,7 +172,7 @@ def chunk_for(run_limit: Decimal | None, setting: Decimal | None) -> Decimal:
     return DEFAULT_CHUNK if run_limit is None else max(DEFAULT_CHUNK, run_limit / PART_OF_LIMIT)
 
 
-def squared(
+def rebalance_tranches(
     drawn: Drawing,
     tranches: Iterable[Tranche],
     lines: Mapping[UUID, LineState],
@@ -190,21 +192,21 @@ def squared(
     """
     standing = dict(lines)
     done: list[Squaring] = []
-    now = current(tranches, at)
+    now = choose_current_tranche(tranches, at)
     for old in tranches:
         if now is None or old.id != now.id:
             bears = drawn.by_tranche.get(old.id, (ZERO, ZERO))
-            squaring = _square(old, bears, old.reserved + bears[0], opens=False, closing=True)
-            _post(standing, squaring)
+            squaring = _build_rebalance(old, bears, old.reserved + bears[0], opens=False, closing=True)
+            _apply_to_lines(standing, squaring)
             done.extend([] if squaring.idle else [squaring])
     home = now or opened
     bears = drawn.by_tranche.get(home.id if now else None, (ZERO, ZERO))
     if now is None and bears == (ZERO, ZERO):
         return done, None
     needed = home.reserved + bears[0]
-    room = _room(standing, home, booked=home.used + bears[1])
+    room = _compute_tranche_room(standing, home, booked=home.used + bears[1])
     if drawn.wanted:
-        if (refused := _refused(standing, home, room, needed, drawn.wanted)) is not None:
+        if (refused := _explain_room_refusal(standing, home, room, needed, drawn.wanted)) is not None:
             return [], refused
         spare = max(ZERO, chunk - drawn.wanted)
         spare = spare if run_left is None else min(spare, max(ZERO, run_left))
@@ -212,7 +214,7 @@ def squared(
         spare = ZERO if rest else max(ZERO, home.held - home.used - bears[1] - needed)
     fits = min((left for left in room.values() if left is not None), default=None)
     held = needed + spare if fits is None else max(needed, min(needed + spare, fits))
-    squaring = _square(home, bears, held, opens=now is None, closing=False)
+    squaring = _build_rebalance(home, bears, held, opens=now is None, closing=False)
     done.extend([] if squaring.idle else [squaring])
     return done, None
 
@@ -222,12 +224,12 @@ def has_spare(tranches: Iterable[Tranche]) -> bool:
     return any(tranche.held > tranche.reserved for tranche in tranches)
 
 
-def closed(tranches: Iterable[Tranche]) -> list[Squaring]:
+def close_tranches(tranches: Iterable[Tranche]) -> list[Squaring]:
     """The squarings that end a run's tranches: what was spent is booked, the rest is given back."""
-    return [_square(tranche, (ZERO, ZERO), ZERO, opens=False, closing=True) for tranche in tranches]
+    return [_build_rebalance(tranche, (ZERO, ZERO), ZERO, opens=False, closing=True) for tranche in tranches]
 
 
-def _square(
+def _build_rebalance(
     tranche: Tranche, bears: tuple[Decimal, Decimal], held: Decimal, *, opens: bool, closing: bool
 ) -> Squaring:
     return Squaring(
@@ -240,7 +242,7 @@ def _square(
     )
 
 
-def _post(standing: dict[UUID, LineState], squaring: Squaring) -> None:
+def _apply_to_lines(standing: dict[UUID, LineState], squaring: Squaring) -> None:
     for account in (squaring.tranche.day, squaring.tranche.month):
         line = standing[account]
         standing[account] = line._replace(
@@ -248,7 +250,9 @@ def _post(standing: dict[UUID, LineState], squaring: Squaring) -> None:
         )
 
 
-def _room(lines: Mapping[UUID, LineState], tranche: Tranche, *, booked: Decimal) -> dict[str, Decimal | None]:
+def _compute_tranche_room(
+    lines: Mapping[UUID, LineState], tranche: Tranche, *, booked: Decimal
+) -> dict[str, Decimal | None]:
     """How much the tranche could hold on each of its two lines once `booked` is used there."""
     room: dict[str, Decimal | None] = {}
     for account, line in (("tenant_day", lines[tranche.day]), ("tenant_month", lines[tranche.month])):
@@ -257,7 +261,7 @@ def _room(lines: Mapping[UUID, LineState], tranche: Tranche, *, booked: Decimal)
     return room
 
 
-def _refused(
+def _explain_room_refusal(
     lines: Mapping[UUID, LineState],
     tranche: Tranche,
     room: Mapping[str, Decimal | None],

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 
 TABLES = (
     "budgets_account",
@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
         *[append_only(table) for table in LEDGERS],
         *[row_security(table) for table in TABLES],
         *[
-            grant(table, "SELECT, INSERT" if table in LEDGERS else "SELECT, INSERT, UPDATE")
+            grant_table_rights(table, "SELECT, INSERT" if table in LEDGERS else "SELECT, INSERT, UPDATE")
             for table in TABLES
         ],
     ]

@@ -3,7 +3,14 @@
 import budgets.models
 import django.db.models.deletion
 import tenancy.db.ids
-from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import (
+    append_only,
+    create_cross_tenant_policy,
+    create_definer_function,
+    grant_table_rights,
+    row_security,
+    same_tenant_key,
+)
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
 
@@ -214,10 +221,10 @@ class Migration(MadeTogether):
             },
         ),
         *(row_security(f"budgets_{table}") for table in TABLES),
-        *(grant(f"budgets_{table}", RIGHTS[table]) for table in TABLES),
+        *(grant_table_rights(f"budgets_{table}", RIGHTS[table]) for table in TABLES),
         append_only("budgets_ratelimit"),
         append_only("budgets_runfigures"),
         same_tenant_key("budgets_alertmail", "alert_id", "budgets_alert"),
-        crossing("budgets_alertmail", "SELECT"),
-        definer("tenants_with_letters", "n integer", "SETOF uuid", DUE),
+        create_cross_tenant_policy("budgets_alertmail", "SELECT"),
+        create_definer_function("tenants_with_letters", "n integer", "SETOF uuid", DUE),
     ]

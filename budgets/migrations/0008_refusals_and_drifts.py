@@ -5,7 +5,7 @@ import budgets.models
 import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import grant, row_security
+from tenancy.db.integrity_guards import grant_table_rights, row_security
 
 FLAG = "budgets_driftflag"
 ONCE = "budgets_mail_once_a_person"
@@ -62,5 +62,5 @@ class Migration(migrations.Migration):
             },
         ),
         row_security(FLAG),
-        grant(FLAG, "SELECT, INSERT, UPDATE (ended_at)"),
+        grant_table_rights(FLAG, "SELECT, INSERT, UPDATE (ended_at)"),
     ]

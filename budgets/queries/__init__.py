@@ -6,7 +6,15 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
-from budgets.account_snapshot import BOOK, HEADROOM, Book, Headroom, parameters, read_book, read_headroom
+from budgets.account_snapshot import (
+    BOOK,
+    HEADROOM,
+    Book,
+    Headroom,
+    build_snapshot_parameters,
+    read_book,
+    read_headroom,
+)
 from budgets.core.amounts import Vector
 from budgets.core.dimension import Dimension
 from budgets.core.entry import read_amounts
@@ -35,32 +43,32 @@ class EntryView:
     at: datetime
 
 
-def headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> Headroom:
+def get_headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> Headroom:
     """What is left on every line of the run, its tenant's day and month included, in one statement
     (R-BUDGET-6).
 
     Inside a pipeline send `book.HEADROOM` and read it with `book.read_headroom`. Raises AccountMissing.
     """
     cursor = cursor or raw_cursor()
-    cursor.execute(HEADROOM, parameters(_here(), run_id, at), prepare=True)
+    cursor.execute(HEADROOM, build_snapshot_parameters(_require_tenant_id(), run_id, at), prepare=True)
     found = read_headroom(run_id, cursor.fetchall(), at)
     if found is None:
         raise AccountMissing(run=str(run_id))
     return found
 
 
-def book(run_id: UUID, at: datetime | None = None, cursor: Cursor | None = None) -> Book:
-    """What a posting has to know, without the run's own lines: cheaper than `headroom`. Raises
+def get_account_snapshot(run_id: UUID, at: datetime | None = None, cursor: Cursor | None = None) -> Book:
+    """What a posting has to know, without the run's own lines: cheaper than `get_headroom`. Raises
     AccountMissing."""
     cursor = cursor or raw_cursor()
-    cursor.execute(BOOK, parameters(_here(), run_id, at), prepare=True)
+    cursor.execute(BOOK, build_snapshot_parameters(_require_tenant_id(), run_id, at), prepare=True)
     found = read_book(run_id, cursor.fetchall())
     if found is None:
         raise AccountMissing(run=str(run_id))
     return found
 
 
-def usage(run_id: UUID) -> Mapping[Dimension, LineState]:
+def get_usage_lines(run_id: UUID) -> Mapping[Dimension, LineState]:
     """Every line of the run: limit, used, reserved, left. Empty where the run has no account."""
     rows = {line.dimension: line for line in Line.objects.filter(account_id=run_id)}
     return {
@@ -70,10 +78,10 @@ def usage(run_id: UUID) -> Mapping[Dimension, LineState]:
     }
 
 
-def ledger(run_id: UUID) -> list[EntryView]:
+def list_run_entries(run_id: UUID) -> list[EntryView]:
     """The run's entries in the order in which they were written, by the database's clock (R-BUDGET-3). An id
     is made in a process, whose clock may be another."""
-    return [_view(entry) for entry in Entry.objects.filter(run_id=run_id).order_by("at", "id")]
+    return [_build_entry_view(entry) for entry in Entry.objects.filter(run_id=run_id).order_by("at", "id")]
 
 
 def tenant_spending(at: datetime) -> Mapping[str, Decimal]:
@@ -91,13 +99,13 @@ def tenant_spending(at: datetime) -> Mapping[str, Decimal]:
                     WHERE a.id IN (held.day_id, held.month_id)), 0)
              FROM budgets_account a JOIN budgets_line l ON l.tenant_id = a.tenant_id AND l.account_id = a.id
             WHERE a.tenant_id = %(tenant)s AND a.window_start <= %(at)s AND a.window_end > %(at)s""",
-        {"tenant": _here(), "at": at},
+        {"tenant": _require_tenant_id(), "at": at},
     )
     spent = {str(kind): Decimal(amount) for kind, amount in cursor.fetchall()}
     return {kind: spent.get(kind, Decimal(0)) for kind in ("tenant_day", "tenant_month")}
 
 
-def _view(entry: Entry) -> EntryView:
+def _build_entry_view(entry: Entry) -> EntryView:
     used, reserved, limit = read_amounts(entry.amounts)
     return EntryView(
         id=entry.id,
@@ -113,7 +121,7 @@ def _view(entry: Entry) -> EntryView:
     )
 
 
-def _here() -> UUID:
+def _require_tenant_id() -> UUID:
     if (tenant_id := current_tenant()) is None:
         raise OutsideTenant(table="budgets_account")
     return tenant_id

@@ -100,21 +100,21 @@ class Figure(Decimal):
         return f"{self:f}"
 
 
-def entries(sought: Sought, day: Window, most: int) -> Sequence[Entry]:
+def list_ledger_entries(sought: Sought, day: Window, most: int) -> Sequence[Entry]:
     """The newest entries sought, at most so many."""
-    return list(_found(sought, day)[:most])
+    return list(_filter_entries(sought, day)[:most])
 
 
-def pieces(sought: Sought, day: Window, size: int, most: int) -> Iterator[Sequence[Row]]:
+def iterate_row_chunks(sought: Sought, day: Window, size: int, most: int) -> Iterator[Sequence[Row]]:
     """The rows of entries, piece by piece; each piece is one look, so that no transaction lasts as long as a
     reader is slow. The caller brings the tenant's context to each step."""
     left = most
-    while left > 0 and (found := entries(sought, day, min(size, left))):
-        yield list(rows(found, sought.dimension))
+    while left > 0 and (found := list_ledger_entries(sought, day, min(size, left))):
+        yield list(iterate_entry_rows(found, sought.dimension))
         sought, left = sought.after(found[-1].id), left - len(found)
 
 
-def rows(found: Sequence[Entry], dimension: str = "") -> Iterator[Row]:
+def iterate_entry_rows(found: Sequence[Entry], dimension: str = "") -> Iterator[Row]:
     """Entries as rows, one a dimension; of one dimension alone."""
     for entry in found:
         used, reserved, limit = read_amounts(entry.amounts)
@@ -132,7 +132,7 @@ def rows(found: Sequence[Entry], dimension: str = "") -> Iterator[Row]:
             )  # fmt: skip
 
 
-def _found(sought: Sought, day: Window) -> "QuerySet[Entry]":
+def _filter_entries(sought: Sought, day: Window) -> "QuerySet[Entry]":
     if sought.run is not None:
         found = Entry.objects.filter(run_id=sought.run)
         if sought.day is not None:

@@ -45,15 +45,15 @@ class Spending:
         return sum((share.usd for share in self.workflows), ZERO)
 
 
-def spending(first: date, last: date) -> Spending:
+def get_spending(first: date, last: date) -> Spending:
     """Where the tenant's days from `first` to `last` went."""
     rows = DaySpend.objects.filter(day__gte=first, day__lte=last)
     grouped = rows.values("workflow", "kind", "name").annotate(dollars=Sum("usd"), number=Sum("calls"))
     found = list(grouped.values_list("workflow", "kind", "name", "dollars", "number"))
     return Spending(
-        workflows=_shares((workflow, usd, calls) for workflow, _, _, usd, calls in found),
-        models=_shares((name, usd, calls) for _, kind, name, usd, calls in found if kind == "model"),
-        tools=_shares((name, usd, calls) for _, kind, name, usd, calls in found if kind == "tool"),
+        workflows=_sum_shares((workflow, usd, calls) for workflow, _, _, usd, calls in found),
+        models=_sum_shares((name, usd, calls) for _, kind, name, usd, calls in found if kind == "model"),
+        tools=_sum_shares((name, usd, calls) for _, kind, name, usd, calls in found if kind == "tool"),
     )
 
 
@@ -83,7 +83,7 @@ def workflows_run() -> Sequence[str]:
     return found
 
 
-def spreads(workflow: str) -> Mapping[str, Spread]:
+def get_usage_spreads(workflow: str) -> Mapping[str, Spread]:
     """By metric, the spread of the newest runs of a workflow against as many before them; empty where none
     ended."""
     newest_first = RunFigures.objects.filter(workflow=workflow).order_by(F("ended_at").desc())
@@ -92,19 +92,20 @@ def spreads(workflow: str) -> Mapping[str, Spread]:
     half = len(rows) if len(rows) < 2 * LEAST else min(RUNS, -(-len(rows) // 2))
     found = {
         metric: spread_of(
-            [_figure(row, metric) for row in rows[:half]], [_figure(row, metric) for row in rows[half:]]
+            [_extract_figure(row, metric) for row in rows[:half]],
+            [_extract_figure(row, metric) for row in rows[half:]],
         )
         for metric in METRICS
     }
     return {metric: spread for metric, spread in found.items() if spread is not None}
 
 
-def _figure(row: Mapping[str, Decimal | int | None], metric: str) -> tuple[Decimal, Decimal | None]:
+def _extract_figure(row: Mapping[str, Decimal | int | None], metric: str) -> tuple[Decimal, Decimal | None]:
     amount, cap = row[metric], row[f"{metric}_limit"]
     return Decimal(amount or 0), None if cap is None else Decimal(cap)
 
 
-def _shares(rows: Iterable[tuple[str, Decimal, int]]) -> Sequence[Share]:
+def _sum_shares(rows: Iterable[tuple[str, Decimal, int]]) -> Sequence[Share]:
     sums: dict[str, tuple[Decimal, int]] = {}
     for name, usd, calls in rows:
         before = sums.get(name, (ZERO, 0))

@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from budgets.core.amounts import ZERO
-from budgets.core.statistics.spend_forecast import Outlook, outlook
+from budgets.core.statistics.spend_forecast import SpendForecast, forecast_spending
 from budgets.models import RateLimit, TenantCeiling
 from tenancy.core.errors import OutsideTenant
 from tenancy.db.tenant_context import current_tenant, raw_cursor
@@ -60,9 +60,9 @@ class Window:
         """What may still be reserved."""
         return None if self.limit is None else max(ZERO, self.limit - self.spent - self.held)
 
-    def outlook(self, at: datetime) -> Outlook | None:
+    def outlook(self, at: datetime) -> SpendForecast | None:
         """Where it is heading."""
-        return outlook(self.spent, self.held, self.limit, start=self.start, end=self.end, at=at)
+        return forecast_spending(self.spent, self.held, self.limit, start=self.start, end=self.end, at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +77,19 @@ class Largest:
 
 def windows_now(at: datetime) -> Mapping[str, Window]:
     """The day (`tenant_day`) and the month (`tenant_month`) that hold `at`, as far as they were opened."""
-    found = _windows(("tenant_day", "tenant_month"), since=at, at=at)
+    found = _list_windows(("tenant_day", "tenant_month"), since=at, at=at)
     return {window.kind: window for window in found}
 
 
-def days(at: datetime, count: int) -> list[Window]:
+def list_day_windows(at: datetime, count: int) -> list[Window]:
     """The tenant's days of the last `count` days that were opened, oldest first."""
-    return _windows(("tenant_day",), since=at - timedelta(days=count), at=at)
+    return _list_windows(("tenant_day",), since=at - timedelta(days=count), at=at)
 
 
 def largest_runs(since: datetime, most: int = 10) -> list[Largest]:
     """The runs that ended since then, or are under way, that took the most."""
     cursor = raw_cursor()
-    cursor.execute(_LARGEST, {"tenant": _here(), "since": since, "most": most})
+    cursor.execute(_LARGEST, {"tenant": _require_tenant_id(), "since": since, "most": most})
     return [Largest(run=row[0], used=row[1], limit=row[2], workflow=row[3]) for row in cursor.fetchall()]
 
 
@@ -108,15 +108,15 @@ def rate_versions(most: int = 20) -> "Sequence[RateLimit]":
     return list(RateLimit.objects.order_by("-set_at", "-id")[:most])
 
 
-def _windows(kinds: tuple[str, ...], *, since: datetime, at: datetime) -> list[Window]:
+def _list_windows(kinds: tuple[str, ...], *, since: datetime, at: datetime) -> list[Window]:
     cursor = raw_cursor()
     # Said in the statement: a plan for any kinds goes through the accounts of all runs.
     statement = _WINDOWS.format(kinds=", ".join(f"'{kind}'" for kind in kinds))
-    cursor.execute(statement.encode(), {"tenant": _here(), "since": since, "at": at})
-    return [_window(row) for row in cursor.fetchall()]
+    cursor.execute(statement.encode(), {"tenant": _require_tenant_id(), "since": since, "at": at})
+    return [_parse_window_row(row) for row in cursor.fetchall()]
 
 
-def _window(row: tuple[Any, ...]) -> Window:
+def _parse_window_row(row: tuple[Any, ...]) -> Window:
     kind, account, start, end, limit, used, reserved, drawn = row
     return Window(
         kind=kind, account=account, start=start, end=end, limit=limit, spent=used + drawn,
@@ -124,7 +124,7 @@ def _window(row: tuple[Any, ...]) -> Window:
     )  # fmt: skip
 
 
-def _here() -> UUID:
+def _require_tenant_id() -> UUID:
     if (tenant_id := current_tenant()) is None:
         raise OutsideTenant(table="budgets_account")
     return tenant_id

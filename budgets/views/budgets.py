@@ -20,14 +20,14 @@ from budgets.actions import (
 )
 from budgets.core.amounts import ZERO
 from budgets.core.ceilings import BOUNDS, Ceilings
-from budgets.core.rates import NAMES, WHAT, Rates, worded
+from budgets.core.rates import NAMES, WHAT, Rates, format_limit_name
 from budgets.queries.alerts import silent_webhooks, standing_alerts
-from budgets.queries.expenses import Spending, daily_by_model, of_month, spending
+from budgets.queries.expenses import Spending, daily_by_model, get_spending, of_month
 from budgets.queries.tenant import (
     Window,
     ceiling_versions,
-    days,
     largest_runs,
+    list_day_windows,
     rate_versions,
     windows_now,
 )
@@ -35,9 +35,9 @@ from budgets.views.bar_chart import HEIGHT, WIDTH, columns_of
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page, posted, require
+from tenancy.web.page_auth import PageRequest, check_scopes, redirect_unless_post, require_member
 
 DAYS = 30
 SHARES = 12
@@ -101,9 +101,13 @@ class RatesForm(forms.Form):
         super().__init__(*given, **more)
         for name in NAMES:
             self.fields[name] = forms.IntegerField(
-                label=_capital(worded(name)), required=False, min_value=1, max_value=1_000_000,
-                widget=forms.TextInput(attrs={"inputmode": "numeric"}), help_text="Empty: no limit.",
-            )  # fmt: skip
+                label=_capitalize_first(format_limit_name(name)),
+                required=False,
+                min_value=1,
+                max_value=1_000_000,
+                widget=forms.TextInput(attrs={"inputmode": "numeric"}),
+                help_text="Empty: no limit.",
+            )
 
     @property
     def limits(self) -> list[forms.BoundField]:
@@ -112,17 +116,17 @@ class RatesForm(forms.Form):
 
 
 @require_safe
-@page(Scope.READ)
-def budgets(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_budgets_page(request: PageRequest) -> HttpResponse:
     """The tenant's day and month, where the money went, its ceilings and rates."""
     return budgets_page(request)
 
 
-@posted("budgets")
-@page(Scope.READ)
-def rates(request: PageRequest) -> HttpResponse:
+@redirect_unless_post("budgets")
+@require_member(Scope.READ)
+def update_rates(request: PageRequest) -> HttpResponse:
     """Set the limits of admission."""
-    require(request.member, Scope.ADMIN)
+    check_scopes(request.member, Scope.ADMIN)
     form = RatesForm(request.POST)
     if not form.is_valid():
         return budgets_page(request, rates_form=form, status=422)
@@ -148,7 +152,7 @@ def budgets_page(
 ) -> HttpResponse:
     """The page, with a form that was refused where there is one."""
     house = request.member.tenant
-    with tenant(house.id):
+    with tenant_transaction(house.id):
         at = database_now()
         ensure_tenant_windows(house.id, at)
         windows = windows_now(at)
@@ -157,32 +161,35 @@ def budgets_page(
         context = {
             "alerts": standing_alerts(at),
             "silent": silent_webhooks() if request.member.may(Scope.ADMIN) else [],
-            "windows": [_window(windows[kind], at) for kind in WORDS],
+            "windows": [_build_window_context(windows[kind], at) for kind in WORDS],
             "ceilings": ceilings,
-            "form": _again(form, ceilings.tag) or _ceilings_form(ceilings),
-            "rates_form": _again(rates_form, limits.tag) or _rates_form(limits),
+            "form": _with_current_tag(form, ceilings.tag) or _ceilings_form(ceilings),
+            "rates_form": _with_current_tag(rates_form, limits.tag) or _rates_form(limits),
             "limits": [
-                (_capital(word), getattr(limits, name), getattr(limits, f"key_{name}"))
+                (_capitalize_first(word), getattr(limits, name), getattr(limits, f"key_{name}"))
                 for name, word in WHAT.items()
             ],
-            **_last_days(days(at, DAYS + 1), at, ZoneInfo(house.time_zone)),
+            **_last_days(list_day_windows(at, DAYS + 1), at, ZoneInfo(house.time_zone)),
             "by_model": _by_model(at, request),
             "largest": largest_runs(windows["tenant_day"].start),
             "versions": versions,
             "rated": rated,
             "names": names_of([*(one.set_by for one in versions), *(one.set_by for one in rated)]),
             "may_admin": request.member.may(Scope.ADMIN),
-            **_went(windows["tenant_month"], at, house.time_zone),
+            **_build_spending_context(windows["tenant_month"], at, house.time_zone),
         }
         return render(request, "budgets/budgets.html", context, status=status)
 
 
-def _went(month: Window, at: datetime, zone: str) -> dict[str, Any]:
+def _build_spending_context(month: Window, at: datetime, zone: str) -> dict[str, Any]:
     """Where the month went: bars by workflow, model and tool, and what runs under way have taken."""
-    found: Spending = spending(*of_month(at, ZoneInfo(zone)))
+    found: Spending = get_spending(*of_month(at, ZoneInfo(zone)))
     return {
         "went": [
-            (title, [(share.name, share.usd, _share(share.usd, share.calls)) for share in shares[:SHARES]])
+            (
+                title,
+                [(share.name, share.usd, _format_share(share.usd, share.calls)) for share in shares[:SHARES]],
+            )
             for title, shares in (
                 ("By workflow", found.workflows),
                 ("By model", found.models),
@@ -202,7 +209,7 @@ def _by_model(at: datetime, request: PageRequest) -> list[tuple[str, list[tuple[
     ]
 
 
-def _again(form: Any, tag: str) -> Any:
+def _with_current_tag(form: Any, tag: str) -> Any:
     """A form that was refused, with the tag of what holds now."""
     if form is None:
         return None
@@ -227,7 +234,7 @@ def _rates_form(limits: Rates) -> RatesForm:
     return RatesForm(initial={**limits.model_dump(), "tag": limits.tag})
 
 
-def _window(window: Window, at: datetime) -> dict[str, Any]:
+def _build_window_context(window: Window, at: datetime) -> dict[str, Any]:
     soft = None if window.limit is None else window.limit * SOFT
     return {"word": WORDS[window.kind], "window": window, "soft": soft, "outlook": window.outlook(at)}
 
@@ -238,17 +245,19 @@ def _last_days(known: list[Window], at: datetime, zone: ZoneInfo) -> dict[str, A
     spent = {day.start.astimezone(zone).date(): day.spent for day in known}
     dates = [today - timedelta(days=number) for number in reversed(range(DAYS))]
     amounts = [spent.get(date, ZERO) for date in dates]
-    rows = [(f"{date:%d %b}", amount, _money(amount)) for date, amount in zip(dates, amounts, strict=True)]
+    rows = [
+        (f"{date:%d %b}", amount, _format_usd(amount)) for date, amount in zip(dates, amounts, strict=True)
+    ]
     return {"bars": rows[::-1], "columns": columns_of(amounts), "width": WIDTH, "height": HEIGHT}
 
 
-def _share(usd: Decimal, calls: int) -> str:
-    return f"{_money(usd)} · {calls:,} call{'' if calls == 1 else 's'}"
+def _format_share(usd: Decimal, calls: int) -> str:
+    return f"{_format_usd(usd)} · {calls:,} call{'' if calls == 1 else 's'}"
 
 
-def _money(amount: Decimal) -> str:
+def _format_usd(amount: Decimal) -> str:
     return f"${amount:.4f}" if 0 < amount < Decimal("0.1") else f"${amount:,.2f}"
 
 
-def _capital(text: str) -> str:
+def _capitalize_first(text: str) -> str:
     return text[0].upper() + text[1:]

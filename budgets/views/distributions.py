@@ -9,11 +9,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from budgets.core.statistics.distribution import Spread
-from budgets.queries.expenses import METRICS, RUNS, spreads, workflows_run
+from budgets.queries.expenses import METRICS, RUNS, get_usage_spreads, workflows_run
 from budgets.views.bar_chart import HEIGHT, WIDTH, Column, columns_of
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, require_member
 
 WORDS = {"steps": "Steps", "depth": "Depth", "tokens": "Tokens", "cost": "Cost", "seconds": "Time at work"}
 
@@ -30,14 +30,14 @@ class Shown:
 
 
 @require_safe
-@page(Scope.READ)
-def figures(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_distributions_page(request: PageRequest) -> HttpResponse:
     """The newest ended runs of a workflow against as many before them."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         known = workflows_run()
         asked = request.GET.get("workflow", "")
         workflow = asked if asked in known else next(iter(known), "")
-        found = spreads(workflow) if workflow else {}
+        found = get_usage_spreads(workflow) if workflow else {}
     shown = [
         Shown(
             name=name,

@@ -14,14 +14,20 @@ from django.views.decorators.http import require_safe
 from budgets.actions import ensure_tenant_windows
 from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
-from budgets.queries.entries import COLUMNS, Sought, entries, pieces, rows
-from budgets.queries.tenant import Window, days
+from budgets.queries.entries import (
+    COLUMNS,
+    Sought,
+    iterate_entry_rows,
+    iterate_row_chunks,
+    list_ledger_entries,
+)
+from budgets.queries.tenant import Window, list_day_windows
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import uuid_or_none
 from tenancy.web.file_streaming import csv_file
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.web.page_auth import PageRequest, require_member
 
 DAYS = 30
 PAGE = 100
@@ -32,15 +38,15 @@ MOST = 100_000
 
 
 @require_safe
-@page(Scope.READ)
-def ledger(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_ledger_page(request: PageRequest) -> HttpResponse:
     """A page of the ledger: of a day of the tenant, or of a run with all its dimensions."""
     sought = sought_of(request)
-    with tenant(request.member.tenant.id):
-        known = _days(request.member.tenant.id)
-        day = _day(sought, known)
+    with tenant_transaction(request.member.tenant.id):
+        known = _list_days(request.member.tenant.id)
+        day = _choose_day(sought, known)
         size = PAGE_OF_A_RUN if sought.run and not sought.dimension else PAGE
-        found = entries(sought, day, size + 1)
+        found = list_ledger_entries(sought, day, size + 1)
     following = ""
     if len(found) > size:
         following = f"{reverse('budgets-ledger')}?{sought.query(before=str(found[size - 1].id))}"
@@ -51,7 +57,7 @@ def ledger(request: PageRequest) -> HttpResponse:
         "causes": list(Cause),
         "dimensions": list(Dimension),
         "size": size,
-        "rows": list(rows(found[:size], sought.dimension)),
+        "rows": list(iterate_entry_rows(found[:size], sought.dimension)),
         "following": following,
         "file": f"{reverse('budgets-ledger-file')}?{sought.query()}",
     }
@@ -59,15 +65,15 @@ def ledger(request: PageRequest) -> HttpResponse:
 
 
 @require_safe
-@page(Scope.READ)
+@require_member(Scope.READ)
 def ledger_file(request: PageRequest) -> HttpResponseBase:
     """What the page shows, whole, as CSV: a row for each dimension of each entry, newest first, of at most
     100,000 entries."""
     sought, house = sought_of(request), request.member.tenant.id
-    with tenant(house):
-        day = _day(sought, _days(house))
+    with tenant_transaction(house):
+        day = _choose_day(sought, _list_days(house))
     name = f"ledger-{timezone.localtime(day.start):%Y-%m-%d}.csv"
-    return csv_file(request, name, _lines(house, sought, day))
+    return csv_file(request, name, _stream_csv_rows(house, sought, day))
 
 
 def sought_of(request: PageRequest) -> Sought:
@@ -82,23 +88,23 @@ def sought_of(request: PageRequest) -> Sought:
     )
 
 
-def _lines(house: UUID, sought: Sought, day: Window) -> Iterator[Sequence[Any]]:
+def _stream_csv_rows(house: UUID, sought: Sought, day: Window) -> Iterator[Sequence[Any]]:
     """The file's rows in pieces, each read in a transaction of its own."""
     yield [COLUMNS]
-    reading = pieces(sought, day, PIECE, MOST)
+    reading = iterate_row_chunks(sought, day, PIECE, MOST)
     while True:
-        with tenant(house):
+        with tenant_transaction(house):
             piece = next(reading, None)
         if piece is None:
             return
         yield [row.cells for row in piece]
 
 
-def _days(house: UUID) -> list[Window]:
+def _list_days(house: UUID) -> list[Window]:
     at = database_now()
     ensure_tenant_windows(house, at)
-    return days(at, DAYS)
+    return list_day_windows(at, DAYS)
 
 
-def _day(sought: Sought, known: list[Window]) -> Window:
+def _choose_day(sought: Sought, known: list[Window]) -> Window:
     return next((day for day in known if day.account == sought.day), known[-1])

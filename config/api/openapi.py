@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiParameter
 from config.api.problems import CONTENT_TYPE
 from tenancy.core.amounts import MOST, amount_schema
 from tenancy.db.model_schema import SHAPES, member_schema, shapes_of
-from tenancy.rest.serializer_fields import MOMENT, Formed, Text
+from tenancy.rest.serializer_fields import MOMENT, Formed, StrictCharField
 
 # Python counts the separators of ASCII among the blanks.
 VISIBLE = r"[^\s\x1c-\x1f\x85]"
@@ -122,17 +122,19 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 class ExactShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """An input that refuses unknown fields says so, and how long its lists of objects may be (R-SEC-7)."""
 
-    target_class = "tenancy.rest.serializer_fields.Exact"
+    target_class = "tenancy.rest.serializer_fields.StrictSerializer"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """The shape as it is mapped by itself, closed."""
         mapped: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # noqa: SLF001 - the way of drf-spectacular's own extensions
         if self.target.one_of:
-            mapped["oneOf"] = [alternative(names, self.target.one_of) for names in self.target.one_of]
+            mapped["oneOf"] = [
+                build_alternative_schema(names, self.target.one_of) for names in self.target.one_of
+            ]
         for name, field in self.target.fields.items():
             if self.target.judged_by is not None and name in self.target.judged_by.model_fields:
-                tighten(mapped["properties"][name], member_schema(self.target.judged_by, name))
+                tighten_schema(mapped["properties"][name], member_schema(self.target.judged_by, name))
             refuse_blank(mapped["properties"][name], field)
             if (most := getattr(field, "max_length", None)) is not None and hasattr(field, "child"):
                 mapped["properties"][name]["maxItems"] = most
@@ -190,14 +192,14 @@ TIGHTER = (
 )  # fmt: skip
 
 
-def tighten(mapped: dict[str, Any], judged: dict[str, Any]) -> None:
+def tighten_schema(mapped: dict[str, Any], judged: dict[str, Any]) -> None:
     """Say of a member, or of the members of a list, what the model that it goes into asks of it."""
     mapped |= {word: judged[word] for word in TIGHTER if word in judged}
     if "items" in judged and "items" in mapped:
-        tighten(mapped["items"], judged["items"])
+        tighten_schema(mapped["items"], judged["items"])
 
 
-def alternative(names: tuple[str, ...], every: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
+def build_alternative_schema(names: tuple[str, ...], every: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
     """One of the sets of members of which exactly one is given: these, and none of the others."""
     others = [name for one in every if one != names for name in one]
     return {"required": list(names), "not": {"anyOf": [{"required": [name]} for name in others]}}
@@ -206,7 +208,7 @@ def alternative(names: tuple[str, ...], every: tuple[tuple[str, ...], ...]) -> d
 def refuse_blank(mapped: dict[str, Any], field: Any) -> None:
     """Say of a text that is trimmed, and may not be empty then, that it has more than blanks; of one with
     a form that may be empty, that its form says so."""
-    blank = isinstance(field, Text) and field.trim_whitespace and not field.allow_blank
+    blank = isinstance(field, StrictCharField) and field.trim_whitespace and not field.allow_blank
     if isinstance(field, Formed) and "oneOf" in mapped:
         mapped |= mapped.pop("oneOf")[0]
     elif blank and not {"pattern", "format", "enum"} & set(mapped):
@@ -227,13 +229,13 @@ class Schema(AutoSchema):
         return [*given, *known] if known is not None else given
 
 
-def simplified(node: Any) -> Any:
+def simplify_schema(node: Any) -> Any:
     """A document in which "anything, or null" is "anything": as oneOf it would refuse null, which is both."""
     if isinstance(node, dict):
         if node.get("oneOf") == [{}, {"type": "null"}]:
-            return {name: simplified(value) for name, value in node.items() if name != "oneOf"}
-        return {name: simplified(value) for name, value in node.items()}
-    return [simplified(item) for item in node] if isinstance(node, list) else node
+            return {name: simplify_schema(value) for name, value in node.items() if name != "oneOf"}
+        return {name: simplify_schema(value) for name, value in node.items()}
+    return [simplify_schema(item) for item in node] if isinstance(node, list) else node
 
 
 def _asks_for_one(result: dict[str, Any], operation: dict[str, Any]) -> bool:
@@ -258,5 +260,5 @@ def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             operation["responses"] = dict(sorted(operation["responses"].items()))
             if writes and _asks_for_one(result, operation):
                 operation["requestBody"]["required"] = True
-    exact: dict[str, Any] = simplified(result)
+    exact: dict[str, Any] = simplify_schema(result)
     return exact

@@ -23,7 +23,7 @@ from rest_framework.exceptions import APIException, ErrorDetail, NotAuthenticate
 from rest_framework.response import Response
 
 from config.api.remedies import remedy_of
-from config.site.pages import refusal, wants_page
+from config.site.pages import render_refusal_page, wants_page
 from config.statuses import status_of
 from orchestrator.core.common.errors import DiskFull as StoreFull
 from tenancy.core.errors import InterlockError
@@ -61,7 +61,7 @@ class Refusal(APIException):
             log.error("internal_refusal", code=error.code, data=error.data, exc_info=error)
 
 
-def document(
+def build_problem_document(
     *, code: str, status: int, detail: str, instance: str = "", title: str | None = None, **more: Any
 ) -> dict[str, Any]:
     """One problem document: what was refused, and in `remedy` what to do next. `more` are extension members,
@@ -80,7 +80,7 @@ def document(
     return body | {name: value for name, value in more.items() if value}
 
 
-def pointer(attr: str | None) -> str:
+def to_json_pointer(attr: str | None) -> str:
     """The JSON pointer of a dotted attribute: `items.0.price` → `/items/0/price`.
 
     What is wrong with an object as a whole points to the object.
@@ -134,7 +134,7 @@ class Formatter(ExceptionFormatter):
             data = dict(self.exc.data)
             if (where := data.pop("pointer", None)) is not None and "errors" not in data:
                 data["errors"] = [{"pointer": where, "code": self.exc.code, "detail": str(self.exc.detail)}]
-            return document(
+            return build_problem_document(
                 code=self.exc.code,
                 status=self.exc.status_code,
                 detail=str(self.exc.detail),
@@ -143,14 +143,14 @@ class Formatter(ExceptionFormatter):
                 data=data,
             )
         several = [
-            {"pointer": pointer(one.attr), "code": one.code, "detail": one.detail}
+            {"pointer": to_json_pointer(one.attr), "code": one.code, "detail": one.detail}
             for one in error_response.errors
         ]
         fields = several if error_response.type == "validation_error" else None
         first = error_response.errors[0]
         code = "invalid-input" if fields else first.code.replace("_", "-")
         detail = "The request names fields that are not acceptable." if fields else first.detail
-        return document(
+        return build_problem_document(
             code=code, status=self.exc.status_code, detail=detail, instance=instance, errors=fields
         )
 
@@ -163,28 +163,28 @@ def exception_handler(exc: Exception, context: ExceptionHandlerContext) -> Respo
     return response
 
 
-def _plain(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
+def _build_error_response(request: HttpRequest, status: int, code: str, detail: str) -> HttpResponse:
     if wants_page(request):
-        return refusal(request, status, detail, code=code)
-    body = document(code=code, status=status, detail=detail, instance=request.path)
+        return render_refusal_page(request, status, detail, code=code)
+    body = build_problem_document(code=code, status=status, detail=detail, instance=request.path)
     return JsonResponse(body, status=status, content_type=CONTENT_TYPE)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Django's 404 outside DRF."""
-    return _plain(request, 404, "not-found", "There is nothing at this address.")
+    return _build_error_response(request, 404, "not-found", "There is nothing at this address.")
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Django's 403 outside DRF."""
-    return _plain(request, 403, "forbidden", "This is not open to you.")
+    return _build_error_response(request, 403, "forbidden", "This is not open to you.")
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Django's 400 outside DRF."""
-    return _plain(request, 400, "bad-request", NOT_UNDERSTOOD)
+    return _build_error_response(request, 400, "bad-request", NOT_UNDERSTOOD)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django's 500: never a traceback."""
-    return _plain(request, 500, "internal-error", _SORRY)
+    return _build_error_response(request, 500, "internal-error", _SORRY)

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from orchestrator.api.stream import SessionAuthentication
 from tenancy.core.roles import Scope
 from tenancy.rest.authentication import KeyAuthentication
-from tenancy.rest.permissions import requires
+from tenancy.rest.permissions import make_scope_permission
 
 _ONE_AT_A_TIME = Lock()
 
@@ -23,7 +23,7 @@ class Document(SpectacularJSONAPIView):
     """
 
     authentication_classes = [KeyAuthentication, SessionAuthentication]
-    permission_classes = [requires(Scope.READ)]
+    permission_classes = [make_scope_permission(Scope.READ)]
 
     def _get_schema_response(self, request: Request) -> Response:
         with _ONE_AT_A_TIME:

@@ -20,10 +20,10 @@ KEPT = frozenset(
 urlpatterns: list[URLPattern | URLResolver] = [
     *(pattern for pattern in account.urlpatterns if getattr(pattern, "name", None) in KEPT),
     path("2fa/", include("allauth.mfa.urls")),
-    path("sessions/", sessions.sessions, name="sessions"),
-    path("sessions/<uuid:session_id>/end", sessions.end, name="session-end"),
-    path("devices/<uuid:device_id>/forget", sessions.forget, name="device-forget"),
+    path("sessions/", sessions.show_sessions_page, name="sessions"),
+    path("sessions/<uuid:session_id>/end", sessions.end_own_session, name="session-end"),
+    path("devices/<uuid:device_id>/forget", sessions.forget_own_device, name="device-forget"),
     path("sso/", include("allauth.socialaccount.urls")),
-    path("oidc/<str:provider_id>/login/", oidc.leave, name="openid_connect_login"),
+    path("oidc/<str:provider_id>/login/", oidc.redirect_to_provider, name="openid_connect_login"),
     path("oidc/<str:provider_id>/login/callback/", oidc.come_back, name="openid_connect_callback"),
 ]

@@ -25,7 +25,7 @@ from requests import Session
 from config.site.pages import too_many
 from tenancy.actions.people import note_sign_in, note_tie
 from tenancy.actions.sign_in import begin_attempt, forget_devices, remember_device, take_back_attempt
-from tenancy.core.addresses import folded
+from tenancy.core.addresses import normalize_email_address
 from tenancy.core.sign_in.limits import LimitKind, Refusal
 from tenancy.db.clock import database_now
 from tenancy.models import Person
@@ -56,7 +56,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
         """Weigh the try by address and account. Raises ValidationError, and ImmediateHttpResponse where the
         address has to wait whatever the account."""
-        self._attempt = weighed(request, str(credentials.get("email", "")), "password")
+        self._attempt = begin_sign_in_attempt(request, str(credentials.get("email", "")), "password")
 
     def _rollback_login_failed_rl_usage(self) -> None:
         """The password was right: the library says so by this name."""
@@ -76,7 +76,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
 
     def post_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse:
         """Signed in, by whatever way: it is written down, and the browser is known from now on."""
-        note_sign_in(user, by=_ways(request, user))
+        note_sign_in(user, by=_list_authentication_methods(request, user))
         answer: HttpResponse = super().post_login(request, user, **how)
         device = device_of(request) or fresh_device()
         remember_device(user, device, visitor_of(request))
@@ -86,17 +86,19 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
     def pre_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse | None:
         """Proven to be who they are, and switched off: that is written down, too."""
         if not user.is_active:
-            note_sign_in(user, by=_ways(request, user), refused="The account is switched off.")
+            note_sign_in(
+                user, by=_list_authentication_methods(request, user), refused="The account is switched off."
+            )
         answer: HttpResponse | None = super().pre_login(request, user, **how)
         return answer
 
 
-def _ways(request: HttpRequest, user: Person) -> list[str]:
+def _list_authentication_methods(request: HttpRequest, user: Person) -> list[str]:
     """How this browser proved who is there: `password`, `socialaccount`, `totp`, `webauthn`, …"""
     return [str(one.get("type") or one["method"]) for one in get_authentication_records(request, user)]
 
 
-def weighed(request: HttpRequest, name: str, step: str) -> UUID:
+def begin_sign_in_attempt(request: HttpRequest, name: str, step: str) -> UUID:
     """Begin a try to sign in; its id. Raises as `Accounts.pre_authenticate` does."""
     begun = begin_attempt(name, step, visitor_of(request), device_of(request))
     if not isinstance(begun, Refusal):
@@ -105,12 +107,13 @@ def weighed(request: HttpRequest, name: str, step: str) -> UUID:
     if begun.kind is LimitKind.ADDRESS:
         raise ImmediateHttpResponse(too_many(request, minutes))
     raise ValidationError(
-        f"Too many attempts. Wait {_span(minutes)}, then try again, or ask an administrator of your tenant.",
+        f"Too many attempts. Wait {_format_wait(minutes)}, then try again, or ask an administrator of "
+        f"your tenant.",
         code="too_many_login_attempts",
     )
 
 
-def _span(minutes: int) -> str:
+def _format_wait(minutes: int) -> str:
     if minutes > 90:
         return f"{math.ceil(minutes / 60)} hours"
     return "a minute" if minutes == 1 else f"{minutes} minutes"
@@ -130,7 +133,7 @@ class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
             raise PermissionDenied("the provider signs people in, and nothing else")
         if sociallogin.is_existing:
             return
-        verified = [folded(one.email) for one in sociallogin.email_addresses if one.verified]
+        verified = [normalize_email_address(one.email) for one in sociallogin.email_addresses if one.verified]
         if person := Person.objects.filter(email__in=verified).first():
             sociallogin.connect(request, person)
             note_tie(person, provider=sociallogin.account.provider, account=sociallogin.account.uid)
@@ -166,14 +169,14 @@ class SecondFactors(DefaultMFAAdapter):  # type: ignore[misc]
 
     def encrypt(self, text: str) -> str:
         """As it is stored."""
-        return _lock().encrypt(text.encode()).decode()
+        return _build_fernet().encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         """As it was. Raises InvalidToken under a foreign secret key."""
-        return _lock().decrypt(encrypted_text.encode()).decode()
+        return _build_fernet().decrypt(encrypted_text.encode()).decode()
 
 
-def _lock() -> MultiFernet:
+def _build_fernet() -> MultiFernet:
     """Keys drawn from the secret key, and from those it replaced."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     digests = (hashlib.sha256(b"interlock.second-factor:" + str(one).encode()).digest() for one in secrets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from allauth.core import context
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 
-from config.auth.accounts import weighed
+from config.auth.accounts import begin_sign_in_attempt
 from tenancy.actions.sign_in import take_back_attempt
 
 
@@ -14,7 +14,7 @@ class CodeForm(AuthenticateForm):  # type: ignore[misc]
 
     def clean_code(self) -> str:
         """The code, if it is right. Raises ValidationError."""
-        attempt = weighed(context.request, self.user.email, "code")
+        attempt = begin_sign_in_attempt(context.request, self.user.email, "code")
         code: str = super().clean_code()
         take_back_attempt(attempt)
         return code
@@ -25,7 +25,7 @@ class CodeAgainForm(ReauthenticateForm):  # type: ignore[misc]
 
     def clean_code(self) -> str:
         """The code, if it is right. Raises ValidationError."""
-        attempt = weighed(context.request, self.user.email, "code")
+        attempt = begin_sign_in_attempt(context.request, self.user.email, "code")
         code: str = super().clean_code()
         take_back_attempt(attempt)
         return code

@@ -53,7 +53,7 @@ def verified_claims(
             raise IdentityRefused(f"the token is signed by {header.get('alg')!r}")
         claims: dict[str, Any] = jwt.decode(
             token,
-            key=_key(keys, header),
+            key=_select_signing_key(keys, header),
             algorithms=[header["alg"]],
             audience=client,
             issuer=issuer,
@@ -71,7 +71,7 @@ def verified_claims(
     return claims
 
 
-def _key(keys: dict[str, Any], header: dict[str, Any]) -> Any:
+def _select_signing_key(keys: dict[str, Any], header: dict[str, Any]) -> Any:
     """The provider's public key that the token names; the only one of its kind where it names none."""
     fitting = [
         key
@@ -93,13 +93,13 @@ class Identities(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         """What the provider says of itself. Raises IdentityRefused where it is another's, or not by TLS."""
         expected = self.get_provider().server_url.partition(WELL_KNOWN)[0].rstrip("/")
         # Whoever stands between could name endpoints of their own: asked first, fetched then.
-        if not _private(expected):
+        if not _is_confidential_url(expected):
             raise IdentityRefused(f"{expected} is no https address")
         found: dict[str, Any] = super().openid_config
         if str(found.get("issuer", "")).rstrip("/") != expected:
             raise IdentityRefused(f"{expected} describes another issuer")
         for name in (*ENDPOINTS, *(["userinfo_endpoint"] if "userinfo_endpoint" in found else [])):
-            if not _private(str(found.get(name, ""))):
+            if not _is_confidential_url(str(found.get(name, ""))):
                 raise IdentityRefused(f"{name} of the provider is no https address")
         return found
 
@@ -139,7 +139,7 @@ class Identities(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return found
 
 
-def _private(url: str) -> bool:
+def _is_confidential_url(url: str) -> bool:
     """Whether nobody between can read or change what goes there: https, or this machine."""
     at = urlsplit(url)
     if at.scheme == "https" and at.hostname:
@@ -187,17 +187,17 @@ class _Back(OAuth2CallbackView):  # type: ignore[misc]
         return state, answer
 
 
-def leave(request: HttpRequest, provider_id: str) -> HttpResponse:
+def redirect_to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
     """To the provider."""
-    return _answered(OAuth2LoginView.adapter_view, request, provider_id)
+    return _call_provider_view(OAuth2LoginView.adapter_view, request, provider_id)
 
 
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
     """From the provider, with its code."""
-    return _answered(_Back.adapter_view, request, provider_id)
+    return _call_provider_view(_Back.adapter_view, request, provider_id)
 
 
-def _answered(view: Callable[..., Any], request: HttpRequest, provider_id: str) -> HttpResponse:
+def _call_provider_view(view: Callable[..., Any], request: HttpRequest, provider_id: str) -> HttpResponse:
     adapter = Identities(request, provider_id)
     try:
         provider = adapter.get_provider()

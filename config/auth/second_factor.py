@@ -69,10 +69,10 @@ def _credential_form(request: PageRequest) -> ReauthenticateWebAuthnForm | None:
 
 def _forget_proof(request: PageRequest) -> None:
     """Leave the form as it was sent first."""
-    request.POST = _typed(request)  # type: ignore[assignment]  # the stubs ask for one that cannot change
+    request.POST = _copy_typed_fields(request)  # type: ignore[assignment]  # the stubs ask for one that cannot change
 
 
-def _typed(request: PageRequest) -> QueryDict:
+def _copy_typed_fields(request: PageRequest) -> QueryDict:
     typed = request.POST.copy()
     for name in OURS:
         typed.pop(name, None)
@@ -91,7 +91,7 @@ def _asked_again(
     faults = [one for form in (code, credential) if form is not None for one in _faults_of(form)]
     context: dict[str, Any] = {
         "lack": lack.value,
-        "typed": [(name, text) for name, texts in _typed(request).lists() for text in texts],
+        "typed": [(name, text) for name, texts in _copy_typed_fields(request).lists() for text in texts],
         "by_code": bool(held - {Authenticator.Type.WEBAUTHN}),
         "by_passkey": Authenticator.Type.WEBAUTHN in held and lack is Lack.PROVE,
         "faults": faults,

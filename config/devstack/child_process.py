@@ -110,7 +110,7 @@ def make_folder(path: Path, mode: int) -> None:
         path.chmod(mode)
 
 
-def digest(path: Path) -> str:
+def hash_folder_path(path: Path) -> str:
     """Ten hexadecimal characters that stand for a folder in names that must stay short."""
     return hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:10]
 
@@ -124,7 +124,7 @@ def socket_folder(owner: Path, account: Account) -> Path:
     base = Path(tempfile.gettempdir())
     if len(str(base)) > 60 or not open_to_others(base):
         base = Path("/tmp")  # noqa: S108 - checked below for its owner and mode
-    folder = base / f"interlock-{account.uid}-{digest(owner)}"
+    folder = base / f"interlock-{account.uid}-{hash_folder_path(owner)}"
     try:
         folder.mkdir(mode=0o700)
         account.own(folder)
@@ -137,13 +137,13 @@ def socket_folder(owner: Path, account: Account) -> Path:
     return folder
 
 
-def leave(folder: Path) -> None:
+def remove_socket_folder(folder: Path) -> None:
     """Remove a socket folder in which no server stands any more; the next start makes it again."""
     with suppress(OSError):
         folder.rmdir()
 
 
-def alive(pid: int) -> bool:
+def is_process_alive(pid: int) -> bool:
     """Whether a process with this id exists and is no zombie."""
     try:
         os.kill(pid, 0)
@@ -173,8 +173,12 @@ def end_stale(pid_file: Path, mark: str, how: signal.Signals, patience: float = 
         os.kill(pid, how)
         # One that is held by SIGSTOP would not hear of it.
         os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: not alive(pid), patience, f"process {pid}, left by an earlier start, does not end")
-    reap(pid)
+        wait_for(
+            lambda: not is_process_alive(pid),
+            patience,
+            f"process {pid}, left by an earlier start, does not end",
+        )
+    reap_process(pid)
     pid_file.unlink(missing_ok=True)
     return ours
 
@@ -187,7 +191,7 @@ def read_pid(pid_file: Path) -> int | None:
         return None
 
 
-def reap(pid: int) -> None:
+def reap_process(pid: int) -> None:
     """Collect a dead process's status, so that its id is free, if the process is this one's child.
 
     A supervisor that is the first process of a container inherits every orphan.

@@ -40,7 +40,9 @@ def fresh_passwords() -> dict[str, str]:
     return {role: secrets.token_urlsafe(32) for role in (READER, WRITER)}
 
 
-def addresses(postgres: EmbeddedPostgres, passwords: dict[str, str], database: str = DATABASE) -> str:
+def format_database_urls(
+    postgres: EmbeddedPostgres, passwords: dict[str, str], database: str = DATABASE
+) -> str:
     """What INTERLOCK_DATABASES says of it."""
     roles = {"reader": READER, "writer": WRITER}
     urls = {
@@ -50,7 +52,9 @@ def addresses(postgres: EmbeddedPostgres, passwords: dict[str, str], database: s
     return json.dumps({"company": urls})
 
 
-def furnish(postgres: EmbeddedPostgres, passwords: dict[str, str], database: str = DATABASE) -> None:
+def create_demo_database(
+    postgres: EmbeddedPostgres, passwords: dict[str, str], database: str = DATABASE
+) -> None:
     """The roles with these passwords, and the database with what the company begins with; what stands in it
     already stays."""
     rights = sql.SQL("LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOREPLICATION PASSWORD")
@@ -65,12 +69,12 @@ def furnish(postgres: EmbeddedPostgres, passwords: dict[str, str], database: str
         if connection.execute("SELECT to_regclass('public.products')").fetchone() != (None,):
             return
         connection.execute(TABLES)
-        _fill(connection, _stock())
+        _insert_stock(connection, _load_stock())
 
 
-def _fill(connection: psycopg.Connection, stock: Stock) -> None:
+def _insert_stock(connection: psycopg.Connection, stock: Stock) -> None:
     products = [tuple(one[name] for name in PRODUCT) for one in stock["products"]]
-    orders = [_order(one) for one in stock["orders"]]
+    orders = [_build_order_row(one) for one in stock["orders"]]
     items = [(one["id"], sku, quantity) for one in stock["orders"] for sku, quantity in one["items"]]
     with connection.cursor() as cursor:
         cursor.executemany("INSERT INTO products VALUES (%s, %s, %s, %s, %s)", products)
@@ -78,7 +82,7 @@ def _fill(connection: psycopg.Connection, stock: Stock) -> None:
         cursor.executemany("INSERT INTO order_items VALUES (%s, %s, %s)", items)
 
 
-def _order(one: dict[str, Any]) -> tuple[Any, ...]:
+def _build_order_row(one: dict[str, Any]) -> tuple[Any, ...]:
     customer = one["customer"]
     return (
         one["id"], customer["name"], customer["email"], one["status"], one["placed_at"],
@@ -86,7 +90,7 @@ def _order(one: dict[str, Any]) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _stock() -> Stock:
+def _load_stock() -> Stock:
     """What the company's own process begins with, too."""
     found = find_spec("demo")
     assert found is not None and found.origin is not None  # noqa: PT018, S101 - one fact: the package is here

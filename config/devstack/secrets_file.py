@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 
-def _fresh() -> str:
+def _generate_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
@@ -18,10 +18,10 @@ class Secrets(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    superuser: str = Field(default_factory=_fresh, repr=False)
-    owner: str = Field(default_factory=_fresh, repr=False)
-    app: str = Field(default_factory=_fresh, repr=False)
-    auditor: str = Field(default_factory=_fresh, repr=False)
+    superuser: str = Field(default_factory=_generate_secret, repr=False)
+    owner: str = Field(default_factory=_generate_secret, repr=False)
+    app: str = Field(default_factory=_generate_secret, repr=False)
+    auditor: str = Field(default_factory=_generate_secret, repr=False)
     secret_key: str = Field(default_factory=lambda: secrets.token_urlsafe(60), repr=False)
 
 

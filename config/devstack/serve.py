@@ -34,7 +34,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def configured(
+def build_uvicorn_config(
     application: object, host: str, port: int, bounds: ConnectionBounds | None = None
 ) -> uvicorn.Config:
     """uvicorn as this house runs it. Frames are small and many: compressing each costs more than it saves.
@@ -63,7 +63,7 @@ def configured(
     )
 
 
-def settle() -> None:
+def preload_and_freeze() -> None:
     """Load what the first page would load, and leave all of it to no collection: what lives as long as the
     process would be walked again and again, a tenth of a second of every few pages of a long run (R-UI-12).
     """
@@ -90,8 +90,8 @@ def main() -> None:
     serve_web()
     environment = Environment()
     open_files()
-    settle()
-    Server(configured(application, environment.host, environment.port), HUB).run()
+    preload_and_freeze()
+    Server(build_uvicorn_config(application, environment.host, environment.port), HUB).run()
 
 
 if __name__ == "__main__":

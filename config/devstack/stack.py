@@ -14,10 +14,10 @@ from typing import IO
 from config.devstack import demo_database, process_specs
 from config.devstack.child_process import Command, make_folder, wait_for
 from config.devstack.embedded import EmbeddedPostgres, EmbeddedValkey
-from config.devstack.process_specs import Part, python
+from config.devstack.process_specs import Part, build_python_command
 from config.devstack.secrets_file import secrets_in, write_private
 from config.devstack.supervisor import Journal, StartFailedError, Step, Supervisor
-from config.env import SERVERS_FILE, Given, clear, data_dir
+from config.env import SERVERS_FILE, Given, data_dir, unwrap_secret
 from tenancy.core.demo_users import CAST, HOUSES, PASSWORD
 
 PORT_SECONDS = 15.0
@@ -27,7 +27,7 @@ NOTED = (
 )  # fmt: skip
 
 
-class House:
+class LocalStack:
     """Everything `manage.py up` decides before it starts the first process."""
 
     def __init__(self, journal: Journal) -> None:
@@ -87,15 +87,15 @@ class House:
             self._write_down,
             (self._prepare, *self._demo(), *self._books()),
             (
-                process_specs.web(given.host, given.port, environment),
-                process_specs.worker(self.data, environment, threads=threads, drain=drain),
-                process_specs.beat(self.data, environment),
+                process_specs.build_web_part(given.host, given.port, environment),
+                process_specs.build_worker_part(self.data, environment, threads=threads, drain=drain),
+                process_specs.build_beat_part(self.data, environment),
             ),
         ]
 
     def _database(self) -> Step:
-        if (url := clear(self.given.database_url)) is not None:
-            self.owner_url = clear(self.given.database_owner_url)
+        if (url := unwrap_secret(self.given.database_url)) is not None:
+            self.owner_url = unwrap_secret(self.given.database_owner_url)
             self.environment["DATABASE_URL"] = url
             return self._reach("the database of DATABASE_URL", lambda: process_specs.database_answers(url))
         self.postgres = postgres = EmbeddedPostgres(self.data)
@@ -105,7 +105,7 @@ class House:
         return Part("postgres", postgres.command, postgres.ready, before=before, after=after)
 
     def _broker(self) -> Step:
-        if (url := clear(self.given.redis_url)) is not None:
+        if (url := unwrap_secret(self.given.redis_url)) is not None:
             self.environment["REDIS_URL"] = url
             return self._reach("the broker of REDIS_URL", lambda: process_specs.broker_answers(url))
         valkey = EmbeddedValkey(self.data)
@@ -132,14 +132,14 @@ class House:
         if self.postgres is None or named or not self.given.demo or not find_spec("demo"):
             return []
         postgres, passwords = self.postgres, demo_database.fresh_passwords()
-        self.environment["INTERLOCK_DATABASES"] = demo_database.addresses(postgres, passwords)
-        return [lambda: demo_database.furnish(postgres, passwords)]
+        self.environment["INTERLOCK_DATABASES"] = demo_database.format_database_urls(postgres, passwords)
+        return [lambda: demo_database.create_demo_database(postgres, passwords)]
 
     def _furnish(self) -> None:
         """The environment of every child: what was given, and ours. The owner's address is not in it."""
         kept = {name: value for name, value in os.environ.items() if name != "DATABASE_OWNER_URL"}
         added = {
-            "INTERLOCK_SECRET_KEY": clear(self.given.secret_key) or secrets_in(self.data).secret_key,
+            "INTERLOCK_SECRET_KEY": unwrap_secret(self.given.secret_key) or secrets_in(self.data).secret_key,
             "INTERLOCK_DATA_DIR": str(self.data),
             "INTERLOCK_PORT": str(self.given.port),
             "DJANGO_SETTINGS_MODULE": "config.settings",
@@ -160,7 +160,7 @@ class House:
         else:
             environment = environment | {"DATABASE_OWNER_URL": self.owner_url}
             wanted.append("--migrate")
-        return python("manage.py", "prepare", *wanted, environment=environment)
+        return build_python_command("manage.py", "prepare", *wanted, environment=environment)
 
     def _write_down(self) -> None:
         """Leave the addresses where `config.env` finds them: `manage.py key create` needs no setting then."""
@@ -190,7 +190,7 @@ class House:
             return [f"Models: {named}, and the scripted scenarios", *self._unpriced()]
         return [
             "Models: none is configured, so scripted scenarios play:",
-            f"  {', '.join(scenarios()) or 'none yet'}",
+            f"  {', '.join(list_scenario_names()) or 'none yet'}",
             "  For a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL,",
             "  and INTERLOCK_MODEL.",
         ]
@@ -226,10 +226,10 @@ class House:
         return [*lines, *(f"  The same people are in a second tenant: …@{slug}.example" for slug in others)]
 
 
-def run() -> int:
+def run_stack() -> int:
     """The whole house until it is told to end: 0 after a stop that was asked for, 1 when the start failed."""
     journal = Journal()
-    house = House(journal)
+    house = LocalStack(journal)
     try:
         house.enter()
         steps = house.steps()
@@ -241,7 +241,7 @@ def run() -> int:
     return status
 
 
-def scenarios() -> list[str]:
+def list_scenario_names() -> list[str]:
     """The names of the scripted scenarios that ship."""
     folder = Path(__file__).resolve().parents[2] / "orchestrator" / "scenarios"
     return sorted(path.stem for path in folder.glob("*.yaml"))

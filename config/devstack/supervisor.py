@@ -90,8 +90,8 @@ class Child:
         """Start the process and wait until it is ready. Raises StartFailedError."""
         await asyncio.to_thread(self.part.before)
         self._command = await asyncio.to_thread(self.part.command)
-        self._process = await launch(self._command)
-        self._pump = asyncio.create_task(pump(self._process, self.part.name, self._journal))
+        self._process = await launch_process(self._command)
+        self._pump = asyncio.create_task(copy_process_output(self._process, self.part.name, self._journal))
         await self._become_ready(self._process)
         await asyncio.to_thread(self.part.after)
 
@@ -101,7 +101,7 @@ class Child:
         while not await asyncio.to_thread(self.part.ready):
             if process.returncode is not None:
                 raise StartEndedError(
-                    f"{self.part.name} ended with {ending(process.returncode)} while starting"
+                    f"{self.part.name} ended with {format_exit_status(process.returncode)} while starting"
                 )
             if loop.time() > deadline:
                 raise StartFailedError(f"{self.part.name} was not ready within {self.part.patience:.0f} s")
@@ -138,12 +138,12 @@ class Child:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
 
-def ending(status: int) -> str:
+def format_exit_status(status: int) -> str:
     """A status in words: `status 1`, `signal SIGKILL`."""
     return f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
 
 
-async def launch(command: Command) -> asyncio.subprocess.Process:
+async def launch_process(command: Command) -> asyncio.subprocess.Process:
     """Start a command with its output in a pipe."""
     return await asyncio.create_subprocess_exec(
         *command.argv,
@@ -155,9 +155,9 @@ async def launch(command: Command) -> asyncio.subprocess.Process:
     )
 
 
-async def pump(process: asyncio.subprocess.Process, name: str, journal: Journal) -> None:
+async def copy_process_output(process: asyncio.subprocess.Process, name: str, journal: Journal) -> None:
     """Copy a process's output into the journal until it closes."""
-    assert process.stdout is not None  # noqa: S101 - asked for in `launch`
+    assert process.stdout is not None  # noqa: S101 - asked for in `launch_process`
     while True:
         try:
             line = await process.stdout.readline()
@@ -263,12 +263,12 @@ class Supervisor:
         command = await asyncio.to_thread(prepare)
         if command is None:
             return
-        process = await launch(command)
+        process = await launch_process(command)
         name = command.argv[2] if command.argv[1] == "manage.py" else command.argv[1]
         try:
-            await pump(process, name, self.journal)
+            await copy_process_output(process, name, self.journal)
             if status := await process.wait():
-                raise StartFailedError(f"{name} ended with {ending(status)}")
+                raise StartFailedError(f"{name} ended with {format_exit_status(status)}")
         finally:
             if process.returncode is None:
                 process.kill()
@@ -284,7 +284,8 @@ class Supervisor:
             pause = FIRST_PAUSE if loop.time() - since > STEADY_AFTER else pause
             pause = min(pause, LONGEST_PAUSE_AFTER_READY if was_ready else LONGEST_PAUSE)
             self.journal.say(
-                f"{child.part.name} ended with {ending(status)}; it is started again in {pause:g} s"
+                f"{child.part.name} ended with {format_exit_status(status)}; it is started again in "
+                f"{pause:g} s"
             )
             await asyncio.sleep(pause)
             pause, since, was_ready = pause * 2, loop.time(), False

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from config.api.problems import CONTENT_TYPE, document
+from config.api.problems import CONTENT_TYPE, build_problem_document
 from config.http_limits.body_room import (
     KIB,
     MIB,
@@ -188,7 +188,7 @@ def declared_length(headers: list[tuple[bytes, bytes]]) -> int:
 
 
 def _too_large(path: str, limit: int) -> _Refusal:
-    return _refusal(
+    return _build_refusal_response(
         path, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TooLarge.default_code.replace("_", "-"),
         "That request is too large", f"This address takes a body of at most {limit} bytes.", {"limit": limit},
     )  # fmt: skip
@@ -196,7 +196,7 @@ def _too_large(path: str, limit: int) -> _Refusal:
 
 def _no_room(path: str) -> _Refusal:
     """Small bodies are taken all the while, so this says nothing of the house as a whole."""
-    status, headers, body = _refusal(
+    status, headers, body = _build_refusal_response(
         path, HTTPStatus.SERVICE_UNAVAILABLE, "bodies-full", "No room for that request just now",
         f"Too much is being sent at once. Send it again in {RETRY_SECONDS} seconds.",
         {"retry_after": RETRY_SECONDS},
@@ -204,11 +204,11 @@ def _no_room(path: str) -> _Refusal:
     return status, [*headers, (b"retry-after", str(RETRY_SECONDS).encode())], body
 
 
-def _refusal(
+def _build_refusal_response(
     path: str, status: HTTPStatus, code: str, title: str, sentence: str, data: dict[str, int]
 ) -> _Refusal:
     if path.startswith("/api/"):
-        problem = document(code=code, status=status, detail=sentence, instance=path, data=data)
+        problem = build_problem_document(code=code, status=status, detail=sentence, instance=path, data=data)
         kind, body = CONTENT_TYPE, json.dumps(problem).encode()
     else:
         kind, body = "text/html; charset=utf-8", PAGE.format(title=title, sentence=sentence).encode()

@@ -10,45 +10,45 @@ from django.views.decorators.http import require_safe
 
 from config.live.feeds import INBOX, OVERVIEW, RUN, RUNS
 from tenancy.core.roles import Scope
-from tenancy.web.page_auth import PageRequest, page, unattended
-from traces.views.event_polling import poll
+from tenancy.web.page_auth import PageRequest, mark_unattended, require_member
+from traces.views.event_polling import poll_feed
 
 
 @require_safe
-@page(Scope.READ)
-@unattended
-def run(request: PageRequest, run_id: UUID) -> HttpResponseBase:
+@require_member(Scope.READ)
+@mark_unattended
+def poll_run_events(request: PageRequest, run_id: UUID) -> HttpResponseBase:
     """A run's page."""
-    return poll(request, RUN, run_id)
+    return poll_feed(request, RUN, run_id)
 
 
 @require_safe
-@page(Scope.READ)
-@unattended
-def runs(request: PageRequest) -> HttpResponseBase:
+@require_member(Scope.READ)
+@mark_unattended
+def poll_run_list(request: PageRequest) -> HttpResponseBase:
     """The list of runs."""
-    return poll(request, RUNS, request.member.tenant.id)
+    return poll_feed(request, RUNS, request.member.tenant.id)
 
 
 @require_safe
-@page(Scope.READ)
-@unattended
-def inbox(request: PageRequest) -> HttpResponseBase:
+@require_member(Scope.READ)
+@mark_unattended
+def poll_inbox(request: PageRequest) -> HttpResponseBase:
     """The inbox."""
-    return poll(request, INBOX, request.member.tenant.id)
+    return poll_feed(request, INBOX, request.member.tenant.id)
 
 
 @require_safe
-@page(Scope.READ)
-@unattended
-def overview(request: PageRequest) -> HttpResponseBase:
+@require_member(Scope.READ)
+@mark_unattended
+def poll_overview(request: PageRequest) -> HttpResponseBase:
     """The first page."""
-    return poll(request, OVERVIEW, request.member.tenant.id)
+    return poll_feed(request, OVERVIEW, request.member.tenant.id)
 
 
 urlpatterns = [
-    path("overview/changes.html", overview, name="overview-poll"),
-    path("runs/<uuid:run_id>/events.html", run, name="run-poll"),
-    path("runs/changes.html", runs, name="runs-poll"),
-    path("approvals/changes.html", inbox, name="inbox-poll"),
+    path("overview/changes.html", poll_overview, name="overview-poll"),
+    path("runs/<uuid:run_id>/events.html", poll_run_events, name="run-poll"),
+    path("runs/changes.html", poll_run_list, name="runs-poll"),
+    path("approvals/changes.html", poll_inbox, name="inbox-poll"),
 ]

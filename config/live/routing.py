@@ -12,7 +12,7 @@ from django.urls import re_path
 from config.http_limits.body_room import identified_by
 from config.http_limits.request_limits import LimitBodies
 from config.live.feeds import INBOX, OVERVIEW, RUN, RUNS
-from tenancy.web.connection_auth import Headers, Presence, arrive
+from tenancy.web.connection_auth import Headers, Presence, authenticate_connection
 from traces.consumers.sse import Streams
 from traces.consumers.websocket import Socket
 from traces.live.hub import Hub
@@ -21,38 +21,38 @@ from traces.live.subscribers import GONE, Limits
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-def hub(limits: Limits | None = None) -> Hub:
+def build_hub(limits: Limits | None = None) -> Hub:
     """A hub of this build."""
     return Hub(limits, build=settings.INTERLOCK_VERSION)
 
 
-def live(http: Application, shared: Hub) -> LimitBodies:
+def build_live_application(http: Application, shared: Hub) -> LimitBodies:
     """The whole application: HTTP with its streams, and the sockets, all on one hub, behind the bound of
     bodies."""
-    sockets = router(
+    sockets = build_socket_router(
         {
             "^ws/runs$": Socket(shared, RUNS),
             "^ws/inbox$": Socket(shared, INBOX),
             "^ws/overview$": Socket(shared, OVERVIEW),
             "^ws/runs/(?P<subject>[0-9a-f-]{36})$": Socket(shared, RUN),
-            "": _nothing,
+            "": _reject_unknown_socket,
         }
     )
     routes = ProtocolTypeRouter({"http": Streams(http, shared, RUN), "websocket": sockets})
 
     async def arriving(headers: Headers, peer: str) -> Presence:
-        return await shared.reading(arrive, headers, peer)
+        return await shared.reading(authenticate_connection, headers, peer)
 
     return LimitBodies(routes, identify=identified_by(arriving))
 
 
-def router(sockets: dict[str, Any]) -> URLRouter:
+def build_socket_router(sockets: dict[str, Any]) -> URLRouter:
     """Sockets by their address. Django's patterns are typed for views, Channels' router for its own."""
     routes: Any = [re_path(address, socket) for address, socket in sockets.items()]
     return URLRouter(routes)
 
 
-async def _nothing(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+async def _reject_unknown_socket(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
     """An address of nothing looks like a run that is not there."""
     await receive()
     await send({"type": "websocket.accept"})

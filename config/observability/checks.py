@@ -50,7 +50,7 @@ def isolation_of_scripts(
     app_configs: Sequence[AppConfig] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
     """Warn where code of a model runs without the system's isolation on this machine, or not at all."""
-    why = bubblewrap.unavailable()
+    why = bubblewrap.explain_unavailability()
     if not why:
         return []
     if monty_scripts.missing_isolation():

@@ -56,7 +56,7 @@ class OneLineRefusals(logging.Filter):
         return reason is not None
 
 
-def _shared() -> list[structlog.typing.Processor]:
+def _build_shared_processors() -> list[structlog.typing.Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -72,12 +72,12 @@ _PROCESSORS: list[structlog.typing.Processor] = [
     structlog.stdlib.filter_by_level,
     drop_probes,
     without_codes,
-    *_shared(),
+    *_build_shared_processors(),
     structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
 ]
 
 
-def renderer(style: str, *, tty: bool) -> structlog.typing.Processor:
+def choose_log_renderer(style: str, *, tty: bool) -> structlog.typing.Processor:
     """The last step of a line: `console` for eyes, `json` for machines, `auto` by where it goes."""
     if style == "json":
         return structlog.processors.JSONRenderer()
@@ -88,12 +88,12 @@ def renderer(style: str, *, tty: bool) -> structlog.typing.Processor:
     )
 
 
-def configure(*, style: str, level: str) -> None:
+def configure_logging(*, style: str, level: str) -> None:
     """Route structlog and the standard library into one stream on stderr.
 
     `style` is `auto`, `console` or `json`; `level` is a standard level's name.
     """
-    render = renderer(style, tty=sys.stderr.isatty())
+    render = choose_log_renderer(style, tty=sys.stderr.isatty())
     # Each beat, each job and each socket, several a second, are of use to whoever looks for a fault alone.
     routine = level.upper() if level.upper() == "DEBUG" else "WARNING"
     tail: list[structlog.typing.Processor] = [
@@ -109,7 +109,7 @@ def configure(*, style: str, level: str) -> None:
             "house": {
                 "()": structlog.stdlib.ProcessorFormatter,
                 "processors": tail,
-                "foreign_pre_chain": _shared(),
+                "foreign_pre_chain": _build_shared_processors(),
             }
         },
         "filters": {"one_line": {"()": OneLineRefusals}},

@@ -90,7 +90,7 @@ class Measured:
 
 @never_cache
 @require_safe
-def metrics(request: HttpRequest) -> HttpResponse:
+def export_metrics(request: HttpRequest) -> HttpResponse:
     """The text format of Prometheus, for the operator's token. Without one configured nothing is here."""
     token: str | None = settings.INTERLOCK_METRICS_TOKEN
     if token is None:
@@ -104,7 +104,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest(), content_type=CONTENT_TYPE_LATEST)
 
 
-def serve(host: str, port: int) -> bool:
+def start_metrics_server(host: str, port: int) -> bool:
     """Answer Prometheus on a port of this process's own; whether it could. It works without it, too."""
     try:
         start_http_server(port, addr=host)
@@ -117,4 +117,4 @@ def serve(host: str, port: int) -> bool:
 def serve_web() -> None:
     """Answer Prometheus on the web process's own port, where one is given."""
     if settings.INTERLOCK_WEB_METRICS_PORT is not None:
-        serve(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_WEB_METRICS_PORT)
+        start_metrics_server(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_WEB_METRICS_PORT)

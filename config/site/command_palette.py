@@ -10,11 +10,11 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from approvals.models import Request
-from config.site.page_context import address
+from config.site.page_context import resolve_page_url
 from orchestrator.models import Run
 from orchestrator.queries.saved_views import views_of
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.web.page_auth import Member
 
 MOST = 5
@@ -30,11 +30,11 @@ class Found(TypedDict):
     url: str
 
 
-def found(member: Member, text: str) -> list[Found]:
+def search_palette(member: Member, text: str) -> list[Found]:
     """Runs and requests of the member's tenant whose id begins or ends with `text`; for no text, the member's
     own views of the runs, which the palette asks for once and then looks through itself (R-UI-2)."""
     if not text:
-        return _views(member)
+        return _list_saved_views(member)
     digits = re.sub(r"[^0-9a-f]", "", text.lower())
     if (
         Scope.READ not in member.scopes
@@ -42,37 +42,41 @@ def found(member: Member, text: str) -> list[Found]:
         or len(digits) != len(text.replace("-", "").strip("… "))
     ):
         return []
-    with tenant(member.tenant.id):
+    with tenant_transaction(member.tenant.id):
         runs: list[Found] = [
             {
                 "text": f"Run {run.workflow}",
                 "detail": str(run.id),
-                "url": f"{address('runs') or '/runs'}/{run.id}",
+                "url": f"{resolve_page_url('runs') or '/runs'}/{run.id}",
             }
-            for run in _like(Run.objects.order_by("-created_at"), digits)
+            for run in _match_ids(Run.objects.order_by("-created_at"), digits)
         ]
         requests: list[Found] = [
             {
                 "text": f"Approval {one.tool or one.kind}", "detail": str(one.id),
-                "url": f"{address('approvals') or '/approvals'}/{one.id}",
+                "url": f"{resolve_page_url('approvals') or '/approvals'}/{one.id}",
             }
-            for one in _like(Request.objects.order_by("-created_at"), digits)
+            for one in _match_ids(Request.objects.order_by("-created_at"), digits)
         ]  # fmt: skip
     return runs + requests
 
 
-def _views(member: Member) -> list[Found]:
+def _list_saved_views(member: Member) -> list[Found]:
     """The views by name; none where runs may not be read."""
     if Scope.READ not in member.scopes:
         return []
-    with tenant(member.tenant.id):
+    with tenant_transaction(member.tenant.id):
         return [
-            {"text": f"View {one.name}", "detail": "", "url": f"{address('runs') or '/runs'}?{one.query}"}
+            {
+                "text": f"View {one.name}",
+                "detail": "",
+                "url": f"{resolve_page_url('runs') or '/runs'}?{one.query}",
+            }
             for one in views_of(member.principal)
         ]
 
 
-def _like(rows: QuerySet[Any], digits: str) -> list[Any]:
+def _match_ids(rows: QuerySet[Any], digits: str) -> list[Any]:
     """A range of ids for a beginning; for an ending, among the newest alone: no index reads backwards."""
     low, high = UUID(digits.ljust(32, "0")[:32]), UUID(digits.ljust(32, "f")[:32])
     begins = list(rows.filter(id__gte=low, id__lte=high)[:MOST])

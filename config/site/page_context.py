@@ -15,7 +15,7 @@ from approvals.queries.inbox import waiting_for as requests_for
 from approvals.queries.people import decider_of
 from tenancy.core.demo_users import CAST, HOUSES, PASSWORD
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.platform_admins import is_platform_admin
 from tenancy.web.page_auth import Member, member_of
 
@@ -76,7 +76,7 @@ TENANT_PLACES = (
 Places = tuple[tuple[str, str, str, Scope], ...]
 
 
-def address(name: str) -> str | None:
+def resolve_page_url(name: str) -> str | None:
     """The address called `name`, or None where no floor has such a page."""
     try:
         found: str = reverse(name)
@@ -102,7 +102,7 @@ class Shell:
 
     def _links(self, places: Places) -> Iterator[Link]:
         for name, word, key, scope in places:
-            url = address(name)
+            url = resolve_page_url(name)
             if url is None or self.member is None or not self._inside or scope not in self.member.scopes:
                 continue
             here = self._request.path == url or (url != "/" and self._request.path.startswith(f"{url}/"))
@@ -139,11 +139,11 @@ class Shell:
 
 def waiting_for(member: Member) -> int:
     """How many requests wait for this member, as their inbox counts them, at most a hundred."""
-    with tenant(member.tenant.id):
+    with tenant_transaction(member.tenant.id):
         return requests_for(decider_of(member))[:MOST_COUNTED].count()
 
 
-def shell(request: HttpRequest) -> dict[str, Any]:
-    """The context processor: `shell` and `member` in every template."""
+def build_page_context(request: HttpRequest) -> dict[str, Any]:
+    """The context processor: `build_page_context` and `member` in every template."""
     drawn: Any = SimpleLazyObject(lambda: Shell(request))
     return {"shell": drawn, "member": SimpleLazyObject(lambda: drawn.member)}

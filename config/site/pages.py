@@ -13,12 +13,12 @@ from django.shortcuts import render
 from django.utils.cache import add_never_cache_headers
 from django.views.decorators.http import require_http_methods, require_safe
 
-from config.site.command_palette import found
+from config.site.command_palette import search_palette
 from config.site.page_context import DENSITIES, THEMES, Preferences
 from config.statuses import status_of
 from tenancy.core.errors import InterlockError
-from tenancy.time_zones import ZONES, known
-from tenancy.web.page_auth import ZONE_COOKIE, PageRequest, back, page
+from tenancy.time_zones import ZONES, is_known_time_zone
+from tenancy.web.page_auth import ZONE_COOKIE, PageRequest, redirect_back, require_member
 
 YEAR = 365 * 86_400
 SORRY = "Something went wrong on our side; it has been logged. What was accepted before is safe."
@@ -42,7 +42,7 @@ def wants_page(request: HttpRequest) -> bool:
     return not request.path.startswith("/api/") and "text/html" in request.headers.get("Accept", "")
 
 
-def refusal(request: HttpRequest, status: int, sentence: str, **more: Any) -> HttpResponse:
+def render_refusal_page(request: HttpRequest, status: int, sentence: str, **more: Any) -> HttpResponse:
     """The page, or the fragment for htmx, that says what is refused. From 500 on it asks the database
     nothing."""
     template = (
@@ -51,7 +51,7 @@ def refusal(request: HttpRequest, status: int, sentence: str, **more: Any) -> Ht
     if request.headers.get("HX-Request"):
         template = "pages/problem_fragment.html"
     title = TITLES.get(status, HTTPStatus(status).phrase)
-    context = {"status": status, "title": title, "sentence": sentence, "tone": _tone(status), **more}
+    context = {"status": status, "title": title, "sentence": sentence, "tone": _choose_tone(status), **more}
     if template == "pages/problem_bare.html":
         context["preferences"] = Preferences.of(request)
     response = render(request, template, context, status=status)
@@ -59,17 +59,17 @@ def refusal(request: HttpRequest, status: int, sentence: str, **more: Any) -> Ht
     return response
 
 
-def _tone(status: int) -> str:
+def _choose_tone(status: int) -> str:
     return {401: "forbidden", 403: "forbidden", 404: "info", 409: "stale", 410: "stale"}.get(status, "error")
 
 
-def problem(request: HttpRequest, error: InterlockError) -> HttpResponse:
+def render_error_page(request: HttpRequest, error: InterlockError) -> HttpResponse:
     """An `InterlockError` as a page; what nobody outside can cause is logged and not told (R-SEC-7)."""
     status = status_of(error)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("internal_refusal", code=error.code, data=error.data, exc_info=error)
-        return refusal(request, status, SORRY)
-    response = refusal(request, status, str(error), code=error.code, data=error.data)
+        return render_refusal_page(request, status, SORRY)
+    response = render_refusal_page(request, status, str(error), code=error.code, data=error.data)
     if "retry_after" in error.data:
         response.headers["Retry-After"] = str(error.data["retry_after"])
     return response
@@ -78,7 +78,7 @@ def problem(request: HttpRequest, error: InterlockError) -> HttpResponse:
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """A form without its token: sent from elsewhere, or kept open over a sign-out."""
     log.warning("csrf_refused", reason=reason, path=request.path)
-    return refusal(
+    return render_refusal_page(
         request, 403, "The form was too old or did not come from this site. Nothing was changed.",
         code="csrf-failed", again=True,
     )  # fmt: skip
@@ -87,13 +87,13 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def too_many(request: HttpRequest, minutes: int = 1) -> HttpResponse:
     """429 of the sign-in pages: names the wait, and not the account."""
     wait = "one minute" if minutes == 1 else f"{minutes} minutes"
-    response = refusal(request, 429, f"Too many attempts from here. Wait {wait}, then try again.")
+    response = render_refusal_page(request, 429, f"Too many attempts from here. Wait {wait}, then try again.")
     response.headers["Retry-After"] = str(60 * minutes)
     return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def preferences(request: HttpRequest) -> HttpResponse:
+def show_preferences_page(request: HttpRequest) -> HttpResponse:
     """Theme, density, single-key shortcuts and time zone, for this browser. Works without script."""
     if request.method != "POST":
         context = {
@@ -103,16 +103,16 @@ def preferences(request: HttpRequest) -> HttpResponse:
         }
         return render(request, "pages/preferences.html", context)
     quiet = bool(request.POST.get("quiet"))
-    response: HttpResponse = HttpResponse(status=204) if quiet else back(request, "preferences")
+    response: HttpResponse = HttpResponse(status=204) if quiet else redirect_back(request, "preferences")
     chosen = {
         "theme": request.POST.get("theme") in THEMES,
         "density": request.POST.get("density") in DENSITIES,
         "keys": request.POST.get("keys") in {"on", "off"},
-        ZONE_COOKIE: known(request.POST.get(ZONE_COOKIE, "")),
+        ZONE_COOKIE: is_known_time_zone(request.POST.get(ZONE_COOKIE, "")),
     }
     for name, fits in chosen.items():
         if fits:
-            _keep(request, response, name, request.POST[name])
+            _set_preference_cookie(request, response, name, request.POST[name])
     if the_browsers := request.POST.get(ZONE_COOKIE) == "":
         response.delete_cookie(ZONE_COOKIE, samesite="Lax")
     if not quiet and (the_browsers or any(chosen.values())):
@@ -120,7 +120,7 @@ def preferences(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def _keep(request: HttpRequest, response: HttpResponse, name: str, value: str) -> None:
+def _set_preference_cookie(request: HttpRequest, response: HttpResponse, name: str, value: str) -> None:
     """Readable by scripts: theme.js and keys.js follow it before the next page."""
     response.set_cookie(
         name, quote(value, safe="/"), max_age=YEAR, samesite="Lax", secure=request.is_secure()
@@ -128,16 +128,16 @@ def _keep(request: HttpRequest, response: HttpResponse, name: str, value: str) -
 
 
 @require_safe
-@page()
-def palette(request: PageRequest) -> HttpResponse:
+@require_member()
+def list_palette_results(request: PageRequest) -> HttpResponse:
     """What the palette finds for `q`: [{text, detail, url}], ten at the most; without it one's own views."""
-    return JsonResponse({"results": found(request.member, request.GET.get("q", "")[:100])})
+    return JsonResponse({"results": search_palette(request.member, request.GET.get("q", "")[:100])})
 
 
 @require_safe
-@page()
-def styleguide(request: PageRequest) -> HttpResponse:
+@require_member()
+def show_styleguide_page(request: PageRequest) -> HttpResponse:
     """Every component in every state (R-UI-11)."""
-    from config.ui.styleguide_samples import samples  # noqa: PLC0415 - nobody else needs them in memory
+    from config.ui.styleguide_samples import build_styleguide_samples  # noqa: PLC0415 - nobody else needs them in memory
 
-    return render(request, "pages/styleguide.html", samples())
+    return render(request, "pages/styleguide.html", build_styleguide_samples())

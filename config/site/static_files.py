@@ -18,12 +18,12 @@ from django.contrib.staticfiles.storage import StaticFilesStorage
 DIGITS = 10
 
 
-def _digest(name: str) -> str:
+def _compute_file_digest(name: str) -> str:
     found = finders.find(name)
     return hashlib.sha256(Path(found).read_bytes()).hexdigest()[:DIGITS] if isinstance(found, str) else ""
 
 
-_kept = cache(_digest)
+_kept = cache(_compute_file_digest)
 
 
 class Versioned(StaticFilesStorage):
@@ -32,11 +32,11 @@ class Versioned(StaticFilesStorage):
     def url(self, name: str | None, force: bool = False) -> str:
         """The address of `name`."""
         plain = super().url(name)
-        digest = (_digest if settings.DEBUG else _kept)(name or "")
+        digest = (_compute_file_digest if settings.DEBUG else _kept)(name or "")
         return f"{plain}?v={digest}" if digest else plain
 
 
-def _modules() -> str:
+def _build_import_map() -> str:
     storage = Versioned()
     folder = settings.BASE_DIR / "static" / "js"
     names = sorted(f"js/{path.name}" for path in folder.glob("*.js"))
@@ -44,9 +44,9 @@ def _modules() -> str:
     return orjson.dumps({"imports": imports}).decode()
 
 
-_kept_modules = cache(_modules)
+_kept_modules = cache(_build_import_map)
 
 
 def import_map() -> str:
     """The import map of all first-party modules, as JSON. Nothing in it needs escaping."""
-    return _modules() if settings.DEBUG else _kept_modules()
+    return _build_import_map() if settings.DEBUG else _kept_modules()

@@ -24,9 +24,9 @@ from django.utils.safestring import SafeString, mark_safe
 from config.site.static_files import import_map
 from config.ui import charts, number_format
 from config.ui import diff as differences
-from config.ui.json_tree import tree
+from config.ui.json_tree import build_json_tree
 from config.ui.status_styles import class_look, state_look
-from config.ui.untrusted_text import Piece, pieces
+from config.ui.untrusted_text import Piece, mark_untrusted_text
 
 register = template.Library()
 Context = dict[str, Any]
@@ -104,9 +104,9 @@ def unit_word(name: str) -> str:
 @kept("meter")
 def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft: Any = None) -> Context:
     """Used, reserved and free of a limit; a tick where warnings begin. No limit: the amount alone."""
-    share = number_format.share(used, limit)
-    held = min(number_format.share(reserved, limit), Decimal(100) - share)
-    warned = None if soft is None else number_format.share(soft, limit)
+    share = number_format.compute_percentage(used, limit)
+    held = min(number_format.compute_percentage(reserved, limit), Decimal(100) - share)
+    warned = None if soft is None else number_format.compute_percentage(soft, limit)
     tone = "limit" if share + held >= 100 else "soft" if warned is not None and share >= warned else ""
     return {
         "label": label, "text": number_format.used_of(used, reserved, limit, unit), "used": share,
@@ -118,19 +118,19 @@ def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft
 def money(amount: Any) -> SafeString:
     """An amount of dollars."""
     exact = "" if amount in (None, "") else str(amount)
-    return format_html('<data class="num" value="{}">{}</data>', exact, number_format.money(amount))
+    return format_html('<data class="num" value="{}">{}</data>', exact, number_format.format_money(amount))
 
 
 @register.simple_tag
 def duration(seconds: Any) -> SafeString:
     """A stretch of time."""
-    return format_html('<span class="num">{}</span>', number_format.duration(seconds))
+    return format_html('<span class="num">{}</span>', number_format.format_duration(seconds))
 
 
 @register.simple_tag
 def quantity(amount: Any, unit: str = "") -> SafeString:
     """An amount with its unit."""
-    return format_html('<span class="num">{}</span>', number_format.quantity(amount, unit))
+    return format_html('<span class="num">{}</span>', number_format.format_quantity(amount, unit))
 
 
 @register.simple_tag
@@ -193,7 +193,9 @@ def hostile_line(text: Any, limit: int = 120) -> SafeString:
 
 def _shown(text: str) -> SafeString:
     """Stretches and marks. A long page has a thousand of these: each is drawn without a template."""
-    return SafeString("".join(_mark(one) if one.mark else escape(one.text) for one in pieces(text)))
+    return SafeString(
+        "".join(_mark(one) if one.mark else escape(one.text) for one in mark_untrusted_text(text))
+    )
 
 
 def _mark(one: Piece) -> SafeString:
@@ -205,27 +207,29 @@ def _mark(one: Piece) -> SafeString:
 def hides(text: Any) -> bool:
     """Whether letters in it hide or rearrange others: what stands in a field is then shown marked beside
     it."""
-    return any(piece.mark and piece.title != "shortened" for piece in pieces(str(text)))
+    return any(piece.mark and piece.title != "shortened" for piece in mark_untrusted_text(str(text)))
 
 
 @register.filter
 def marked(text: Any) -> str:
     """A text for where no markup can stand (a choice): what hides or rearranges is named in brackets."""
-    return "".join(f"[{piece.text}]" if piece.mark else piece.text for piece in pieces(str(text)))
+    return "".join(
+        f"[{piece.text}]" if piece.mark else piece.text for piece in mark_untrusted_text(str(text))
+    )
 
 
 @register.inclusion_tag("components/json.html", name="json")
 def json_viewer(value: Any, label: str = "") -> Context:
     """A JSON value that folds, without a script."""
-    return {"node": tree(value), "label": label}
+    return {"node": build_json_tree(value), "label": label}
 
 
 @component("diff")
 def diff(before: Any, after: Any) -> Context:
     """What differs: lines of two texts, or places of two values."""
     if isinstance(before, str) and isinstance(after, str):
-        return {"lines": differences.lines(before, after)}
-    return {"entries": differences.entries(before, after)}
+        return {"lines": differences.diff_text_lines(before, after)}
+    return {"entries": differences.diff_json_entries(before, after)}
 
 
 @register.simple_tag
@@ -283,7 +287,7 @@ def form_errors(form: Any) -> Context:
 def sparkline(values: Sequence[Any], label: str) -> Context:
     """A small line; `label` says what it shows."""
     return {
-        "points": charts.sparkline(values),
+        "points": charts.build_sparkline_points(values),
         "label": label,
         "width": charts.WIDTH,
         "height": charts.HEIGHT,
@@ -293,7 +297,7 @@ def sparkline(values: Sequence[Any], label: str) -> Context:
 @component("bars")
 def bar_chart(rows: Sequence[tuple[str, Any, str]], label: str) -> Context:
     """Bars with direct labels, as a table: (label, value, text) each."""
-    return {"bars": charts.bars(rows), "label": label}
+    return {"bars": charts.build_bars(rows), "label": label}
 
 
 @register.simple_tag

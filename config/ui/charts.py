@@ -18,7 +18,7 @@ class Bar(NamedTuple):
     percent: Decimal
 
 
-def sparkline(values: Sequence[Value], width: int = WIDTH, height: int = HEIGHT) -> str:
+def build_sparkline_points(values: Sequence[Value], width: int = WIDTH, height: int = HEIGHT) -> str:
     """The points of a polyline through `values`, the greatest at the top and zero at the bottom."""
     if not values:
         return ""
@@ -30,13 +30,15 @@ def sparkline(values: Sequence[Value], width: int = WIDTH, height: int = HEIGHT)
     )
 
 
-def bars(rows: Sequence[tuple[str, Value, str]]) -> list[Bar]:
+def build_bars(rows: Sequence[tuple[str, Value, str]]) -> list[Bar]:
     """Bars for (label, value, text) rows, in their order."""
     highest = max((Decimal(str(value)) for _label, value, _text in rows), default=Decimal(0))
-    return [Bar(label, text, _percent(Decimal(str(value)), highest)) for label, value, text in rows]
+    return [
+        Bar(label, text, _compute_bar_percentage(Decimal(str(value)), highest)) for label, value, text in rows
+    ]
 
 
-def _percent(value: Decimal, highest: Decimal) -> Decimal:
+def _compute_bar_percentage(value: Decimal, highest: Decimal) -> Decimal:
     if highest <= 0 or value <= 0:
         return Decimal(0)
     return (value * 100 / highest).quantize(Decimal("0.01"))

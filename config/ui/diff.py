@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from approvals.core.argument_diff import changes
+from approvals.core.argument_diff import diff_json_values
 
 
 class Line(NamedTuple):
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     after: str | None
 
 
-def lines(before: str, after: str) -> list[Line]:
+def diff_text_lines(before: str, after: str) -> list[Line]:
     """Both texts as one, line by line."""
     old, new = before.splitlines(), after.splitlines()
     found: list[Line] = []
@@ -39,17 +39,17 @@ def lines(before: str, after: str) -> list[Line]:
     return found
 
 
-def entries(before: Any, after: Any) -> list[Entry]:
+def diff_json_entries(before: Any, after: Any) -> list[Entry]:
     """The places that differ, in order."""
     return [
         Entry(
             change.pointer or "(all)", change.what,
-            None if change.what == "added" else _shown(change.before),
-            None if change.what == "removed" else _shown(change.after),
+            None if change.what == "added" else _format_value(change.before),
+            None if change.what == "removed" else _format_value(change.after),
         )
-        for change in changes(before, after)
+        for change in diff_json_values(before, after)
     ]  # fmt: skip
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()

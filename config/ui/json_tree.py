@@ -25,36 +25,36 @@ class Node:
     opened: bool = False
 
 
-def tree(value: Any) -> Node:
+def build_json_tree(value: Any) -> Node:
     """The tree of a JSON value, at most 500 nodes and twelve levels of it."""
-    return _node(None, value, [MOST], 0)
+    return _build_node(None, value, [MOST], 0)
 
 
-def _node(key: str | None, value: Any, budget: list[int], depth: int) -> Node:
+def _build_node(key: str | None, value: Any, budget: list[int], depth: int) -> Node:
     budget[0] -= 1
-    pairs = list(_pairs(value))
+    pairs = list(_iterate_pairs(value))
     if not pairs and not isinstance(value, Mapping | list | tuple):
-        return Node(key=key, kind=_kind(value), text=_text(value))
+        return Node(key=key, kind=_name_json_type(value), text=_format_scalar(value))
     kind = "object" if isinstance(value, Mapping) else "array"
     children = []
     for name, child in pairs:
         if budget[0] <= 0 or depth >= DEEPEST:
             break
-        children.append(_node(name, child, budget, depth + 1))
+        children.append(_build_node(name, child, budget, depth + 1))
     return Node(
         key=key, kind=kind, size=len(pairs), children=tuple(children), left=len(pairs) - len(children),
         opened=depth < 2 and len(pairs) < OPEN_BELOW,
     )  # fmt: skip
 
 
-def _pairs(value: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_pairs(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         yield from ((str(name), child) for name, child in value.items())
     elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
         yield from ((str(at), child) for at, child in enumerate(value))
 
 
-def _kind(value: Any) -> str:
+def _name_json_type(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -62,7 +62,7 @@ def _kind(value: Any) -> str:
     return "number" if isinstance(value, int | float) else "string"
 
 
-def _text(value: Any) -> str:
+def _format_scalar(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower().replace("none", "null")
     return str(value)

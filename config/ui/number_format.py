@@ -14,7 +14,7 @@ MEASURED = DOLLARS | SECONDS
 Number = Decimal | int | float | str
 
 
-def money(amount: Number | None, currency: str = "$") -> str:
+def format_money(amount: Number | None, currency: str = "$") -> str:
     """Two decimals, four below $0.10; the currency always. None is unknown, never zero."""
     if amount is None or amount == "":
         return UNKNOWN
@@ -26,14 +26,14 @@ def money(amount: Number | None, currency: str = "$") -> str:
     return f"{'−' if exact < 0 else ''}{currency}{shown:,}"
 
 
-def quantity(amount: Number | None, unit: str) -> str:
+def format_quantity(amount: Number | None, unit: str) -> str:
     """An amount with its unit: "USD" as money, seconds as a duration, counts with their word."""
     if amount is None or amount == "":
         return UNKNOWN
     if unit in DOLLARS:
-        return money(amount)
+        return format_money(amount)
     if unit in SECONDS:
-        return duration(amount)
+        return format_duration(amount)
     exact = Decimal(str(amount))
     plain = f"{int(exact):,}" if exact == exact.to_integral_value() else f"{exact.normalize():,f}"
     return f"{plain} {unit}".strip()
@@ -42,21 +42,21 @@ def quantity(amount: Number | None, unit: str) -> str:
 def used_of(used: Number | None, reserved: Number | None, limit: Number | None, unit: str) -> str:
     """What a meter says: "17 of 20 calls, 1 reserved", "$0.41 of $1.00"."""
     if limit is None:
-        said = quantity(used, unit)
+        said = format_quantity(used, unit)
     else:
-        said = f"{quantity(used, unit if unit in MEASURED else '')} of {quantity(limit, unit)}"
+        said = f"{format_quantity(used, unit if unit in MEASURED else '')} of {format_quantity(limit, unit)}"
     if not reserved:
         return said
-    return f"{said}, {quantity(reserved, unit if unit in MEASURED else '')} reserved"
+    return f"{said}, {format_quantity(reserved, unit if unit in MEASURED else '')} reserved"
 
 
-def duration(seconds: Number | timedelta | None) -> str:
+def format_duration(seconds: Number | timedelta | None) -> str:
     """The two greatest units: "0.4 s", "3 min 40 s", "2 h 5 min", "3 d 4 h"."""
     if seconds is None or seconds == "":
         return "–"
     exact = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
     if exact < 0:
-        return f"−{duration(-exact)}"
+        return f"−{format_duration(-exact)}"
     if exact < 1:
         return f"{round(exact * 1000)} ms"
     if exact < 10:
@@ -75,7 +75,7 @@ def duration(seconds: Number | timedelta | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def share(part: Number | None, whole: Number | None) -> Decimal:
+def compute_percentage(part: Number | None, whole: Number | None) -> Decimal:
     """`part` of `whole` in percent, 0 to 100. Of a limit of nothing anything is all."""
     if part is None or whole is None:
         return Decimal(0)

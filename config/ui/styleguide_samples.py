@@ -45,7 +45,7 @@ ROWS = [
 TEXTS = ("first line\nsecond line\nthird line", "first line\nsecond line, changed\nthird line\nfourth")
 
 
-def samples() -> dict[str, Any]:
+def build_styleguide_samples() -> dict[str, Any]:
     """The style guide's context."""
     now: datetime = timezone.now()
     refused = SampleForm({"order": "", "amount": "-3", "queue": "finance", "how": "card"})

@@ -38,12 +38,12 @@ class Piece(NamedTuple):
     title: str = ""
 
 
-def pieces(text: str) -> list[Piece]:
+def mark_untrusted_text(text: str) -> list[Piece]:
     """The text as plain stretches and marks, in order; the same mark several times in a row is counted."""
     if _MAY_HIDE.search(text) is None:
         return [Piece(text)] if text else []
     found: list[Piece] = []
-    for first, group in groupby(_marked(text), key=lambda piece: piece if piece.mark else None):
+    for first, group in groupby(_iterate_pieces(text), key=lambda piece: piece if piece.mark else None):
         several = list(group)
         if first is None:
             found.append(Piece("".join(piece.text for piece in several)))
@@ -53,7 +53,7 @@ def pieces(text: str) -> list[Piece]:
     return found
 
 
-def _marked(text: str) -> Iterator[Piece]:
+def _iterate_pieces(text: str) -> Iterator[Piece]:
     for match in _PARTS.finditer(text):
         part = match[0]
         if part.isascii() and part.isprintable() and len(part) <= MOST_BLANKS:
@@ -67,17 +67,17 @@ def _marked(text: str) -> Iterator[Piece]:
         elif len(part) > 1 and part.isascii():
             yield Piece(part)
         elif len(part) > 1:
-            yield from _word(part)
+            yield from _mark_word(part)
         else:
-            yield _letter(part, text, match.start())
+            yield _mark_letter(part, text, match.start())
 
 
-def _letter(letter: str, text: str, at: int) -> Piece:
+def _mark_letter(letter: str, text: str, at: int) -> Piece:
     if letter in "\n\t" or letter == "\ufe0f" or (letter == "\u200d" and _between_pictures(text, at)):
         return Piece(letter)
     kind = unicodedata.category(letter)
     if kind in HIDDEN or letter in INVISIBLE or (kind == "Zs" and letter != " "):
-        return Piece(NAMED.get(letter, f"U+{ord(letter):04X}"), mark=True, title=_name(letter))
+        return Piece(NAMED.get(letter, f"U+{ord(letter):04X}"), mark=True, title=_format_code_point(letter))
     return Piece(letter)
 
 
@@ -86,7 +86,7 @@ def _between_pictures(text: str, at: int) -> bool:
     return all(side and unicodedata.category(side) in {"So", "Sk"} for side in around)
 
 
-def _word(word: str) -> Iterator[Piece]:
+def _mark_word(word: str) -> Iterator[Piece]:
     """Letters of another script inside a Latin word pretend to be Latin; more than a few accents on one
     letter cover what stands around it."""
     latin = any(letter.isascii() and letter.isalpha() for letter in word)
@@ -95,21 +95,21 @@ def _word(word: str) -> Iterator[Piece]:
         combining = unicodedata.category(letter) in {"Mn", "Me"}
         stacked = stacked + 1 if combining else 0
         if combining and stacked > MOST_COMBINING:
-            yield Piece("accent", mark=True, title=_name(letter))
-        elif latin and letter.isalpha() and not letter.isascii() and _pretends(letter):
+            yield Piece("accent", mark=True, title=_format_code_point(letter))
+        elif latin and letter.isalpha() and not letter.isascii() and _is_lookalike(letter):
             yield Piece(letter)
-            yield Piece(_script(letter).capitalize(), mark=True, title=_name(letter))
+            yield Piece(_name_script(letter).capitalize(), mark=True, title=_format_code_point(letter))
         else:
-            yield _letter(letter, word, at)
+            yield _mark_letter(letter, word, at)
 
 
-def _script(letter: str) -> str:
+def _name_script(letter: str) -> str:
     return unicodedata.name(letter, "").partition(" ")[0]
 
 
-def _pretends(letter: str) -> bool:
-    return _script(letter) in PRETENDERS
+def _is_lookalike(letter: str) -> bool:
+    return _name_script(letter) in PRETENDERS
 
 
-def _name(letter: str) -> str:
+def _format_code_point(letter: str) -> str:
     return f"U+{ord(letter):04X} {unicodedata.name(letter, 'a control character').lower()}"

@@ -8,18 +8,18 @@ from uuid import UUID
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import Databases, MailServer
 from orchestrator.core.tools.egress_policy import Leave, Target
-from orchestrator.gateways.tools.guarded_transport import judged
-from orchestrator.queries.destinations import databases, mail_server
+from orchestrator.gateways.tools.guarded_transport import resolve_allowed_addresses
+from orchestrator.queries.destinations import get_allowed_databases, mail_server
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import InvalidInput
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 
 def check_database_addresses(tenant_id: UUID, wanted: Databases) -> None:
     """Raises InvalidInput naming each database that is new, or elsewhere than before, and cannot be reached:
     what stands already must not keep anybody from taking it out."""
-    with tenant(tenant_id):
-        standing = {one.origin for one in databases().databases}
+    with tenant_transaction(tenant_id):
+        standing = {one.origin for one in get_allowed_databases().databases}
         fresh = {
             number: (one.target, leave_for(one.target.origin))
             for number, one in enumerate(wanted.databases)
@@ -32,7 +32,7 @@ def check_database_addresses(tenant_id: UUID, wanted: Databases) -> None:
 
 def check_mail_address(tenant_id: UUID, wanted: MailServer) -> None:
     """Raises InvalidInput where the mail server is another than before, and cannot be reached."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         before = mail_server()
         if not wanted.host or (before is not None and before.host and before.origin == wanted.origin):
             return
@@ -45,7 +45,7 @@ def refusals_of(asked: Sequence[tuple[Target, Leave]]) -> list[EgressRefused | N
 
     async def look(target: Target, leave: Leave) -> EgressRefused | None:
         try:
-            await judged(target, leave)
+            await resolve_allowed_addresses(target, leave)
         except EgressRefused as refused:
             return refused
         return None

@@ -11,12 +11,12 @@ from orchestrator.core.admission.affordability import wanted_of_tenant
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import Headroom
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 
-def begins_within(graph: CompiledGraph, manifest: Manifest, state: State, at: datetime) -> None:
+def begins_within(graph: CompiledGraph, manifest: Manifest, state: RunState, at: datetime) -> None:
     """Raises CeilingTooNear where the tenant's day or month leaves less than the run begins with, in the
     `state` it is opened with. Joins the admission's transaction."""
     windows = ensure_tenant_windows(manifest.tenant, at)
@@ -35,5 +35,5 @@ def begins_within(graph: CompiledGraph, manifest: Manifest, state: State, at: da
 def tell_too_near(tenant_id: UUID, refused: CeilingTooNear) -> None:
     """Tell administrators that what is left turns tasks away, as a run that it stopped would have
     (R-BUDGET-10). Outermost verb: the admission was undone."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         tell_refused(tenant_id, Decimal(refused.data["wanted"]), database_now(), raw_cursor())

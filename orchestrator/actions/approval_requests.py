@@ -4,17 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from approvals.actions import NewRequest, open_request, withdraw_one
-from orchestrator.actions.claimed_run import Hand
+from approvals.actions import open_request, withdraw_one
+from approvals.actions.new_request import NewRequest
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.actions.run_notifications import tell_asked
 from orchestrator.core.domain.effects import AskApproval, AskPerson
 from orchestrator.queries.retry_lineage import retriers_of
-from traces.core.events.trace_events import ApprovalWithdrawn, Body
+from traces.core.events.trace_events import ApprovalWithdrawn, TraceEventBody
 from traces.core.sealed_references import holds_reference
 
 
 def open_requests(
-    hand: Hand,
+    hand: ClaimedRun,
     asked: Sequence[AskApproval | AskPerson],
     bodies: Mapping[str, bytes],
     at: datetime,
@@ -26,14 +27,14 @@ def open_requests(
     binds: dict[str, str] = {}
     for ask in asked:
         packet = bodies[ask.packet] if ask.packet in bodies else hand.shelf[ask.packet]
-        new = _new(hand, ask, packet)
+        new = _build_new_request(hand, ask, packet)
         open_request(hand.tenant, new, at)
         tell_asked(hand, at, new)
         binds[f"request:{ask.request}"] = ask.packet_digest
     return binds
 
 
-def withdraw(hand: Hand, said: Iterable[Body], at: datetime) -> None:
+def withdraw_obsolete_requests(hand: ClaimedRun, said: Iterable[TraceEventBody], at: datetime) -> None:
     """Withdraw every request that the trace says nobody has to answer any more. One that was decided
     meanwhile stays so: its word comes to the run, which says that it moved on."""
     for body in said:
@@ -41,7 +42,7 @@ def withdraw(hand: Hand, said: Iterable[Body], at: datetime) -> None:
             withdraw_one(hand.tenant, UUID(body.request), body.reason, at)
 
 
-def _new(hand: Hand, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
+def _build_new_request(hand: ClaimedRun, ask: AskApproval | AskPerson, packet: bytes) -> NewRequest:
     manifest = hand.manifest
     retriers = () if manifest.began is None else retriers_of(hand.run)
     approval = ask if isinstance(ask, AskApproval) else None

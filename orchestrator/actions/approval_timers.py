@@ -7,7 +7,7 @@ from approvals.actions.undo import take_effect
 from orchestrator.gateways.job_queue import take_later
 from orchestrator.queries.cross_tenant import tenant_of_run
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 
 def expire_gates_of(run_id: UUID) -> int:
@@ -15,7 +15,7 @@ def expire_gates_of(run_id: UUID) -> int:
     tenant_id = tenant_of_run(run_id)
     if tenant_id is None:
         return 0
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return expire_due_of_run(tenant_id, run_id, database_now())
 
 

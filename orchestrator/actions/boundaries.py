@@ -26,10 +26,10 @@ from orchestrator.queries.boundaries import (
 )
 from orchestrator.queries.relaxation_proposals import boundary_name
 from orchestrator.workflow_yaml import read_source
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import ask_second, check_reason
 from tenancy.people.queues import check_queues
 
@@ -66,8 +66,8 @@ def preview_boundary(tenant_id: UUID, document: Mapping[str, Any]) -> BoundaryPr
     """Read a document and compare it with the version that stands; nothing changes. Opens the tenant's
     transaction. Raises InvalidInput naming each wrong field."""
     boundary = read_boundary(document)
-    with tenant(tenant_id):
-        return _previewed(boundary)
+    with tenant_transaction(tenant_id):
+        return _build_boundary_preview(boundary)
 
 
 def ask_to_publish_boundary(
@@ -97,7 +97,7 @@ def ask_to_allow_tool(
 ) -> BoundaryPublication | ToolProposal:
     """Publish a boundary's newest version with one more tool, or another ceiling for it; or keep what was
     asked. Outermost verb: owns the transaction. Raises NotFound, InvalidInput, Stale, ProposalOpen."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         row = newest_boundary(slug)
         if row is None:
             raise NotFound
@@ -127,9 +127,9 @@ def publish_read_boundary(
     Stale, SecondPersonNeeded.
     """
     check_reason(reason)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
-        looked = _previewed(boundary)
+        looked = _build_boundary_preview(boundary)
         number = looked.before.version if looked.before is not None else 0
         if expected is not None and expected != number:
             raise Stale
@@ -143,7 +143,7 @@ def publish_read_boundary(
         after: dict[str, Any] = {"version": version.version, "digest": version.digest}
         if looked.weaker:
             after |= {"weaker": list(looked.weaker), "proposed_by": str(by) if by else None}
-        audit(
+        write_audit_entry(
             tenant_id, agreed or by, verb="boundary.publish", object=f"boundary:{boundary.slug}",
             before=before, after=after, reason=reason,
         )  # fmt: skip
@@ -175,7 +175,7 @@ def retire_boundary(
     its time. Raises NotFound, InvalidInput, SecondPersonNeeded.
     """
     check_reason(reason)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         row = BoundaryVersion.objects.filter(slug=slug, version=number).first()
         if row is None:
@@ -189,7 +189,7 @@ def retire_boundary(
         after: dict[str, Any] = {"version": number, "retired": True}
         if weaker:
             after |= {"weaker": list(weaker), "proposed_by": str(by) if by else None}
-        audit(
+        write_audit_entry(
             tenant_id, agreed or by, verb="boundary.retire", object=f"boundary:{slug}",
             before={"version": number, "retired": False}, after=after, reason=reason,
         )  # fmt: skip
@@ -206,7 +206,7 @@ def widenings_of_retirement(row: BoundaryVersion) -> tuple[str, ...]:
     return tuple(list_widenings(boundary_in(row), boundary_in(left)))
 
 
-def _previewed(boundary: Boundary) -> BoundaryPreview:
+def _build_boundary_preview(boundary: Boundary) -> BoundaryPreview:
     """A boundary beside the version that stands. A new one that is nowhere wider than another one that
     stands widens nothing: a task may name that other one already."""
     row = newest_boundary(boundary.slug)

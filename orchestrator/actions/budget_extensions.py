@@ -16,7 +16,7 @@ from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from tenancy.db.tenant_context import raw_cursor
-from traces.core.canonical import canonical, plain
+from traces.core.canonical import encode_canonical, format_decimal
 
 COST, TRANSITIONS = Dimension.COST_USD.value, Dimension.TRANSITIONS.value
 # More than this of anything at once is a slip of the hand.
@@ -50,23 +50,23 @@ def judge_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mappi
         if not isinstance(asked, BudgetPacket):
             raise Refused("this request asks for no budget")
         lines = {line.dimension: line for line in asked.budget}
-        amounts_read = {name: _amount(lines, name, value) for name, value in amounts.items()}
+        amounts_read = {name: _parse_granted_amount(lines, name, value) for name, value in amounts.items()}
         granted = {name: amount for name, amount in amounts_read.items() if amount}
-        manifest = _manifest(tenant_id, run_id)
+        manifest = _load_manifest(tenant_id, run_id)
         for name, amount in granted.items():
             _in_measure(manifest, lines[name], amount)
-        _suffices(lines[asked.refused], granted)
+        _check_amount_sufficient(lines[asked.refused], granted)
         _within_ceiling(tenant_id, lines.get(COST), granted)
     except Refused as refused:
         return Judged(None, refusal=str(refused), field=refused.dimension)
     risk = Risk.LOCAL_WRITE.value if any(name in granted for name in MUTATING) else ""
     cost = lines[COST].limit + granted[COST] - manifest.limits[COST] if COST in granted else None
     granted = _with_transitions(run_id, granted)
-    body = canonical({name: plain(amount) for name, amount in sorted(granted.items())})
+    body = encode_canonical({name: format_decimal(amount) for name, amount in sorted(granted.items())})
     return Judged(body, amount=cost, risk=risk)
 
 
-def _manifest(tenant_id: UUID, run_id: UUID) -> Manifest:
+def _load_manifest(tenant_id: UUID, run_id: UUID) -> Manifest:
     body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
     return manifest_of(bytes(body), pins_of(tenant_id, pinned))
 
@@ -80,11 +80,11 @@ def _in_measure(manifest: Manifest, line: BudgetLine, amount: Decimal) -> None:
     if not line.limit or not given:
         raise Refused(f"{name} is forbidden to this run, its limit is 0: it cannot be given", name)
     if name != COST and amount > given:
-        most = f"{plain(given)} {line.unit}"
+        most = f"{format_decimal(given)} {line.unit}"
         raise Refused(f"{name}: at most as much again as the boundary gave the run, {most}", name)
 
 
-def _amount(lines: Mapping[str, BudgetLine], name: str, value: Any) -> Decimal:
+def _parse_granted_amount(lines: Mapping[str, BudgetLine], name: str, value: Any) -> Decimal:
     if name not in lines:
         raise Refused(f"{name[:60]} is no limit that can be raised here")
     try:
@@ -92,7 +92,7 @@ def _amount(lines: Mapping[str, BudgetLine], name: str, value: Any) -> Decimal:
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0 or amount > MOST:
-        raise Refused(f"{name}: give a number from 0 to {plain(MOST)}", name)
+        raise Refused(f"{name}: give a number from 0 to {format_decimal(MOST)}", name)
     if name in (COST, Dimension.WALL_CLOCK_SECONDS.value):
         if amount != amount.quantize(FINEST):
             raise Refused(f"{name}: at most six decimal places", name)
@@ -101,12 +101,12 @@ def _amount(lines: Mapping[str, BudgetLine], name: str, value: Any) -> Decimal:
     return amount
 
 
-def _suffices(line: BudgetLine, granted: Mapping[str, Decimal]) -> None:
+def _check_amount_sufficient(line: BudgetLine, granted: Mapping[str, Decimal]) -> None:
     """Less than the next effect lacks would freeze the run again at once."""
     lacking = (line.needed or Decimal(0)) - line.left
     given = granted.get(line.dimension, Decimal(0))
     if given <= 0 or given < lacking:
-        least = plain(max(lacking, FINEST))
+        least = format_decimal(max(lacking, FINEST))
         raise Refused(f"at least {least} more {line.dimension} is needed to go on", line.dimension)
 
 
@@ -118,7 +118,8 @@ def _within_ceiling(tenant_id: UUID, line: BudgetLine | None, granted: Mapping[s
     if line.limit + more > ceiling:
         most = max(Decimal(0), ceiling - line.limit)
         raise Refused(
-            f"the tenant's ceiling is {plain(ceiling)} US$ a run: at most {plain(most)} more cost_usd",
+            f"the tenant's ceiling is {format_decimal(ceiling)} US$ a run: at most {format_decimal(most)} "
+            f"more cost_usd",
             COST,
         )
 

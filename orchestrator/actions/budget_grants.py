@@ -5,29 +5,29 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from budgets.actions import extend
+from budgets.actions import extend_run_account
 from budgets.core.errors import OverCeiling
-from orchestrator.actions.claimed_run import Hand
-from orchestrator.actions.read_phase import Learnt, Moved
+from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.actions.read_phase import InputsChanged, RetryContext
 
 if TYPE_CHECKING:
     import psycopg
 
 
-class CeilingLowered(Moved):
+class CeilingLowered(InputsChanged):
     """The tenant's ceiling per run was lowered below what a grant would give."""
 
     def __init__(self, ceiling: Decimal) -> None:
         super().__init__(str(ceiling))
         self.ceiling = ceiling
 
-    def teach(self, learnt: Learnt) -> None:
+    def teach(self, learnt: RetryContext) -> None:
         """The ceiling as it is now."""
         learnt.run_ceiling = self.ceiling
 
 
-def give(
-    hand: Hand,
+def apply_budget_grants(
+    hand: ClaimedRun,
     granted: Sequence[tuple[Mapping[str, Decimal], str]],
     at: datetime,
     cursor: "psycopg.Cursor[Any]",
@@ -36,7 +36,7 @@ def give(
     binds: dict[str, str] = {}
     try:
         for amounts, by in granted:
-            binds |= extend(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
+            binds |= extend_run_account(hand.tenant, hand.run, amounts, by=by, at=at, cursor=cursor)
     except OverCeiling as over:
         raise CeilingLowered(Decimal(over.data["ceiling"])) from over
     return binds

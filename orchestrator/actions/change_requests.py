@@ -41,12 +41,12 @@ from orchestrator.core.tools.registration import (
 from orchestrator.core.tools.tool_update import ToolChange, asked_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.destinations import OutsideNow, outside_now
-from orchestrator.queries.relaxation_proposals import open_proposal, outdated
+from orchestrator.queries.relaxation_proposals import find_stale_reason, open_proposal
 from orchestrator.queries.tool_servers import PlacesNow
 from orchestrator.queries.tools import ToolNow
 from tenancy.actions.sign_in_rules import read_rules, set_sign_in_rules
 from tenancy.core.errors import InvalidInput, NotFound, Stale
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.sign_in_rules import RulesNow
 
 Models = tuple[Mapping[str, Any], ...]
@@ -186,7 +186,7 @@ def ask_to_name_model(
         before = listed[at] if stands and only == "known" else {}
         return (*listed[:at], {**before, "name": name, **given}, *listed[at + 1 :]), at
 
-    return _changed(tenant_id, wanted, expected=expected, who=who, reason=reason)
+    return _request_model_change(tenant_id, wanted, expected=expected, who=who, reason=reason)
 
 
 def ask_to_forget_model(
@@ -201,10 +201,10 @@ def ask_to_forget_model(
             raise NotFound
         return others, len(listed)
 
-    return _changed(tenant_id, wanted, expected=expected, who=who, reason=reason)
+    return _request_model_change(tenant_id, wanted, expected=expected, who=who, reason=reason)
 
 
-def _changed(
+def _request_model_change(
     tenant_id: UUID,
     wanted: Callable[[Models], tuple[Models, int]],
     *,
@@ -215,7 +215,7 @@ def _changed(
     """The list with one model of it changed, as nobody else changed it meanwhile: whoever named no version
     looks again where somebody did."""
     for attempt in range(ATTEMPTS):
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             now = outside_now("models")
         version = now.version if expected is None else expected
         models, at = wanted(tuple(now.body.get("profiles", ())))
@@ -242,7 +242,7 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
     """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
     OwnProposal, ProposalSettled, InvalidInput, and Stale where it is not what was looked at any more."""
 
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         waiting = open_proposal(proposal)
         not_own(waiting, who)
     # The network is asked before the registry is held: a name that nobody answers for would hold up all.
@@ -250,19 +250,19 @@ def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: s
         LOOKED_AT[waiting.kind](tenant_id, waiting.body)
 
     def perform(row: ToolProposal, agreed: UUID) -> Agreed:
-        if outdated(tenant_id, row):
+        if find_stale_reason(tenant_id, row):
             raise Stale
         return DONE[row.kind](tenant_id, row, agreed)
 
     return settle_proposal(tenant_id, proposal, perform, who=who, reason=reason)
 
 
-def _change(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+def _apply_tool_change(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
     change = asked_change(row.body["change"])
     return change_tool(tenant_id, row.tool, change, by=row.by, reason=row.reason, agreed=agreed)
 
 
-def _admit(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+def _apply_tool_admission(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
     body = row.body
     return admit_tool(
         tenant_id, body["server"], body["tool"], body["seen"], asked_admission(body["admission"]), by=row.by,
@@ -270,12 +270,12 @@ def _admit(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
     )  # fmt: skip
 
 
-def _declare(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
+def _apply_tool_declaration(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> ToolNow:
     declaration = asked_declaration(row.body["declaration"])
     return declare_looked_at(tenant_id, declaration, by=row.by, reason=row.reason, agreed=agreed)
 
 
-def _list(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
+def _apply_web_allowlist(tenant_id: UUID, row: ToolProposal, agreed: UUID) -> OutsideNow:
     wanted = tuple(row.body["allow"])
     return set_web(tenant_id, wanted, expected=None, by=row.by, reason=row.reason, agreed=agreed)
 
@@ -342,9 +342,16 @@ LOOKED_AT: Final[Mapping[str, Callable[[UUID, Mapping[str, Any]], object]]] = {
 }
 """How the addresses of what waits are judged once more, before a second person's yes counts."""
 DONE: Final[Mapping[str, Callable[[UUID, ToolProposal, UUID], Agreed]]] = {
-    "change": _change, "admit": _admit, "declare": _declare, "web": _list, "databases": _name_databases,
-    "mail": _name_mail, "models": _name_models,
-    "places": _open_places, "ceilings": _raise_ceilings, "boundary": _change_boundary,
+    "change": _apply_tool_change,
+    "admit": _apply_tool_admission,
+    "declare": _apply_tool_declaration,
+    "web": _apply_web_allowlist,
+    "databases": _name_databases,
+    "mail": _name_mail,
+    "models": _name_models,
+    "places": _open_places,
+    "ceilings": _raise_ceilings,
+    "boundary": _change_boundary,
     "sign_in": _set_sign_in_rules,
-}  # fmt: skip
+}
 """What is done once a second person agrees, by what waits."""

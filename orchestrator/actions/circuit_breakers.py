@@ -33,9 +33,9 @@ from orchestrator.core.tools.circuit_breaker import (
 from orchestrator.gateways.circuit_breaker_client import GRACE_MS
 from orchestrator.gateways.counters import CIRCUIT, TALLY
 from orchestrator.models import CircuitRow
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 log = structlog.get_logger(__name__)
 SPACE = UUID("6b0f3b6e-54c5-4f5a-9f5d-2f0f1c1e7a13")
@@ -93,11 +93,13 @@ Known = Mapping[tuple[str, str], Circuit]
 
 def setting_now() -> Setting:
     """The threshold and the cooldown that are set for this house."""
-    return _setting(settings.INTERLOCK_CIRCUIT_FAILURES, settings.INTERLOCK_CIRCUIT_COOLDOWN_SECONDS)
+    return _build_breaker_setting(
+        settings.INTERLOCK_CIRCUIT_FAILURES, settings.INTERLOCK_CIRCUIT_COOLDOWN_SECONDS
+    )
 
 
 @lru_cache(8)
-def _setting(threshold: int, cooldown_seconds: int) -> Setting:
+def _build_breaker_setting(threshold: int, cooldown_seconds: int) -> Setting:
     return Setting(threshold=threshold, cooldown_seconds=cooldown_seconds)
 
 
@@ -128,12 +130,12 @@ class TenantCircuits:
     def succeeded(self, ticket: Ticket) -> None:
         """The other side answered: its row of failures is over."""
         if self._write(SUCCEED, ticket) and ticket.probe:
-            _changed(ticket.subject, "closed", "")
+            _record_state_change(ticket.subject, "closed", "")
 
     def failed(self, ticket: Ticket, reason: str) -> None:
         """One failure more."""
         if self._write(FAIL, ticket, reason) == "open":
-            _changed(ticket.subject, "open", reason)
+            _record_state_change(ticket.subject, "open", reason)
 
     def released(self, ticket: Ticket) -> None:
         """The probe told nothing: the next is let out soon."""
@@ -142,32 +144,32 @@ class TenantCircuits:
     def trip(self, kind: Kind, subject: str, reason: str) -> None:
         """Open the circuit at once."""
         if self._write(TRIP, Ticket(kind=kind, subject=subject), reason):
-            _changed(subject, "open", reason)
+            _record_state_change(subject, "open", reason)
 
     def _look(self, kind: str, subject: str) -> Circuit | None:
         if self.known is None:
-            with tenant(self.tenant_id):
+            with tenant_transaction(self.tenant_id):
                 cursor = raw_cursor()
                 cursor.execute(LOOK, {"tenant": self.tenant_id})
-                self.known = {(row[0], row[1]): _circuit(row) for row in cursor.fetchall()}
+                self.known = {(row[0], row[1]): _build_circuit(row) for row in cursor.fetchall()}
         return self.known.get((kind, subject))
 
     def _probe(self, kind: Kind, subject: str, timeout_ms: int) -> Ticket | Blocked:
         """Take the probe, or read again why there is none: it may have been closed since."""
         lease = (timeout_ms + GRACE_MS) / 1000
         values = {"id": self._id(kind, subject), "lease": lease, "run": self.run, "fence": self.fence}
-        with tenant(self.tenant_id):
+        with tenant_transaction(self.tenant_id):
             cursor = raw_cursor()
             cursor.execute(PROBE, values)
             taken = cursor.fetchone()
             if taken is not None:
-                _changed(subject, "half_open", "")
+                _record_state_change(subject, "half_open", "")
                 return Ticket(kind=kind, subject=subject, changes=taken[0], marked=True, probe=True)
             cursor.execute(LOOK + " AND id = %(id)s", {"tenant": self.tenant_id, **values})
             row = cursor.fetchone()
         if row is None or row[2] == "closed":
-            return _let_out(kind, subject, Circuit() if row is None else _circuit(row))
-        return Blocked(wait_ms=max(1, wait_ms(_circuit(row), row[7])))
+            return _let_out(kind, subject, Circuit() if row is None else _build_circuit(row))
+        return Blocked(wait_ms=max(1, wait_ms(_build_circuit(row), row[7])))
 
     def _write(self, statement: str, ticket: Ticket, reason: str = "") -> str:
         """One statement in a transaction of its own; the state it led to, empty where nothing changed. What
@@ -179,7 +181,7 @@ class TenantCircuits:
             "released": RELEASED_SECONDS,
         }  # fmt: skip
         try:
-            with tenant(self.tenant_id):
+            with tenant_transaction(self.tenant_id):
                 cursor = raw_cursor()
                 cursor.execute(statement, values)
                 row = cursor.fetchone()
@@ -201,7 +203,7 @@ def _let_out(kind: Kind, subject: str, closed: Circuit) -> Ticket:
     return Ticket(kind=kind, subject=subject, changes=closed.changes, marked=closed.failures > 0)
 
 
-def _changed(subject: str, state: str, reason: str) -> None:
+def _record_state_change(subject: str, state: str, reason: str) -> None:
     TALLY.add(CIRCUIT, subject, state)
     log.info("circuit.changed", subject=subject, state=state, reason=reason)
 
@@ -220,7 +222,7 @@ def reset_circuit(tenant_id: UUID, circuit: UUID, *, by: UUID, reason: str) -> C
     or a program, would else call without pause where everybody is to wait. Where it was had already, where
     one call tries it now, or where it is closed, nothing changes.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         row = CircuitRow.objects.select_for_update().filter(id=circuit).first()
         if row is None:
             raise NotFound
@@ -228,25 +230,30 @@ def reset_circuit(tenant_id: UUID, circuit: UUID, *, by: UUID, reason: str) -> C
         changed = CircuitRow.objects.filter(id=circuit)
         after: dict[str, object] = {}
         if row.tenant_id is None:
-            now = _now()
+            now = _get_clock_timestamp()
             before_that = now - timedelta(seconds=setting_now().cooldown_seconds)
             rested = changed.filter(Q(tried_at=None) | Q(tried_at__lte=before_that), state="open")
             after["tried"] = rested.update(until=now, tried_at=now) == 1
         else:
             changed.update(
-                state="closed", failures=0, until=None, reason="", changes=row.changes + 1, since=_now()
+                state="closed",
+                failures=0,
+                until=None,
+                reason="",
+                changes=row.changes + 1,
+                since=_get_clock_timestamp(),
             )
         row.refresh_from_db()
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="circuit.reset", object=f"{row.kind}:{row.subject}", before=before,
             after={"state": row.state, **after}, reason=reason,
         )  # fmt: skip
     if before["state"] != row.state:
-        _changed(row.subject, "reset", reason)
+        _record_state_change(row.subject, "reset", reason)
     return row
 
 
-def _now() -> datetime:
+def _get_clock_timestamp() -> datetime:
     cursor = raw_cursor()
     cursor.execute("SELECT clock_timestamp()")
     row = cursor.fetchone()
@@ -254,6 +261,6 @@ def _now() -> datetime:
     return cast("datetime", row[0])
 
 
-def _circuit(row: tuple[Any, ...]) -> Circuit:
+def _build_circuit(row: tuple[Any, ...]) -> Circuit:
     state: Condition = row[2]
     return Circuit(state=state, failures=row[3], changes=row[4], until=row[5], reason=row[6])

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.tools.circuit_breaker import Circuit
-from orchestrator.gateways.database_authorization import Known
+from orchestrator.gateways.database_authorization import CachedAuthorization
 from traces.core.integrity.chain import Head
 from traces.sealed_values import Vault
 
@@ -19,7 +19,7 @@ KEPT_BYTES = 16_000_000
 RENDERED = 256
 
 
-class Shelf(Mapping[str, bytes]):
+class ContentCache(Mapping[str, bytes]):
     """Content by digest, bounded in bytes; the least recently read goes first. Only ever a copy of what is
     stored."""
 
@@ -45,9 +45,9 @@ class Shelf(Mapping[str, bytes]):
         # The default asks for the item and catches what is raised: most digests are new.
         return digest in self._bodies
 
-    def behind(self, fresh: Mapping[str, bytes]) -> "Table":
+    def behind(self, fresh: Mapping[str, bytes]) -> "StagedContent":
         """What is `fresh`, and the shelf for all else."""
-        return Table(fresh, self)
+        return StagedContent(fresh, self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._bodies)
@@ -56,11 +56,11 @@ class Shelf(Mapping[str, bytes]):
         return len(self._bodies)
 
 
-class Table(Mapping[str, bytes]):
+class StagedContent(Mapping[str, bytes]):
     """Content that a commit will store, before the shelf and not on it: a commit that fails must make it
     again."""
 
-    def __init__(self, fresh: Mapping[str, bytes], shelf: Shelf) -> None:
+    def __init__(self, fresh: Mapping[str, bytes], shelf: ContentCache) -> None:
         self._fresh, self._shelf = fresh, shelf
 
     def __getitem__(self, digest: str) -> bytes:
@@ -79,7 +79,7 @@ class Table(Mapping[str, bytes]):
 
 
 @dataclass(slots=True, kw_only=True)
-class Hand:
+class ClaimedRun:
     """One claimed run. `version` and `fence` are what the next commit must find in the database."""
 
     run: UUID
@@ -95,15 +95,15 @@ class Hand:
     sealing_key: bytes | None = None
     # What the run sealed so far, with its references: never shown, never kept.
     known: dict[str, str] = field(default_factory=dict, repr=False)
-    state: State
+    state: RunState
     head: Head
     snapshot_number: int
     patch_bytes: int
     snapshot_bytes: int = 0
-    shelf: Shelf = field(default_factory=Shelf)
+    shelf: ContentCache = field(default_factory=ContentCache)
     # What prompts quote, as they quote it: only ever made of content that stays as it is.
     rendered: dict[object, Any] = field(default_factory=dict)
-    permits: dict[str, Known] = field(default_factory=dict)
+    permits: dict[str, CachedAuthorization] = field(default_factory=dict)
     # Those in trouble or changed before, as the last commit read them; None before the first.
     circuits: Mapping[tuple[str, str], Circuit] | None = None
 

@@ -12,37 +12,45 @@ from typing import Literal, cast
 from django.db import OperationalError
 
 from orchestrator.actions import read_phase
-from orchestrator.actions.claimed_run import RENDERED, Hand
+from orchestrator.actions.claimed_run import RENDERED, ClaimedRun
 from orchestrator.actions.model_queue import is_called_up
 from orchestrator.actions.read_phase import (
     LOOK_UP,
-    Learnt,
-    Moved,
-    Opened,
-    headroom,
+    CommitInput,
+    InputsChanged,
+    RetryContext,
+    build_headroom,
     policy_in_force,
     read_opened,
     still_allowed,
     stop_for,
     without_look_ups,
 )
-from orchestrator.actions.signal_translation import translate
-from orchestrator.actions.write_phase import Committed, Draft, GrantVoid, LineRefused, Script, Written, write
+from orchestrator.actions.signal_translation import translate_signal
+from orchestrator.actions.write_phase import (
+    CommitPlan,
+    CommitResult,
+    GrantVoid,
+    LineRefused,
+    PreparedCommit,
+    WrittenRows,
+    write_commit,
+)
 from orchestrator.core.common.errors import ContentMissing, ContentSought, Corrupt
 from orchestrator.core.common.run_status import Status
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import AskApproval, CallTool
 from orchestrator.core.domain.run_events import AnyEvent, Headroom, Started, StopAsked
 from orchestrator.core.engine.machine import advance
-from orchestrator.core.workflow.node_protocol import Walk
-from tenancy.db.pipeline import PlansGone
+from orchestrator.core.workflow.node_protocol import AdvanceResult
+from tenancy.db.pipeline import PreparedStatementsLost
 from tenancy.db.statement_batch import RowRefused
-from tenancy.db.tenant_context import raw_cursor, tenant, tenant_reading
+from tenancy.db.tenant_context import raw_cursor, tenant_reading, tenant_transaction
 from traces.core.canonical import canonical_model
 from traces.core.events.trace_events import BudgetExtended
 from traces.core.integrity.chain import Move
-from traces.core.state_patch import diff
-from traces.queries import payloads
+from traces.core.state_patch import diff_states
+from traces.queries import load_payloads
 
 TRIES = 12
 # SQLSTATE classes of connections that were lost, and of servers that go away.
@@ -52,23 +60,23 @@ LOST = ("08", "57")
 class CommitInDoubt(Exception):
     """The connection was lost inside COMMIT: it landed or it did not; `written` is what would then hold."""
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: WrittenRows) -> None:
         super().__init__("commit in doubt")
         self.written = written
 
 
-def _stay() -> None:
+def _skip_yield() -> None:
     """Nobody else computes here."""
 
 
-def commit(
-    hand: Hand,
+def commit_run(
+    hand: ClaimedRun,
     outcomes: Sequence[AnyEvent],
     bodies: dict[str, bytes],
     *,
     slice_over: bool = False,
-    give_way: Callable[[], None] = _stay,
-) -> Committed:
+    give_way: Callable[[], None] = _skip_yield,
+) -> CommitResult:
     """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the
     transaction.
 
@@ -78,17 +86,17 @@ def commit(
     the connection went away inside COMMIT; any other OperationalError surely wrote
     nothing.
     """
-    learnt = Learnt()
+    learnt = RetryContext()
     for _ in range(TRIES):
-        written: Written | None = None
-        draft: Draft | None = None
+        written: WrittenRows | None = None
+        draft: PreparedCommit | None = None
         try:
             with tenant_reading(hand.tenant, read_phase.OPEN, hand.keys) as rows:
                 opened = without_look_ups(read_opened(hand, rows), outcomes)
                 hand.circuits = opened.circuits
                 called = hand.state.away is not None and is_called_up(hand.run)
-                room = headroom(hand, opened, learnt, slice_over=slice_over, called_up=called)
-                draft = _once(hand, outcomes, bodies, opened, room, give_way)
+                room = build_headroom(hand, opened, learnt, slice_over=slice_over, called_up=called)
+                draft = _prepare_commit(hand, outcomes, bodies, opened, room, give_way)
                 written = draft.written
                 draft.land(hand)
         except OperationalError as error:
@@ -97,13 +105,13 @@ def commit(
             raise CommitInDoubt(written) from error
         except RowRefused:
             assert draft is not None
-            with tenant(hand.tenant):
+            with tenant_transaction(hand.tenant):
                 learnt.refusal(draft.refusal(raw_cursor()))
-        except PlansGone:
+        except PreparedStatementsLost:
             continue
         except LineRefused as refused:
             learnt.refusal(refused.refusal)
-        except Moved as moved:
+        except InputsChanged as moved:
             moved.teach(learnt)
         except GrantVoid as void:
             learnt.void = {**(learnt.void or {}), void.request: void.reason}
@@ -120,20 +128,20 @@ def _surely_undone(error: OperationalError) -> bool:
     return bool(state) and not state.startswith(LOST)
 
 
-def _once(
-    hand: Hand,
+def _prepare_commit(
+    hand: ClaimedRun,
     outcomes: Sequence[AnyEvent],
     bodies: dict[str, bytes],
-    opened: Opened,
+    opened: CommitInput,
     room: Headroom,
-    give_way: Callable[[], None] = _stay,
-) -> Draft:
-    script = Script(hand=hand, opened=opened, bodies=dict(bodies))
-    for event in _events(hand, opened, outcomes, script):
+    give_way: Callable[[], None] = _skip_yield,
+) -> PreparedCommit:
+    script = CommitPlan(hand=hand, opened=opened, bodies=dict(bodies))
+    for event in _collect_commit_events(hand, opened, outcomes, script):
         if script.state.outcome is not None and event.kind in ("started", "timer_fired"):
             continue
         give_way()
-        _play(script, event, room)
+        _apply_event(script, event, room)
     give_way()
     starting = hand.state.status is Status.QUEUED
     acting = any(isinstance(effect, CallTool) and effect.mutating for effect in script.effects)
@@ -141,10 +149,12 @@ def _once(
         policy_in_force(hand, opened.stops, room.policy)
     if starting or acting:
         still_allowed(hand, room.missing_scopes)
-    return write(script, raw_cursor())
+    return write_commit(script, raw_cursor())
 
 
-def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Script) -> list[AnyEvent]:
+def _collect_commit_events(
+    hand: ClaimedRun, opened: CommitInput, outcomes: Sequence[AnyEvent], script: CommitPlan
+) -> list[AnyEvent]:
     """What came, in order: signals before outcomes, so that a wish is noted before the next effect is
     chosen."""
     events: list[AnyEvent] = []
@@ -157,7 +167,7 @@ def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Sc
         if signal.kind == LOOK_UP:
             # What came of it is among the outcomes.
             continue
-        event, content = translate(hand, signal, opened.at)
+        event, content = translate_signal(hand, signal, opened.at)
         script.bodies.update(content)
         events.append(event)
     if hand.state.status is Status.QUEUED:
@@ -166,7 +176,7 @@ def _events(hand: Hand, opened: Opened, outcomes: Sequence[AnyEvent], script: Sc
     return events
 
 
-def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
+def _apply_event(script: CommitPlan, event: AnyEvent, room: Headroom) -> None:
     """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk
     made again."""
     hand = script.hand
@@ -174,18 +184,18 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
     while True:
         if len(hand.rendered) > RENDERED:
             hand.rendered.clear()
-        desk = Desk(hand.salt, hand.shelf.behind(script.bodies), hand.rendered, absent)
+        desk = ContentStore(hand.salt, hand.shelf.behind(script.bodies), hand.rendered, absent)
         try:
             walk = advance(hand.graph, hand.manifest, script.state, event, room, desk)
             break
         except ContentMissing as missing:
             wanted: tuple[str, ...] = missing.data["digests"]
-            found = payloads(hand.run, wanted)
+            found = load_payloads(hand.run, wanted)
             if len(found) < len(wanted) and not isinstance(missing, ContentSought):
                 raise
             absent.update(digest for digest in wanted if digest not in found)
             hand.shelf.keep(found)
-    script.extended.extend(_extensions(walk))
+    script.extended.extend(_collect_budget_extensions(walk))
     event_digest = desk.put(canonical_model(event))
     if not walk.transitions:
         return
@@ -196,7 +206,7 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
             guard=step.guard,
             target=step.target,
             phase=step.phase,
-            patch=diff(step.before, step.after),
+            patch=diff_states(step.before, step.after),
             said=step.said,
             effects=step.effects,
         )
@@ -205,7 +215,7 @@ def _play(script: Script, event: AnyEvent, room: Headroom) -> None:
     script.add(walk, moves, event_digest, desk.made, room)
 
 
-def _extensions(walk: Walk) -> list[tuple[Mapping[str, Decimal], str]]:
+def _collect_budget_extensions(walk: AdvanceResult) -> list[tuple[Mapping[str, Decimal], str]]:
     """What the walk says was granted, and by whom: the ledger is raised by that and by nothing else."""
     said = (word.body for move in walk.transitions for word in move.said)
     return [(body.amounts, body.by) for body in said if isinstance(body, BudgetExtended)]

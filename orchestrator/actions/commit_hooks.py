@@ -9,13 +9,15 @@ from typing import Any
 import psycopg
 
 from budgets.actions import tell_refused
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.actions.run_notifications import tell_late, tell_left
 from orchestrator.actions.schema_drift import note_drifts
-from traces.core.events.trace_events import Body, ReservationRefused
+from traces.core.events.trace_events import ReservationRefused, TraceEventBody
 
 
-def pass_on(hand: Hand, said: Sequence[Body], at: datetime, cursor: "psycopg.Cursor[Any]") -> None:
+def pass_on(
+    hand: ClaimedRun, said: Sequence[TraceEventBody], at: datetime, cursor: "psycopg.Cursor[Any]"
+) -> None:
     """Tell them, each of theirs. Joins the commit's transaction, after its money: whoever squares holds the
     tenant's lines before an alert's row, too."""
     for body in said:

@@ -19,10 +19,10 @@ from orchestrator.core.files.chunking import (
 )
 from orchestrator.models import CorpusDocument, CorpusPassage
 from orchestrator.queries.corpora import newest_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,118}[a-z0-9])?")
 CORPUS = re.compile(r"[a-z][a-z0-9_-]{0,63}")
@@ -43,12 +43,12 @@ def put_document(tenant_id: UUID, new: NewDocument, *, by: UUID | None, reason: 
     """Keep a document, or a new version of one, for searches from now on; the same again is the version that
     stands. Outermost verb: owns the transaction. Raises InvalidInput."""
     text = plain_document(new.text)
-    _check(new, text)
+    _check_new_document(new, text)
     parts = passages_of(text)
     if len(parts) > MOST:
-        raise _wrong("/text", f"It comes to more than {MOST} passages.")
+        raise _build_input_error("/text", f"It comes to more than {MOST} passages.")
     digest = sha256(text.encode()).hexdigest()
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         before = newest_of(new.corpus, new.name)
         same = before is not None and (before.sha256, before.title, before.language, before.removed) == (
@@ -61,15 +61,15 @@ def put_document(tenant_id: UUID, new: NewDocument, *, by: UUID | None, reason: 
             version=before.version + 1 if before is not None else 1, text=text, sha256=digest,
             reason=reason[:500], by=by, at=database_now(),
         )  # fmt: skip
-        _keep(tenant_id, made, parts)
-        _note(tenant_id, made, by, reason)
+        _store_passages(tenant_id, made, parts)
+        _audit_document_change(tenant_id, made, by, reason)
         return made
 
 
 def remove_document(tenant_id: UUID, corpus: str, name: str, *, by: UUID | None, reason: str) -> None:
     """Take a document out of searches; what was cited of it can still be shown. Outermost verb: owns the
     transaction. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         before = newest_of(corpus, name)
         if before is None or before.removed:
@@ -79,10 +79,10 @@ def remove_document(tenant_id: UUID, corpus: str, name: str, *, by: UUID | None,
             version=before.version + 1, text="", sha256=sha256(b"").hexdigest(), removed=True,
             reason=reason[:500], by=by, at=database_now(),
         )  # fmt: skip
-        _note(tenant_id, made, by, reason)
+        _audit_document_change(tenant_id, made, by, reason)
 
 
-def _keep(tenant_id: UUID, document: CorpusDocument, parts: tuple[PassagePart, ...]) -> None:
+def _store_passages(tenant_id: UUID, document: CorpusDocument, parts: tuple[PassagePart, ...]) -> None:
     """The passages with their words. The title counts most, then the heading."""
     config = document.language
     CorpusPassage.objects.bulk_create(
@@ -100,8 +100,8 @@ def _keep(tenant_id: UUID, document: CorpusDocument, parts: tuple[PassagePart, .
     )  # fmt: skip
 
 
-def _note(tenant_id: UUID, document: CorpusDocument, by: UUID | None, reason: str) -> None:
-    audit(
+def _audit_document_change(tenant_id: UUID, document: CorpusDocument, by: UUID | None, reason: str) -> None:
+    write_audit_entry(
         tenant_id, by, verb="corpus.remove" if document.removed else "corpus.put",
         object=f"document:{document.corpus}/{document.name}",
         before={"version": document.version - 1},
@@ -109,18 +109,20 @@ def _note(tenant_id: UUID, document: CorpusDocument, by: UUID | None, reason: st
     )  # fmt: skip
 
 
-def _check(new: NewDocument, text: str) -> None:
+def _check_new_document(new: NewDocument, text: str) -> None:
     if not CORPUS.fullmatch(new.corpus):
-        raise _wrong("/corpus", "Lower-case letters, digits, - and _, at most 64, a letter first.")
+        raise _build_input_error(
+            "/corpus", "Lower-case letters, digits, - and _, at most 64, a letter first."
+        )
     if not NAME.fullmatch(new.name):
-        raise _wrong("/name", "Lower-case letters, digits, and . - _ between them, at most 120.")
+        raise _build_input_error("/name", "Lower-case letters, digits, and . - _ between them, at most 120.")
     if not new.title.strip() or len(new.title) > 200 or not new.title.isprintable():
-        raise _wrong("/title", "One line of at most 200 characters.")
+        raise _build_input_error("/title", "One line of at most 200 characters.")
     if new.language not in LANGUAGES:
-        raise _wrong("/language", f"One of {', '.join(LANGUAGES)}.")
+        raise _build_input_error("/language", f"One of {', '.join(LANGUAGES)}.")
     if not text or len(text) > LARGEST:
-        raise _wrong("/text", f"A text of at most {LARGEST} characters.")
+        raise _build_input_error("/text", f"A text of at most {LARGEST} characters.")
 
 
-def _wrong(pointer: str, detail: str) -> InvalidInput:
+def _build_input_error(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

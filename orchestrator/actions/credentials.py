@@ -8,7 +8,7 @@ from orchestrator.gateways.tools.guarded_transport import look_before_saving
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import InvalidInput
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Secret
 from tenancy.secret_store import Renewal, keep_secret
 
@@ -26,11 +26,13 @@ def keep_credential(
 ) -> Secret:
     """Keep a secret, with its life where it has one. The token endpoint is judged like any way out. Raises
     InvalidInput, EgressRefused."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         if expires_at is not None and expires_at <= database_now():
-            raise _invalid("/expires_at", "It has passed already.")
+            raise _build_input_error("/expires_at", "It has passed already.")
         if renewal is not None and expires_at is None:
-            raise _invalid("/expires_at", "What never expires is never renewed: say when this one does.")
+            raise _build_input_error(
+                "/expires_at", "What never expires is never renewed: say when this one does."
+            )
         leave = leave_for(target_of(renewal.url).origin) if renewal is not None else None
     if renewal is not None and leave is not None:
         look_before_saving(renewal.url, leave)
@@ -39,5 +41,5 @@ def keep_credential(
     )
 
 
-def _invalid(pointer: str, detail: str) -> InvalidInput:
+def _build_input_error(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

@@ -11,7 +11,7 @@ from orchestrator.actions.address_checks import check_database_addresses, check_
 from orchestrator.actions.stale_proposals import outdate_proposals
 from orchestrator.actions.versions import hold_registry, publish_registry, publish_tool
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.destinations import (
     MOST_ADDRESSES,
@@ -20,8 +20,8 @@ from orchestrator.core.tools.destinations import (
     MailServer,
     WebRules,
     account_in,
+    describe_wider_web_rules,
     entry_of,
-    wider,
     wider_databases,
     wider_mail,
 )
@@ -31,20 +31,20 @@ from orchestrator.models import Outside
 from orchestrator.queries.destinations import (
     Kind,
     OutsideNow,
-    databases,
+    get_allowed_databases,
     mail_server,
     outside_now,
     web_rules,
 )
 from orchestrator.queries.tools import registry_tools, tools_now
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, SecretUnusable, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import ask_second, check_reason
-from tenancy.secret_store import reveal
+from tenancy.secret_store import reveal_secret
 
-V = TypeVar("V", bound=Value)
+V = TypeVar("V", bound=FrozenModel)
 # What a proposal calls each list; no tool is called so.
 WEB, DATABASES, MAIL = "web addresses", "databases to ask", "the mail server"
 
@@ -66,13 +66,13 @@ def set_web(
     version that was looked at, `agreed` who agreed to what it has more than before. Raises InvalidInput
     naming each bad entry, Stale, SecondPersonNeeded.
     """
-    rules = WebRules(allow=_entries(allow))
-    with tenant(tenant_id):
+    rules = WebRules(allow=_parse_allowlist_entries(allow))
+    with tenant_transaction(tenant_id):
         tag = hold_outside(tenant_id, "web", expected)
-        more = wider(web_rules(), rules)
+        more = describe_wider_web_rules(web_rules(), rules)
         ask_second(tenant_id, WEB, more, by=by, agreed=agreed, reason=reason, tag=tag)
         now = keep_outside(tenant_id, "web", rules, by=by, reason=reason, agreed=agreed)
-        _publish(tenant_id, rules, by=by)
+        _publish_web_tools(tenant_id, rules, by=by)
         return now
 
 
@@ -105,13 +105,15 @@ def set_looked_at_databases(
     """`set_databases` of what was read and looked at before: it asks no network. Opens or joins the
     transaction."""
     operators = frozenset(settings.INTERLOCK_DATABASES)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         tag = hold_outside(tenant_id, "databases", expected)
-        before = databases()
+        before = get_allowed_databases()
         hidden = operators - {one.name for one in before.databases}
         for number, one in enumerate(wanted.databases):
             if one.name in hidden:
-                raise _wrong(f"/databases/{number}/name", "The operator has a database of this name.")
+                raise _build_input_error(
+                    f"/databases/{number}/name", "The operator has a database of this name."
+                )
         wider = wider_databases(before, wanted, operators=operators)
         ask_second(tenant_id, DATABASES, wider, by=by, agreed=agreed, reason=reason, tag=tag)
         return keep_outside(tenant_id, "databases", wanted, by=by, reason=reason, agreed=agreed)
@@ -145,7 +147,7 @@ def set_looked_at_mail(
 ) -> OutsideNow:
     """`set_mail` of what was read and looked at before: it asks no network. Opens or joins the
     transaction."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         tag = hold_outside(tenant_id, "mail", expected)
         more = wider_mail(mail_server(), wanted)
         ask_second(tenant_id, MAIL, more, by=by, agreed=agreed, reason=reason, tag=tag)
@@ -157,15 +159,15 @@ def with_roles(tenant_id: UUID, given: tuple[Mapping[str, Any], ...]) -> Databas
     Raises InvalidInput."""
     wanted = read_outside(Databases, {"databases": list(given)})
     for number, one in enumerate(wanted.databases):
-        _place(one, f"/databases/{number}/host")
+        _check_reachable_host(one, f"/databases/{number}/host")
         if any(other.name == one.name for other in wanted.databases[:number]):
-            raise _wrong(f"/databases/{number}/name", "Each name stands for one database.")
+            raise _build_input_error(f"/databases/{number}/name", "Each name stands for one database.")
     return Databases(databases=tuple(_with_accounts(tenant_id, one) for one in wanted.databases))
 
 
 def _with_accounts(tenant_id: UUID, one: Database) -> Database:
-    reader = one.reader_account or _account(tenant_id, one.reader, one.origin)
-    writer = one.writer and (one.writer_account or _account(tenant_id, one.writer, one.origin))
+    reader = one.reader_account or _get_secret_account(tenant_id, one.reader, one.origin)
+    writer = one.writer and (one.writer_account or _get_secret_account(tenant_id, one.writer, one.origin))
     return one.evolve(reader_account=reader, writer_account=writer)
 
 
@@ -175,24 +177,24 @@ def with_account(tenant_id: UUID, given: Mapping[str, Any]) -> MailServer:
     wanted = read_outside(MailServer, dict(given))
     if not wanted.host:
         return wanted.evolve(account="")
-    _place(wanted, "/host")
+    _check_reachable_host(wanted, "/host")
     here = wanted.target.literal
     if wanted.secret and wanted.tls == "off" and not (here is not None and here.is_loopback):
-        raise _wrong("/tls", "A password is not sent in the clear.")
-    account = wanted.account or _account(tenant_id, wanted.secret, wanted.origin)
+        raise _build_input_error("/tls", "A password is not sent in the clear.")
+    account = wanted.account or _get_secret_account(tenant_id, wanted.secret, wanted.origin)
     return wanted.evolve(account=wanted.secret and account)
 
 
-def _account(tenant_id: UUID, secret: str, origin: str) -> str:
+def _get_secret_account(tenant_id: UUID, secret: str, origin: str) -> str:
     """The user that a secret names; "" where it is not kept yet, or opens for another place."""
     try:
-        return account_in(reveal(tenant_id, secret, origin))
+        return account_in(reveal_secret(tenant_id, secret, origin))
     except SecretUnusable:
         return ""
 
 
 def keep_outside(
-    tenant_id: UUID, kind: Kind, body: Value, *, by: UUID | None, reason: str, agreed: UUID | None
+    tenant_id: UUID, kind: Kind, body: FrozenModel, *, by: UUID | None, reason: str, agreed: UUID | None
 ) -> OutsideNow:
     """Keep a version; the same again is the one that stands. Joins the caller's transaction, which holds the
     registry. Raises InvalidInput."""
@@ -205,7 +207,7 @@ def keep_outside(
         at=database_now(),
     )  # fmt: skip
     after = {"version": before.version + 1, **wanted, **({"agreed_by": str(agreed)} if agreed else {})}
-    audit(
+    write_audit_entry(
         tenant_id, by, verb=f"outside.{kind}", object=f"outside:{kind}",
         before={"version": before.version, **before.body}, after=after, reason=reason,
     )  # fmt: skip
@@ -228,7 +230,7 @@ def with_list(spec: ToolSpec, rules: WebRules) -> ToolSpec:
     return spec if spec.egress is None else spec.evolve(egress=spec.egress.evolve(allow=rules.allow))
 
 
-def _publish(tenant_id: UUID, rules: WebRules, *, by: UUID | None) -> None:
+def _publish_web_tools(tenant_id: UUID, rules: WebRules, *, by: UUID | None) -> None:
     active = dict(registry_tools())
     # Disabled ones too: whoever enables one again enables it under the list that then holds.
     for tool in tools_now(tenant_id):
@@ -246,7 +248,7 @@ def read_outside(kind: type[V], given: dict[str, Any]) -> V:
         raise refused_fields(error) from None
 
 
-def _place(asked: Database | MailServer, pointer: str) -> None:
+def _check_reachable_host(asked: Database | MailServer, pointer: str) -> None:
     """Raises InvalidInput for what is no host, or can never be reached."""
     try:
         found = asked.target
@@ -255,14 +257,14 @@ def _place(asked: Database | MailServer, pointer: str) -> None:
                 detail=f"{found.host} can never be reached: link-local, multicast or reserved"
             )
     except EgressRefused as refused:
-        raise _wrong(pointer, str(refused.data["detail"])) from None
+        raise _build_input_error(pointer, str(refused.data["detail"])) from None
 
 
-def _wrong(pointer: str, detail: str) -> InvalidInput:
+def _build_input_error(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])
 
 
-def _entries(allow: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_allowlist_entries(allow: tuple[str, ...]) -> tuple[str, ...]:
     found: list[str] = []
     faults: list[dict[str, Any]] = []
     for number, text in enumerate(allow):

@@ -38,7 +38,7 @@ def dropped_as(row: Proposal, who: Who) -> Settled:
     return "withdrawn" if who.owner == row.owner else "refused"
 
 
-def settle(row: Proposal, status: Settled, who: Who | None, reason: str) -> None:
+def close_proposal(row: Proposal, status: Settled, who: Who | None, reason: str) -> None:
     """Close it: by whom, when and why; `who` None is the house itself. Joins the caller's transaction."""
     said = {
         "status": status, "settled_by": who.principal if who else None, "settled_at": database_now(),

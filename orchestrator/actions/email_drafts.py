@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from orchestrator.core.common.errors import Misfit
+from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.models import MailDraft
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import current_tenant
@@ -18,5 +18,5 @@ def keep_draft(run: UUID, key: str, body: Mapping[str, object], digest: str) -> 
     MailDraft.objects.bulk_create([kept], ignore_conflicts=True)
     found: tuple[UUID, str] = MailDraft.objects.values_list("id", "sha256").get(run_id=run, key=key)
     if found[1] != digest:
-        raise Misfit(node=key, event="another letter")
+        raise UnexpectedEvent(node=key, event="another letter")
     return found[0]

@@ -6,9 +6,9 @@ from uuid import UUID
 from django.db import transaction
 
 from orchestrator.models import EmergencyStop
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 Scope = Literal["global", "tenant", "workflow", "tool"]
 
@@ -22,11 +22,11 @@ def stop_everything(
         with transaction.atomic():
             return EmergencyStop.objects.create(scope=scope, reason=reason[:500], by=by, at=database_now())
     assert tenant_id is not None
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         stop = EmergencyStop.objects.create(
             scope=scope, tenant_id=tenant_id, target=target, reason=reason[:500], by=by, at=database_now()
         )
-        audit(
+        write_audit_entry(
             tenant_id,
             by,
             verb="stop.set",
@@ -38,16 +38,16 @@ def stop_everything(
         return stop
 
 
-def lift(stop_id: UUID, *, tenant_id: UUID | None, by: UUID | None, reason: str) -> bool:
+def lift_stop(stop_id: UUID, *, tenant_id: UUID | None, by: UUID | None, reason: str) -> bool:
     """Take a stop out of force; whether it was in force. A tenant can lift its own only, and whoever names
     none those of all. Outermost verb: owns the transaction."""
     if tenant_id is None:
         with transaction.atomic():
-            return _lift(stop_id, None, by)
-    with tenant(tenant_id):
-        lifted = _lift(stop_id, tenant_id, by)
+            return _mark_stop_lifted(stop_id, None, by)
+    with tenant_transaction(tenant_id):
+        lifted = _mark_stop_lifted(stop_id, tenant_id, by)
         if lifted:
-            audit(
+            write_audit_entry(
                 tenant_id,
                 by,
                 verb="stop.lift",
@@ -59,6 +59,6 @@ def lift(stop_id: UUID, *, tenant_id: UUID | None, by: UUID | None, reason: str)
         return lifted
 
 
-def _lift(stop_id: UUID, tenant_id: UUID | None, by: UUID | None) -> bool:
+def _mark_stop_lifted(stop_id: UUID, tenant_id: UUID | None, by: UUID | None) -> bool:
     stops = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
     return bool(stops.update(lifted_at=database_now(), lifted_by=by))

@@ -7,17 +7,17 @@ from orchestrator.actions.tool_updates import switch_tool
 from orchestrator.actions.versions import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.core.common.errors import NameTaken
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.tools.guard_relaxation import redeclared
-from orchestrator.core.tools.registration import HttpDeclaration, declared
+from orchestrator.core.tools.guard_relaxation import describe_weaker_redeclaration
+from orchestrator.core.tools.registration import HttpDeclaration, build_http_tool_spec
 from orchestrator.gateways.tools.guarded_transport import look_before_saving
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolServer
 from orchestrator.queries.destinations import web_rules
 from orchestrator.queries.tool_servers import leave_for
 from orchestrator.queries.tools import ToolNow, registry_tools, tool_now, versions_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, SecretUnusable
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import ask_second
 from tenancy.secret_store import secrets_of
 
@@ -42,8 +42,8 @@ def declare_http_tool(
 def look_at_declared(tenant_id: UUID, declaration: HttpDeclaration) -> None:
     """Judge where a declaration leads; it asks the network, so outside any transaction. Raises InvalidInput,
     DefinitionRefused, EgressRefused."""
-    origin = _origin(declared(declaration))
-    with tenant(tenant_id):
+    origin = _get_remote_origin(build_http_tool_spec(declaration))
+    with tenant_transaction(tenant_id):
         leave = leave_for(origin)
     look_before_saving(origin, leave)
 
@@ -53,33 +53,33 @@ def declare_looked_at(
 ) -> ToolNow:
     """Publish a declaration whose place was looked at. Joins or opens the tenant's transaction. Raises what
     `declare_http_tool` does."""
-    spec = declared(declaration)
-    with tenant(tenant_id):
+    spec = build_http_tool_spec(declaration)
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         spec = with_list(spec, web_rules())
-        before = _standing(spec)
+        before = _find_newest_spec(spec)
         _check_secret(tenant_id, spec)
         _check_verifier(spec)
         check_tool_queue(spec)
         tag = tool_now(tenant_id, spec.name).tag if before is not None else ""
-        found = redeclared(before, spec)
+        found = describe_weaker_redeclaration(before, spec)
         ask_second(tenant_id, spec.name, found, by=by, agreed=agreed, reason=reason, tag=tag)
         row = publish_tool(tenant_id, spec, by=by)
         publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)
         switch_tool(tenant_id, spec.name, enabled=True, by=by, reason=reason)
         now = tool_now(tenant_id, spec.name)
         was = {"version": before.version, "risk": before.risk.value} if before is not None else {}
-        after = {"version": now.spec.version, "risk": spec.risk.value, "origin": _origin(spec)}
+        after = {"version": now.spec.version, "risk": spec.risk.value, "origin": _get_remote_origin(spec)}
         if agreed is not None:
             after["agreed_by"] = str(agreed)
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="tool.declare", object=f"tool:{spec.name}", before=was, after=after,
             reason=reason,
         )  # fmt: skip
         return now
 
 
-def _standing(spec: ToolSpec) -> ToolSpec | None:
+def _find_newest_spec(spec: ToolSpec) -> ToolSpec | None:
     """The tool's newest version, if it is an HTTP tool too. Raises NameTaken."""
     family = spec.name.partition(".")[0]
     known = versions_of(spec.name)
@@ -90,7 +90,7 @@ def _standing(spec: ToolSpec) -> ToolSpec | None:
     return known[0].spec if known else None
 
 
-def _origin(spec: ToolSpec) -> str:
+def _get_remote_origin(spec: ToolSpec) -> str:
     assert spec.remote is not None
     return spec.remote.origin
 

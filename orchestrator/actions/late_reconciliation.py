@@ -9,7 +9,7 @@ import orjson
 from django.db import transaction
 
 from approvals.core.errors import NotYours
-from approvals.core.policy import refusal
+from approvals.core.policy import explain_decision_refusal
 from approvals.queries.people import Stands, decider_of
 from orchestrator.actions.run_signals import leave_signal
 from orchestrator.core.common.errors import EffectNotInDoubt, NoLookUp, RunNotFound, RunUnderWay
@@ -19,17 +19,17 @@ from orchestrator.core.engine.late_reconciliation import Doubt
 from orchestrator.models import Run
 from orchestrator.queries.in_doubt_changes import asked_about, doubts_of, is_looked_up_by
 from orchestrator.queries.pending_signals import is_asked_of_effect
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.queries import standing_of
-from traces.live import nudge
+from traces.live import publish_change_hint
 
 LONGEST_REASON = 500
 VERDICTS: tuple[Literal["happened"], Literal["not_happened"]] = ("happened", "not_happened")
 
 
-def reconcile(
+def reconcile_late_effect(
     tenant_id: UUID,
     run_id: UUID,
     effect: str,
@@ -44,25 +44,27 @@ def reconcile(
     Raises RunNotFound, RunUnderWay, EffectNotInDoubt (nobody asks, or somebody said so before), NotYours.
     """
     given = {"verdict": verdict, "reason": reason[:LONGEST_REASON]}
-    return _left(tenant_id, run_id, effect, "reconciled", by, given)
+    return _send_late_signal(tenant_id, run_id, effect, "reconciled", by, given)
 
 
 def ask_look_up(tenant_id: UUID, run_id: UUID, effect: str, *, by: UUID) -> Run:
     """Have a change in doubt of an ended run looked up, as its tool declares it. A worker does it and records
     what came of it. Outermost verb: owns the transaction.
 
-    Raises what `reconcile` does, and NoLookUp.
+    Raises what `reconcile_late_effect` does, and NoLookUp.
     """
-    return _left(tenant_id, run_id, effect, "look_up", by, {})
+    return _send_late_signal(tenant_id, run_id, effect, "look_up", by, {})
 
 
-def _left(tenant_id: UUID, run_id: UUID, effect: str, kind: str, by: UUID, given: dict[str, Any]) -> Run:
-    with tenant(tenant_id):
+def _send_late_signal(
+    tenant_id: UUID, run_id: UUID, effect: str, kind: str, by: UUID, given: dict[str, Any]
+) -> Run:
+    with tenant_transaction(tenant_id):
         # Two who say so at once: the second finds the word of the first.
         run = Run.objects.select_for_update().filter(id=run_id).first()
         if run is None:
             raise RunNotFound
-        change = _doubt(run, effect).change
+        change = _get_in_doubt_change(run, effect).change
         _check_may_say(run, change, by, database_now())
         if is_asked_of_effect(run.id, kind, effect):
             raise EffectNotInDoubt(why="it was asked for a moment ago and is being recorded")
@@ -70,12 +72,12 @@ def _left(tenant_id: UUID, run_id: UUID, effect: str, kind: str, by: UUID, given
             raise NoLookUp(tool=change.tool)
         payload = {"change": orjson.loads(change.model_dump_json()), **given}
         leave_signal(tenant_id, run_id, kind, payload, by)
-        transaction.on_commit(partial(nudge, tenant_id, run_id))
-        _audit(tenant_id, run, change, kind, by, given)
+        transaction.on_commit(partial(publish_change_hint, tenant_id, run_id))
+        _audit_late_signal(tenant_id, run, change, kind, by, given)
         return run
 
 
-def _doubt(run: Run, effect: str) -> Doubt:
+def _get_in_doubt_change(run: Run, effect: str) -> Doubt:
     if Status(run.status) not in TERMINAL_STATUSES:
         raise RunUnderWay(status=run.status)
     found = next((one for one in doubts_of(run) if one.change.effect == effect), None)
@@ -89,7 +91,7 @@ def _check_may_say(run: Run, change: SentChange, by: UUID, at: datetime) -> None
     standing = standing_of(run.tenant_id, by)
     if standing is None:
         raise RunNotFound
-    why = refusal(asked_about(run, change), decider_of(standing, at))
+    why = explain_decision_refusal(asked_about(run, change), decider_of(standing, at))
     if why is not None:
         raise NotYours(reason=why.sentence, rule=why.rule.value)
 
@@ -97,12 +99,14 @@ def _check_may_say(run: Run, change: SentChange, by: UUID, at: datetime) -> None
 def why_not(run: Run, change: SentChange, who: Stands) -> str:
     """Why somebody may not say what became of a change, in a sentence; empty where they may. Inside the
     tenant's context."""
-    found = refusal(asked_about(run, change), decider_of(who))
+    found = explain_decision_refusal(asked_about(run, change), decider_of(who))
     return found.sentence if found is not None else ""
 
 
-def _audit(tenant_id: UUID, run: Run, change: SentChange, kind: str, by: UUID, given: dict[str, Any]) -> None:
-    audit(
+def _audit_late_signal(
+    tenant_id: UUID, run: Run, change: SentChange, kind: str, by: UUID, given: dict[str, Any]
+) -> None:
+    write_audit_entry(
         tenant_id,
         by,
         verb="run.reconcile" if kind == "reconciled" else "run.look_up",

@@ -14,7 +14,7 @@ from orchestrator.models import ToolProposal
 from orchestrator.queries.tool_servers import PlacesNow
 from tenancy.actions.sign_in_rules import rules_document, set_sign_in_rules
 from tenancy.core.sign_in.rules import SignInRules
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.sign_in_rules import RulesNow
 
 
@@ -25,7 +25,7 @@ def ask_for_ceilings(
     transaction. Raises InvalidInput, Stale, ProposalOpen."""
 
     def perform() -> Ceilings:
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             hold_registry(tenant_id)
             now = change_ceilings(tenant_id, wanted, by=who.principal, reason=reason, expected=expected)
             outdate_proposals(tenant_id)
@@ -57,7 +57,7 @@ def ask_for_sign_in_rules(
     Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
 
     def perform() -> RulesNow:
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             hold_registry(tenant_id)
             now = set_sign_in_rules(tenant_id, wanted, expected=expected, by=who.principal, reason=reason)
             outdate_proposals(tenant_id)

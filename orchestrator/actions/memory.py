@@ -7,22 +7,29 @@ from typing import Literal
 from uuid import UUID
 
 from orchestrator.core.common.errors import MemoryRefused
-from orchestrator.core.domain.memory_gate import LONGEST, MOST_EVIDENCE, SHORTEST, Kind, fault, trust_of
+from orchestrator.core.domain.memory_gate import (
+    LONGEST,
+    MOST_EVIDENCE,
+    SHORTEST,
+    Kind,
+    explain_promotion_refusal,
+    trust_of,
+)
 from orchestrator.models import MemoryProposal, MemoryVerdict
 from orchestrator.queries.memory import (
     WAITING,
     Remembered,
+    build_gate_input,
     facts_of_run,
     proposal_of,
-    proposed,
     standing_of_run,
     strange_words,
     words_of_facts,
 )
 from orchestrator.queries.retry_lineage import doers_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 from tenancy.people.dual_control import check_independent
 
 Verdict = Literal["kept", "refused", "quarantined"]
@@ -63,15 +70,15 @@ def judge_memory(
     Nothing is kept but through the gate, whoever asks, nor by somebody related to those behind the run where
     another administrator could. Raises NotFound, MemoryRefused, NotIndependent.
     """
-    with tenant(tenant_id):
-        hold(f"memory:{tenant_id}")
+    with tenant_transaction(tenant_id):
+        take_advisory_lock(f"memory:{tenant_id}")
         found, at = proposal_of(proposal), database_now()
-        _may(found, verdict)
+        _check_verdict_allowed(found, verdict)
         if verdict == "kept":
             name = f"memory:{found.row.id}"
             what = "A memory was kept by an administrator who is behind its run or related to those who are."
             check_independent(tenant_id, name, doers_of(found.row.run_id), what, by=by, reason=reason)
-            why = fault(proposed(found), standing_of_run(found.row.run_id), at)
+            why = explain_promotion_refusal(build_gate_input(found), standing_of_run(found.row.run_id), at)
             if why:
                 raise MemoryRefused(detail=why)
         number = MemoryVerdict.objects.filter(proposal=found.row).count()
@@ -84,14 +91,14 @@ def judge_memory(
             by=by,
             at=at,
         )
-        audit(
+        write_audit_entry(
             tenant_id, by, verb=f"memory.{verdict}", object=f"memory:{found.row.id}",
             before={"verdict": found.verdict}, after={"verdict": verdict}, reason=reason,
         )  # fmt: skip
         return proposal_of(found.row.id)
 
 
-def _may(found: Remembered, verdict: Verdict) -> None:
+def _check_verdict_allowed(found: Remembered, verdict: Verdict) -> None:
     """A proposal is decided once; what was kept may be put into quarantine, and kept again from there."""
     may = {
         WAITING: ("kept", "refused"), "kept": ("quarantined",),

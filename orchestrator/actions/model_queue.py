@@ -12,12 +12,12 @@ import structlog
 from django.db import Error, connection
 
 from orchestrator.actions.circuit_breakers import SPACE, circuit_id
-from orchestrator.actions.claimed_run import Hand
-from orchestrator.core.domain.run_state import State
+from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.tools.circuit_breaker import Kind
-from orchestrator.gateways.job_queue import wake
+from orchestrator.gateways.job_queue import enqueue_run
 from orchestrator.queries.cross_tenant import called_up_runs
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 log = structlog.get_logger(__name__)
 GRACE_SECONDS = 10.0
@@ -66,7 +66,7 @@ class RunLines:
             "seconds": timeout_ms / 1000 + GRACE_SECONDS
         }
         try:
-            with tenant(self.tenant):
+            with tenant_transaction(self.tenant):
                 cursor = raw_cursor()
                 cursor.execute(STAND, values)
                 called = [row[0] for row in cursor.execute(CALL_UP, values).fetchall()]
@@ -81,7 +81,7 @@ class RunLines:
         """As the protocol says. Where the database is away, the call leaves with the run's lease."""
         called: list[UUID] = []
         try:
-            with tenant(self.tenant):
+            with tenant_transaction(self.tenant):
                 cursor = raw_cursor()
                 left = cursor.execute(LEAVE, {"run": self.run, "fence": self.fence}).fetchone()
                 if left is not None:
@@ -99,7 +99,7 @@ class RunLines:
             return
         place = circuit_id(None if kind == "model" else self.tenant, kind, subject)
         try:
-            with tenant(self.tenant):
+            with tenant_transaction(self.tenant):
                 raw_cursor().execute(STAND, self._values(place, most=1, stage="away"))
         except Error as error:
             log.warning("line.not_noted", error=type(error).__name__)
@@ -125,7 +125,7 @@ class RunLines:
         }  # fmt: skip
 
 
-def leaves_line(hand: Hand, after: State, *, asks: bool) -> bool:
+def leaves_line(hand: ClaimedRun, after: RunState, *, asks: bool) -> bool:
     """Whether a commit takes the run out of the place where it waits for a model: it waits no more and asks
     no model, or another one has taken over, or it has ended."""
     if after.outcome is not None and hand.state.outcome is None:
@@ -150,4 +150,4 @@ def is_called_up(run_id: UUID) -> bool:
 def _wake_all(runs: list[UUID], *, but: UUID | None = None) -> None:
     for run in runs:
         if run != but:
-            wake(run)
+            enqueue_run(run)

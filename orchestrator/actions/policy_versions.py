@@ -9,15 +9,15 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from orchestrator.actions.dual_control import Who as Who
-from orchestrator.actions.dual_control import dropped_as, not_own, settle
+from orchestrator.actions.dual_control import close_proposal, dropped_as, not_own
 from orchestrator.core.common.errors import ProposalOpen
-from orchestrator.core.policy.rules import Policy, loosens
+from orchestrator.core.policy.rules import Policy, is_weaker_policy
 from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
 from orchestrator.queries.policies import PolicyNow, policy_in, policy_now
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 from tenancy.people.dual_control import check_reason
 from traces.core.canonical import canonical_model
 
@@ -62,16 +62,18 @@ def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who:
     InvalidInput, ProposalOpen.
     """
     check_reason(reason)
-    with tenant(tenant_id):
-        before = _held(tenant_id)
+    with tenant_transaction(tenant_id):
+        before = _lock_current_policy(tenant_id)
         if expected is not None and expected != before.version:
             raise Stale
         after = policy.evolve(version=before.version + 1)
         if after == before.policy.evolve(version=after.version):
             return Changed(now=before)
-        if loosens(before.policy, after):
-            return Changed(now=before, proposal=_proposed(tenant_id, before, after, who, reason))
-        _publish(tenant_id, before, after, who=who, agreed=None, reason=reason)
+        if is_weaker_policy(before.policy, after):
+            return Changed(
+                now=before, proposal=_create_policy_proposal(tenant_id, before, after, who, reason)
+            )
+        _publish_policy_version(tenant_id, before, after, who=who, agreed=None, reason=reason)
         return Changed(now=policy_now())
 
 
@@ -81,15 +83,15 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
     Raises NotFound, OwnProposal, and Stale where the policy has changed since it was proposed.
     """
     check_reason(reason)
-    with tenant(tenant_id):
-        before = _held(tenant_id)
-        row = _open(proposal_id)
+    with tenant_transaction(tenant_id):
+        before = _lock_current_policy(tenant_id)
+        row = _get_open_proposal(proposal_id)
         not_own(row, who)
         if row.before != before.version:
             raise Stale
-        settle(row, "agreed", who, reason)
+        close_proposal(row, "agreed", who, reason)
         proposer = Who(principal=row.by, owner=row.owner)
-        _publish(
+        _publish_policy_version(
             tenant_id, before, policy_in(bytes(row.body)), who=proposer, agreed=who, reason=row.reason
         )  # fmt: skip
         return Changed(now=policy_now())
@@ -98,32 +100,34 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
 def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> None:
     """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound."""
     check_reason(reason)
-    with tenant(tenant_id):
-        _held(tenant_id)
-        row = _open(proposal_id)
+    with tenant_transaction(tenant_id):
+        _lock_current_policy(tenant_id)
+        row = _get_open_proposal(proposal_id)
         became = dropped_as(row, who)
-        settle(row, became, who, reason)
+        close_proposal(row, became, who, reason)
         verb = "policy.withdraw" if became == "withdrawn" else "policy.refuse"
-        audit(
+        write_audit_entry(
             tenant_id, who.principal, verb=verb, object=OBJECT, before={"proposal": str(row.id)}, after={},
             reason=reason,
         )  # fmt: skip
 
 
-def _held(tenant_id: UUID) -> PolicyNow:
+def _lock_current_policy(tenant_id: UUID) -> PolicyNow:
     """The policy now; nobody else changes it until the transaction ends."""
-    hold(f"policy:{tenant_id}")
+    take_advisory_lock(f"policy:{tenant_id}")
     return policy_now()
 
 
-def _open(proposal_id: UUID) -> PolicyProposal:
+def _get_open_proposal(proposal_id: UUID) -> PolicyProposal:
     row = PolicyProposal.objects.filter(id=proposal_id, status="open").first()
     if row is None:
         raise NotFound
     return row
 
 
-def _proposed(tenant_id: UUID, before: PolicyNow, after: Policy, who: Who, reason: str) -> PolicyProposal:
+def _create_policy_proposal(
+    tenant_id: UUID, before: PolicyNow, after: Policy, who: Who, reason: str
+) -> PolicyProposal:
     waiting = PolicyProposal.objects.filter(status="open").first()
     if waiting is not None:
         raise ProposalOpen
@@ -131,14 +135,19 @@ def _proposed(tenant_id: UUID, before: PolicyNow, after: Policy, who: Who, reaso
         tenant_id=tenant_id, before=before.version, digest=after.digest, body=canonical_model(after),
         reason=reason[:500], by=who.principal, owner=who.owner, at=database_now(),
     )  # fmt: skip
-    audit(
-        tenant_id, who.principal, verb="policy.propose", object=OBJECT, before=_said(before.policy),
-        after=_said(after), reason=reason,
-    )  # fmt: skip
+    write_audit_entry(
+        tenant_id,
+        who.principal,
+        verb="policy.propose",
+        object=OBJECT,
+        before=_serialize_policy(before.policy),
+        after=_serialize_policy(after),
+        reason=reason,
+    )
     return row
 
 
-def _publish(
+def _publish_policy_version(
     tenant_id: UUID, before: PolicyNow, after: Policy, *, who: Who, agreed: Who | None, reason: str
 ) -> None:
     """A new version, and the word of it to the runs under way. What waited on the former one is outdated."""
@@ -155,11 +164,16 @@ def _publish(
         scope="policy", tenant_id=tenant_id, target=after.digest, reason=reason[:500], by=who.principal, at=at
     )
     actor = who if agreed is None else agreed
-    audit(
-        tenant_id, actor.principal, verb="policy.change", object=OBJECT, before=_said(before.policy),
-        after={**_said(after), "proposed_by": str(who.principal)}, reason=reason,
-    )  # fmt: skip
+    write_audit_entry(
+        tenant_id,
+        actor.principal,
+        verb="policy.change",
+        object=OBJECT,
+        before=_serialize_policy(before.policy),
+        after={**_serialize_policy(after), "proposed_by": str(who.principal)},
+        reason=reason,
+    )
 
 
-def _said(policy: Policy) -> dict[str, Any]:
+def _serialize_policy(policy: Policy) -> dict[str, Any]:
     return policy.model_dump(mode="json")

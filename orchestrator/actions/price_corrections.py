@@ -21,14 +21,21 @@ from orchestrator.core.common.errors import RunNotFound
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.common.tool_price import ToolPrice
 from orchestrator.models import ManifestRow, Run
-from orchestrator.queries.mispriced_calls import Charged, Right, Wrong, charged, runs_charged_at, told_of
+from orchestrator.queries.mispriced_calls import (
+    Charged,
+    Right,
+    Wrong,
+    list_mispriced_calls,
+    runs_charged_at,
+    told_of,
+)
 from orchestrator.queries.state_loader import pins_of
 from orchestrator.queries.tools import tool_now
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
-from traces.core.canonical import plain
+from tenancy.db.tenant_context import tenant_transaction
+from traces.core.canonical import format_decimal
 
 AT_ONCE: Final = 500
 NAMED: Final = 100
@@ -88,45 +95,55 @@ def right_for(tenant_id: UUID, wrong: Wrong) -> Right:
     return right
 
 
-def preview(tenant_id: UUID, wrong: Wrong, *, after: UUID | None = None) -> Correction:
+def preview_price_correction(tenant_id: UUID, wrong: Wrong, *, after: UUID | None = None) -> Correction:
     """What correcting a price would change, in at most `AT_ONCE` runs after one; changes nothing. Raises what
     `right_for` raises."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         right = right_for(tenant_id, wrong)
-        runs, beyond = _stretch(tenant_id, wrong, after)
+        runs, beyond = _list_affected_runs(tenant_id, wrong, after)
         found = [
-            _told(run, charged(tenant_id, run, wrong, right), later=_later(run, wrong, right) is not None)
+            _summarize_corrected_run(
+                run,
+                list_mispriced_calls(tenant_id, run, wrong, right),
+                later=_find_future_price_change(run, wrong, right) is not None,
+            )
             for run in runs
         ]
-    return Correction(right=right, runs=[one for one in found if _any(one)], applied=False, beyond=beyond)
+    return Correction(
+        right=right, runs=[one for one in found if _has_correction(one)], applied=False, beyond=beyond
+    )
 
 
-def reprice(
+def apply_price_correction(
     tenant_id: UUID, wrong: Wrong, *, by: UUID | None, reason: str, after: UUID | None = None
 ) -> Correction:
     """Correct at most `AT_ONCE` runs that were charged at the wrong price, each whole and audited. Outermost
     verb: owns the transactions. Done again it finds nothing left to do. Raises what `right_for` raises."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         right = right_for(tenant_id, wrong)
-        runs, beyond = _stretch(tenant_id, wrong, after)
+        runs, beyond = _list_affected_runs(tenant_id, wrong, after)
     done = [_reprice_run(tenant_id, run, wrong, right, by=by, reason=reason) for run in runs]
-    return Correction(right=right, runs=[one for one in done if _any(one)], applied=True, beyond=beyond)
+    return Correction(
+        right=right, runs=[one for one in done if _has_correction(one)], applied=True, beyond=beyond
+    )
 
 
-def _stretch(tenant_id: UUID, wrong: Wrong, after: UUID | None) -> tuple[Sequence[UUID], UUID | None]:
+def _list_affected_runs(
+    tenant_id: UUID, wrong: Wrong, after: UUID | None
+) -> tuple[Sequence[UUID], UUID | None]:
     runs = [run for run in runs_charged_at(tenant_id, wrong) if after is None or run > after]
     return runs[:AT_ONCE], runs[AT_ONCE - 1] if len(runs) > AT_ONCE else None
 
 
-def _told(run: UUID, calls: Sequence[Charged], *, later: bool) -> Corrected:
+def _summarize_corrected_run(run: UUID, calls: Sequence[Charged], *, later: bool) -> Corrected:
     return Corrected(run=run, calls=len(calls), delta=sum((call.delta for call in calls), ZERO), later=later)
 
 
-def _any(found: Corrected) -> bool:
+def _has_correction(found: Corrected) -> bool:
     return bool(found.calls) or found.later
 
 
-def _later(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
+def _find_future_price_change(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
     """What a run under way is to be told of what it will ask for; None where it has ended, or was told."""
     run, pinned = Run.objects.get(id=run_id), ManifestRow.objects.values_list("pins_digest", flat=True)
     if Status(run.status) in TERMINAL_STATUSES:
@@ -146,7 +163,7 @@ def _later(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _foretell(
+def _send_future_price_change(
     tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
 ) -> bool:
     """Tell a run under way what its later calls cost; whether there was anything to tell.
@@ -154,10 +171,14 @@ def _foretell(
     In a transaction of its own and before the run's row is held: a commit that waits for the row looks for
     signals as of when it began to wait.
     """
-    with tenant(tenant_id):
-        later = _later(run_id, wrong, right)
+    with tenant_transaction(tenant_id):
+        later = _find_future_price_change(run_id, wrong, right)
         if later is not None:
-            said = {**later, "reason": reason[:300], "more": bool(charged(tenant_id, run_id, wrong, right))}
+            said = {
+                **later,
+                "reason": reason[:300],
+                "more": bool(list_mispriced_calls(tenant_id, run_id, wrong, right)),
+            }
             leave_signal(tenant_id, run_id, "repriced", said, by)
         return later is not None
 
@@ -165,26 +186,28 @@ def _foretell(
 def _reprice_run(
     tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
 ) -> Corrected:
-    later = _foretell(tenant_id, run_id, wrong, right, by=by, reason=reason)
-    with tenant(tenant_id):
+    later = _send_future_price_change(tenant_id, run_id, wrong, right, by=by, reason=reason)
+    with tenant_transaction(tenant_id):
         # No key: rows that refer to the run are left by others meanwhile.
         run = Run.objects.select_for_update(no_key=True).filter(id=run_id).first()
         if run is None:
             raise RunNotFound
-        calls, at = charged(tenant_id, run_id, wrong, right), database_now()
+        calls, at = list_mispriced_calls(tenant_id, run_id, wrong, right), database_now()
         for place, call in enumerate(calls, start=1):
             book_correction(
                 tenant_id, run_id, effect_id=call.effect, delta=call.delta, price_version=right.version, at=at
             )
             if Status(run.status) not in TERMINAL_STATUSES:
-                _tell(tenant_id, run_id, call, right, by=by, reason=reason, more=place < len(calls))
-        told = _told(run_id, calls, later=later)
-        if _any(told):
-            audit(
+                _send_cost_correction(
+                    tenant_id, run_id, call, right, by=by, reason=reason, more=place < len(calls)
+                )
+        told = _summarize_corrected_run(run_id, calls, later=later)
+        if _has_correction(told):
+            write_audit_entry(
                 tenant_id, by, verb="correct_price", object=f"run:{run_id}",
                 before={"price": wrong.version},
                 after={
-                    "price": right.version, "calls": told.calls, "delta_usd": plain(told.delta),
+                    "price": right.version, "calls": told.calls, "delta_usd": format_decimal(told.delta),
                     "later_calls": told.later,
                 },
                 reason=reason,
@@ -192,12 +215,12 @@ def _reprice_run(
         return told
 
 
-def _tell(
+def _send_cost_correction(
     tenant_id: UUID, run_id: UUID, call: Charged, right: Right, *, by: UUID | None, reason: str, more: bool
 ) -> None:
     """The run's own count follows with its next commit."""
     said = {
-        "effect": call.effect, "delta": plain(call.delta), "price_version": right.version,
+        "effect": call.effect, "delta": format_decimal(call.delta), "price_version": right.version,
         "reason": reason[:300], "more": more,
     }  # fmt: skip
     leave_signal(tenant_id, run_id, "corrected", said, by)

@@ -11,10 +11,10 @@ from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.egress_policy import Leave, Target, place_of, target_of, wider_places
 from orchestrator.models import PrivatePlaces
 from orchestrator.queries.tool_servers import PlacesNow, leave_with, places_now
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import ask_second, check_reason
 
 MOST = 100
@@ -52,7 +52,7 @@ def set_looked_at_places(
 ) -> PlacesNow:
     """`set_places` of what was looked at before: it asks no network. Opens or joins the transaction."""
     check_reason(reason)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         before = places_now()
         if expected is not None and expected != before.version:
@@ -67,7 +67,7 @@ def set_looked_at_places(
             tenant_id=tenant_id, version=before.version + 1, places=list(wanted), reason=reason[:500], by=by,
             at=database_now(),
         )  # fmt: skip
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="egress.private", object="egress:private",
             before={"version": before.version, "places": list(before.places)},
             after={
@@ -83,16 +83,18 @@ def set_looked_at_places(
 def look_at_places(tenant_id: UUID, places: tuple[str, ...]) -> tuple[str, ...]:
     """The list in its one form. Asks the network where each name leads that is new on it: to nothing that the
     operator keeps shut, as far as it leads anywhere by now. Raises InvalidInput naming each bad entry."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         standing = frozenset(places_now().places)
     found: dict[int, str] = {}
     faults: dict[int, str] = {}
     for number, text in enumerate(places[:MOST]):
         try:
-            found[number] = _place(text.strip(), standing)
+            found[number] = _parse_private_host(text.strip(), standing)
         except EgressRefused as refused:
             faults[number] = str(refused.data["detail"])
-    fresh = {number: _asked(place) for number, place in found.items() if place not in standing}
+    fresh = {
+        number: _build_host_permission(place) for number, place in found.items() if place not in standing
+    }
     for number, refusal in zip(fresh, refusals_of(list(fresh.values())), strict=True):
         # A name that nobody answers for yet is judged when it is connected.
         if refusal is not None and not refusal.data.get("unresolved"):
@@ -108,7 +110,7 @@ def look_at_places(tenant_id: UUID, places: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(found.values())))
 
 
-def _place(text: str, standing: frozenset[str]) -> str:
+def _parse_private_host(text: str, standing: frozenset[str]) -> str:
     """An entry in its one form. Raises EgressRefused for one that is new and that no address could open."""
     place = place_of(text)
     target = target_of(f"http://{place}")
@@ -118,7 +120,7 @@ def _place(text: str, standing: frozenset[str]) -> str:
     return place
 
 
-def _asked(place: str) -> tuple[Target, Leave]:
+def _build_host_permission(place: str) -> tuple[Target, Leave]:
     """A place as it would be connected, were it on the list."""
     target = target_of(f"http://{place}")
     return target, leave_with((place,), target.origin)

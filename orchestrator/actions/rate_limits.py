@@ -12,8 +12,8 @@ from uuid import UUID
 from psycopg import sql
 
 from budgets.actions import newest_rates
-from budgets.core.rates import MINUTE, Count, Rates, judge
-from tenancy.db.tenant_context import hold, raw_cursor, whole_tenant
+from budgets.core.rates import MINUTE, Count, Rates, check_rate_limits
+from tenancy.db.tenant_context import raw_cursor, take_advisory_lock, whole_tenant
 
 _MINE: Final = " AND submitted_by = %(who)s"
 # The run that stands at the limit, counted from the newest: while it is younger than a minute, one more is
@@ -28,19 +28,19 @@ SELECT count(*) FROM (SELECT 1 FROM orchestrator_run
 STATUSES: Final = {"concurrent_runs": "'queued', 'in_progress'", "queue_depth": "'queued'"}
 
 
-def glance(tenant_id: UUID, principal: UUID, at: datetime) -> None:
+def check_rates(tenant_id: UUID, principal: UUID, at: datetime) -> None:
     """A first look, without a lock: a flood is refused before it costs anything. Raises RateReached."""
-    _judged(tenant_id, principal, None, at)
+    _check_rate_counts(tenant_id, principal, None, at)
 
 
 def hold_rates(tenant_id: UUID, principal: UUID, run: UUID, at: datetime) -> None:
     """The exact look, with `run` written and not yet committed. Joins the transaction; keeps the tenant's
     other admissions out until it ends. Raises RateReached."""
-    hold(f"admission:{tenant_id}")
-    _judged(tenant_id, principal, run, at)
+    take_advisory_lock(f"admission:{tenant_id}")
+    _check_rate_counts(tenant_id, principal, run, at)
 
 
-def _judged(tenant_id: UUID, principal: UUID, run: UUID | None, at: datetime) -> None:
+def _check_rate_counts(tenant_id: UUID, principal: UUID, run: UUID | None, at: datetime) -> None:
     cursor = raw_cursor()
     rates = newest_rates(tenant_id, cursor)
     asked = [name for name, limit in rates if limit is not None]
@@ -49,18 +49,24 @@ def _judged(tenant_id: UUID, principal: UUID, run: UUID | None, at: datetime) ->
     values = {"tenant": tenant_id, "who": principal, "run": run or UUID(int=0), "since": at - MINUTE}
     # A key that reaches its own runs alone is counted against all of the tenant's.
     with whole_tenant():
-        cursor.execute(_counting(rates, asked), values)
+        cursor.execute(_build_rate_query(rates, asked), values)
         row = cast("tuple[Any, ...]", cursor.fetchone())
-    judge(rates, {name: _count(name, rates, found) for name, found in zip(asked, row, strict=True)}, at)
-
-
-def _counting(rates: Rates, asked: list[str]) -> sql.Composed:
-    return sql.SQL("SELECT {}").format(
-        sql.SQL(", ").join(sql.SQL("({})").format(_one(name, getattr(rates, name))) for name in asked)
+    check_rate_limits(
+        rates,
+        {name: _build_rate_count(name, rates, found) for name, found in zip(asked, row, strict=True)},
+        at,
     )
 
 
-def _one(name: str, limit: int) -> sql.Composed:
+def _build_rate_query(rates: Rates, asked: list[str]) -> sql.Composed:
+    return sql.SQL("SELECT {}").format(
+        sql.SQL(", ").join(
+            sql.SQL("({})").format(_build_rate_subquery(name, getattr(rates, name))) for name in asked
+        )
+    )
+
+
+def _build_rate_subquery(name: str, limit: int) -> sql.Composed:
     bare = name.removeprefix("key_")
     statuses = STATUSES.get(bare)
     template = sql.SQL(_MINUTE) if statuses is None else sql.SQL(_LIVE)
@@ -69,7 +75,7 @@ def _one(name: str, limit: int) -> sql.Composed:
     return template.format(limit=sql.Literal(limit), mine=mine, **more)
 
 
-def _count(name: str, rates: Rates, found: Any) -> Count:
+def _build_rate_count(name: str, rates: Rates, found: Any) -> Count:
     if name.removeprefix("key_") in STATUSES:
         return Count(number=found)
     return Count(number=0 if found is None else getattr(rates, name), since=found)

@@ -12,12 +12,12 @@ import orjson
 
 from budgets.account_snapshot import BOOK, Book, read_book
 from orchestrator.actions.circuit_breakers import TOLD
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.core.domain.run_events import AnyEvent, EffectLookedUp, Headroom, Refusal
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.policy.rules import Policy
-from orchestrator.core.tools.circuit_breaker import Circuit, blocks
-from orchestrator.gateways.tools.availability import unavailable
+from orchestrator.core.tools.circuit_breaker import Circuit, is_circuit_blocking
+from orchestrator.gateways.tools.availability import list_unavailable_tools
 from orchestrator.queries.policies import policy_of
 from tenancy.queries import standing_of
 from traces.core.canonical import payload_digest
@@ -59,7 +59,7 @@ _ROOM = Headroom()
 
 
 @dataclass(slots=True)
-class Learnt:
+class RetryContext:
     """What an earlier try of the same commit learnt from the database."""
 
     refused: tuple[Refusal, ...] = ()
@@ -75,34 +75,34 @@ class Learnt:
         self.refused = (*others, refusal)
 
 
-class Moved(Exception):
+class InputsChanged(Exception):
     """Something moved since the walk began; it is made again with what was learnt."""
 
-    def teach(self, learnt: Learnt) -> None:
+    def teach(self, learnt: RetryContext) -> None:
         """Add what the next try has to know."""
         raise NotImplementedError
 
 
-class ScopesLost(Moved):
+class ScopesLost(InputsChanged):
     """The submitter may not do any more what it was admitted to do."""
 
     def __init__(self, scopes: tuple[str, ...]) -> None:
         super().__init__(", ".join(scopes))
         self.scopes = scopes
 
-    def teach(self, learnt: Learnt) -> None:
+    def teach(self, learnt: RetryContext) -> None:
         """The scopes that are gone."""
         learnt.lost = self.scopes
 
 
-class PolicyMoved(Moved):
+class PolicyMoved(InputsChanged):
     """Another policy than the pinned one is in force, and this commit is about to act."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.digest)
         self.policy = policy
 
-    def teach(self, learnt: Learnt) -> None:
+    def teach(self, learnt: RetryContext) -> None:
         """The policy that rules beside the pinned one."""
         learnt.policy = self.policy
 
@@ -131,7 +131,7 @@ class StopRow:
     risk: str = ""
 
 
-class Opened(NamedTuple):
+class CommitInput(NamedTuple):
     """What a commit starts from. `at` is its one time."""
 
     at: datetime
@@ -141,7 +141,7 @@ class Opened(NamedTuple):
     circuits: Mapping[tuple[str, str], Circuit]
 
 
-def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
+def read_opened(hand: ClaimedRun, rows: Sequence[tuple[Any, ...]]) -> CommitInput:
     """What `OPEN` found. Raises LeaseLost when the run's row is not this worker's to write."""
     at: datetime | None = None
     signals, stops, book = [], [], []
@@ -163,7 +163,7 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
             book.append(row[:-1])
     if at is None:
         raise LeaseLost
-    return Opened(
+    return CommitInput(
         at=at,
         signals=tuple(sorted(signals, key=lambda signal: signal.id)),
         stops=tuple(stops),
@@ -172,7 +172,7 @@ def read_opened(hand: Hand, rows: Sequence[tuple[Any, ...]]) -> Opened:
     )
 
 
-def without_look_ups(opened: Opened, outcomes: Sequence[AnyEvent]) -> Opened:
+def without_look_ups(opened: CommitInput, outcomes: Sequence[AnyEvent]) -> CommitInput:
     """What a commit starts from, without the wishes to look something up of which it does not bring the
     outcome: whoever has the run next finds them still there."""
     made = {event.change.effect for event in outcomes if isinstance(event, EffectLookedUp)}
@@ -180,8 +180,8 @@ def without_look_ups(opened: Opened, outcomes: Sequence[AnyEvent]) -> Opened:
     return opened._replace(signals=tuple(taken))
 
 
-def headroom(
-    hand: Hand, opened: Opened, learnt: Learnt, *, slice_over: bool, called_up: bool = False
+def build_headroom(
+    hand: ClaimedRun, opened: CommitInput, learnt: RetryContext, *, slice_over: bool, called_up: bool = False
 ) -> Headroom:
     """What the core is told beside the event."""
     cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
@@ -198,7 +198,7 @@ def headroom(
         open_circuits=_open_tools(hand, opened),
         stopped_tools=stopped,
         raised_tools=raised,
-        unavailable=unavailable(hand.manifest.pins.by_name, hand.graph.spec.tools),
+        unavailable=list_unavailable_tools(hand.manifest.pins.by_name, hand.graph.spec.tools),
         missing_scopes=learnt.lost,
         policy=learnt.policy,
         busy=learnt.busy,
@@ -208,15 +208,15 @@ def headroom(
     )
 
 
-def _open_tools(hand: Hand, opened: Opened) -> tuple[str, ...]:
+def _open_tools(hand: ClaimedRun, opened: CommitInput) -> tuple[str, ...]:
     """The tools of this run whose circuits let nothing through for the moment."""
     if not opened.circuits:
         return ()
-    shut = [key for key, circuit in opened.circuits.items() if blocks(circuit, opened.at)]
+    shut = [key for key, circuit in opened.circuits.items() if is_circuit_blocking(circuit, opened.at)]
     return tuple(tool.name for tool in hand.manifest.pins.tools if ("tool", tool.name) in shut)
 
 
-def still_allowed(hand: Hand, known: tuple[str, ...]) -> None:
+def still_allowed(hand: ClaimedRun, known: tuple[str, ...]) -> None:
     """Ask again whether the submitter holds what it was admitted with: a role may be lost while a run waits
     (Z5). Raises ScopesLost for what is not among the `known` losses.
     """
@@ -227,7 +227,7 @@ def still_allowed(hand: Hand, known: tuple[str, ...]) -> None:
         raise ScopesLost(lost)
 
 
-def policy_in_force(hand: Hand, stops: tuple[StopRow, ...], known: Policy | None) -> None:
+def policy_in_force(hand: ClaimedRun, stops: tuple[StopRow, ...], known: Policy | None) -> None:
     """Ask whether the newest policy is the pinned one, which costs nothing where it is: of two the stricter
     word holds (R-TOOL-4). Raises PolicyMoved with one that is not `known` yet."""
     pinned = hand.manifest.pins.policy
@@ -238,7 +238,7 @@ def policy_in_force(hand: Hand, stops: tuple[StopRow, ...], known: Policy | None
         raise PolicyMoved(policy)
 
 
-def stop_for(hand: Hand, stops: tuple[StopRow, ...]) -> StopRow | None:
+def stop_for(hand: ClaimedRun, stops: tuple[StopRow, ...]) -> StopRow | None:
     """The stop that ends this run, if one does; a tool's stop only closes the tool."""
     for stop in stops:
         if stop.scope in ("global", "tenant") or (
@@ -248,6 +248,6 @@ def stop_for(hand: Hand, stops: tuple[StopRow, ...]) -> StopRow | None:
     return None
 
 
-def digest_of(hand: Hand, body: bytes) -> str:
+def digest_of(hand: ClaimedRun, body: bytes) -> str:
     """The digest under which the run stores content."""
     return payload_digest(hand.salt, body)

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from orchestrator.actions.dual_control import Who, dropped_as, not_own, settle
+from orchestrator.actions.dual_control import Who, close_proposal, dropped_as, not_own
 from orchestrator.actions.stale_proposals import outdate_proposals
 from orchestrator.actions.versions import hold_registry
 from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.models import ToolProposal
 from orchestrator.queries.relaxation_proposals import open_proposal
 from orchestrator.queries.tools import ToolNow
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import SecondPersonNeeded
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import check_reason
 
 Asked = ToolNow | ToolProposal
@@ -36,7 +36,7 @@ def or_propose(
     try:
         return perform()
     except SecondPersonNeeded as needed:
-        return _propose(tenant_id, needed.data, kind=kind, body=body, who=who, reason=reason)
+        return _create_tool_proposal(tenant_id, needed.data, kind=kind, body=body, who=who, reason=reason)
 
 
 def settle_proposal(
@@ -53,12 +53,12 @@ def settle_proposal(
     what `perform` raises.
     """
     check_reason(reason)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         row = open_proposal(proposal)
         not_own(row, who)
         # First: what is done outdates whatever else waits about the same.
-        settle(row, "agreed", who, reason)
+        close_proposal(row, "agreed", who, reason)
         return perform(row, who.principal)
 
 
@@ -66,23 +66,23 @@ def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reas
     """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound,
     ProposalSettled, InvalidInput."""
     check_reason(reason)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         row = open_proposal(proposal)
         became = dropped_as(row, who)
-        settle(row, became, who, reason)
+        close_proposal(row, became, who, reason)
         verb = "tool.withdraw" if became == "withdrawn" else "tool.refuse_proposal"
-        audit(
+        write_audit_entry(
             tenant_id, who.principal, verb=verb, object=f"tool:{row.tool}",
             before={"proposal": str(row.id)}, after={}, reason=reason,
         )  # fmt: skip
 
 
-def _propose(
+def _create_tool_proposal(
     tenant_id: UUID, needed: dict[str, Any], *, kind: str, body: dict[str, Any], who: Who, reason: str
 ) -> ToolProposal:
     check_reason(reason)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         outdate_proposals(tenant_id, needed["name"])
         if ToolProposal.objects.filter(tool=needed["name"], status="open").exists():
@@ -92,7 +92,7 @@ def _propose(
             weaker=needed["cases"], reason=reason[:500], by=who.principal, owner=who.owner,
             at=database_now(),
         )  # fmt: skip
-        audit(
+        write_audit_entry(
             tenant_id, who.principal, verb="tool.propose", object=f"tool:{row.tool}", before={},
             after={"kind": kind, "weaker": needed["cases"], **body}, reason=reason,
         )  # fmt: skip

@@ -20,8 +20,8 @@ from orchestrator.models import ServerTool
 from orchestrator.queries.tool_servers import leave_for, place_of_server, server_of
 from tenancy.core.errors import NotFound, SecretUnusable
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
-from tenancy.secret_store import Renewal, credential, keep_secret
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.secret_store import Renewal, keep_secret, load_credential
 
 
 class TenantRemotes:
@@ -35,25 +35,29 @@ class TenantRemotes:
         remote = spec.remote
         assert remote is not None
         try:
-            with tenant(self._tenant):
+            with tenant_transaction(self._tenant):
                 return (
                     self._server_tool(spec, remote) if remote.kind == "mcp" else self._request(spec, remote)
                 )
         except NotFound:
-            raise _refused(f"the server {remote.server} was removed") from None
+            raise _build_call_refusal(f"the server {remote.server} was removed") from None
         except Error as error:
             detail = type(error).__name__.encode()
             raise CallFailed("unreachable", sent=False, transient=True, detail=detail) from error
         except SecretUnusable as unusable:
-            raise _refused(str(unusable)) from None
+            raise _build_call_refusal(str(unusable)) from None
 
     def _server_tool(self, spec: ToolSpec, remote: Remote) -> Tool[Any, Any]:
         server = server_of(remote.server)
         if server.origin != remote.origin:
-            raise _refused(f"the server {remote.server} is not the one that the tool was admitted from")
+            raise _build_call_refusal(
+                f"the server {remote.server} is not the one that the tool was admitted from"
+            )
         row = ServerTool.objects.filter(server=server, tool=remote.tool).first()
         if row is None or row.state != "admitted" or row.admitted != remote.definition:
-            raise _refused(f"{spec.name} is in quarantine, or was admitted anew since this run began")
+            raise _build_call_refusal(
+                f"{spec.name} is in quarantine, or was admitted anew since this run began"
+            )
         return server_tool(spec, place_of_server(self._tenant, server), self._changed)
 
     def _request(self, spec: ToolSpec, remote: Remote) -> Tool[Any, Any]:
@@ -65,7 +69,7 @@ class TenantRemotes:
     def _secret(self, spec: ToolSpec, name: str, origin: str) -> Sealed:
         """The secret of a request that takes as long as the tool may."""
         lasting = timedelta(milliseconds=spec.timeout_ms)
-        found = credential(self._tenant, name, origin, lasting=lasting)
+        found = load_credential(self._tenant, name, origin, lasting=lasting)
         renewal = found.renewal
         if renewal is None:
             return Sealed(value=found.value, expired=found.expired)
@@ -90,5 +94,5 @@ class TenantRemotes:
         note_drift(self._tenant, drift)
 
 
-def _refused(why: str) -> CallFailed:
+def _build_call_refusal(why: str) -> CallFailed:
     return CallFailed("refused", sent=False, detail=why.encode("utf-8", "backslashreplace"))

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 
-from orchestrator.actions.claimed_run import Hand
-from orchestrator.actions.read_phase import Learnt, Moved
+from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.actions.read_phase import InputsChanged, RetryContext
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.workflow.node_protocol import Settlement
 
@@ -28,19 +28,21 @@ UPDATE orchestrator_conflictclaim SET until = clock_timestamp()
  WHERE tenant_id = %(tenant)s AND run_id = %(run)s AND effect = ANY(%(effects)s::text[])"""
 
 
-class Taken(Moved):
+class Taken(InputsChanged):
     """Another run writes to the same thing at the moment."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         super().__init__(", ".join(keys))
         self.keys = keys
 
-    def teach(self, learnt: Learnt) -> None:
+    def teach(self, learnt: RetryContext) -> None:
         """The keys that are taken."""
         learnt.busy = tuple(sorted({*learnt.busy, *self.keys}))
 
 
-def claim(hand: Hand, effects: Iterable[CallModel | CallTool], cursor: "psycopg.Cursor[Any]") -> None:
+def claim_resource_locks(
+    hand: ClaimedRun, effects: Iterable[CallModel | CallTool], cursor: "psycopg.Cursor[Any]"
+) -> None:
     """Claim what these effects write to. Joins the commit's transaction. Raises Taken."""
     for effect in effects:
         if not isinstance(effect, CallTool) or not effect.conflicts:
@@ -54,7 +56,7 @@ def claim(hand: Hand, effects: Iterable[CallModel | CallTool], cursor: "psycopg.
             raise Taken(taken)
 
 
-def let_go(hand: Hand, settlements: Iterable[Settlement], cursor: "psycopg.Cursor[Any]") -> None:
+def let_go(hand: ClaimedRun, settlements: Iterable[Settlement], cursor: "psycopg.Cursor[Any]") -> None:
     """Give back what settled effects had claimed. Joins the commit's transaction."""
     over = [s.effect for s in settlements if s.effect in hand.state.pending]
     if held := [effect for effect in over if hand.state.pending[effect].claims]:

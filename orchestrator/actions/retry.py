@@ -12,27 +12,33 @@ from django.db import transaction
 from budgets.actions import open_run_account
 from budgets.core.errors import CeilingTooNear, PriceUnknown
 from orchestrator.actions.affordability_check import begins_within, tell_too_near
-from orchestrator.actions.rate_limits import glance, hold_rates
-from orchestrator.actions.run_creation import Opening, admissible, compiled, goal_fits, open_run
+from orchestrator.actions.rate_limits import check_rates, hold_rates
+from orchestrator.actions.run_creation import (
+    Opening,
+    check_admission,
+    compile_stored_graph,
+    goal_fits,
+    open_run,
+)
 from orchestrator.actions.submit import Submitted
-from orchestrator.actions.version_pinning import Pinned, pin
+from orchestrator.actions.version_pinning import Pinned, pin_versions
 from orchestrator.actions.workspace import carry_files
-from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE, begun, lacking
+from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE, build_retry_state, find_missing_pin
 from orchestrator.core.admission.retry_recheck import Judged, judged_again
 from orchestrator.core.admission.run_admission import asked_before, limits_again
 from orchestrator.core.common.errors import ContentMissing, GoalInvalid, RetryRefused, RunNotFound
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Began, Manifest
 from orchestrator.core.domain.run_events import Headroom
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.policy.task_scope import scope_of
-from orchestrator.core.workflow.node_protocol import say
-from orchestrator.gateways.job_queue import offer
+from orchestrator.core.workflow.node_protocol import trace_event
+from orchestrator.gateways.job_queue import enqueue_ready
 from orchestrator.models import ManifestRow, Run, WorkflowVersion
 from orchestrator.queries.checkpoints import Past
 from orchestrator.queries.state_loader import manifest_of, pins_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.roles import Scope
 from tenancy.db.clock import NOW
 from tenancy.db.ids import fresh_id
@@ -44,10 +50,10 @@ from traces.core.canonical import canonical_model
 from traces.core.errors import Erased
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import RunRetried
-from traces.core.integrity.chain import Said
-from traces.live import announce
+from traces.core.integrity.chain import TraceEntry
+from traces.live import publish_event_hint
 from traces.models import Record
-from traces.queries import keys_of, payloads
+from traces.queries import keys_of, load_payloads
 from traces.sealed_values import RunKeys
 
 ERASED = "what it had read was erased"
@@ -73,22 +79,22 @@ def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
     LearntLate, StillRecording, RetryRefused, KeyReused, and what a submission does.
     """
     try:
-        return _retried(tenant_id, run_id, asked)
+        return _create_retry_run(tenant_id, run_id, asked)
     except (GoalInvalid, PriceUnknown) as refused:
         # Nothing of the goal, the budget or the boundary is in what was asked here, to be pointed at.
-        raise RetryRefused(detail=_why(refused)) from refused
+        raise RetryRefused(detail=_format_refusal_reason(refused)) from refused
     except CeilingTooNear as refused:
         tell_too_near(tenant_id, refused)
         raise
 
 
-def _why(refused: GoalInvalid | PriceUnknown) -> str:
+def _format_refusal_reason(refused: GoalInvalid | PriceUnknown) -> str:
     if isinstance(refused, PriceUnknown):
         return f"there is no price for {refused.data['model']} of {refused.data['provider']}"
     return str(refused.data["detail"])
 
 
-def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
+def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
     with tenant_reading(tenant_id, NOW, {}) as ((at,),):
         # Two that ask at once: the second finds the retry of the first.
         run = Run.objects.select_for_update().filter(id=run_id).first()
@@ -102,32 +108,32 @@ def _retried(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         if before.core_version < GUARDED_SINCE:
             raise RetryRefused(detail="it began under older rules; submit its task again")
         lost = _lost_scopes(before)
-        glance(tenant_id, before.principal, at)
+        check_rates(tenant_id, before.principal, at)
         version = run.workflow_version
-        graph = _admitted(tenant_id, version, before, at)
-        pinned = pin(tenant_id, graph, before.pins.boundary.slug, at)
-        if missing := lacking(graph, pinned.pins, knows):
+        graph = _load_admitted_graph(tenant_id, version, before, at)
+        pinned = pin_versions(tenant_id, graph, before.pins.boundary.slug, at)
+        if missing := find_missing_pin(graph, pinned.pins, knows):
             raise RetryRefused(detail=f"{missing} is not there any more")
-        began = _began(run, before, then, asked)
-        manifest = _manifest(before, began, version, graph, pinned, at)
-        keys = _keys(run.id)
-        state, found = _state(
-            graph, manifest, begun(manifest, knows), Headroom(missing_scopes=lost), keys.salt
+        began = _build_retry_origin(run, before, then, asked)
+        manifest = _build_retry_manifest(before, began, version, graph, pinned, at)
+        keys = _load_run_keys(run.id)
+        state, found = _recheck_initial_state(
+            graph, manifest, build_retry_state(manifest, knows), Headroom(missing_scopes=lost), keys.salt
         )
         begins_within(graph, manifest, state, at)
-        said = (_said(began, asked), *found)
+        said = (_build_retry_trace_entry(began, asked), *found)
         opening = Opening(state=state, version=version, keys=keys, said=said, key=asked.key)
         seq = open_run(manifest, opening, at)
         # The goal may hold sealed values, too.
         named = canonical_model(state) + canonical_model(manifest.goal)
         copy_payloads(tenant_id, run.id, manifest.run, named)
         # Whoever erased it meanwhile was first: what was copied before that is the retry's own.
-        _keys(run.id)
+        _load_run_keys(run.id)
         carry_files(run.id, manifest.run)
         hold_rates(tenant_id, before.principal, manifest.run, at)
-        _told(tenant_id, run, manifest, asked)
-        transaction.on_commit(lambda: offer(manifest.run, tenant=tenant_id))
-        transaction.on_commit(lambda: announce(tenant_id, manifest.run, seq))
+        _audit_retry(tenant_id, run, manifest, asked)
+        transaction.on_commit(lambda: enqueue_ready(manifest.run, tenant=tenant_id))
+        transaction.on_commit(lambda: publish_event_hint(tenant_id, manifest.run, seq))
         return Submitted(task=run.task_id, run=manifest.run, status="queued")
 
 
@@ -158,17 +164,19 @@ def _lost_scopes(before: Manifest) -> tuple[str, ...]:
     return tuple(scope for scope in before.scopes if scope not in held)
 
 
-def _admitted(tenant_id: UUID, version: WorkflowVersion, before: Manifest, at: datetime) -> CompiledGraph:
+def _load_admitted_graph(
+    tenant_id: UUID, version: WorkflowVersion, before: Manifest, at: datetime
+) -> CompiledGraph:
     """The graph of the run itself, which its state was made in: a newer version has other nodes."""
     if version.retired_at is not None:
         raise RetryRefused(detail=f"version {version.version} of its workflow was retired")
-    graph = compiled(bytes(version.body))
-    admissible(tenant_id, version, at)
+    graph = compile_stored_graph(bytes(version.body))
+    check_admission(tenant_id, version, at)
     goal_fits(graph, before.goal, at)
     return graph
 
 
-def _began(run: Run, before: Manifest, then: State, asked: Retry) -> Began:
+def _build_retry_origin(run: Run, before: Manifest, then: RunState, asked: Retry) -> Began:
     hashed = Record.objects.values_list("hash", flat=True).get(run_id=run.id, number=then.version)
     return Began(
         run=run.id, record=then.version, record_hash=bytes(hashed).hex(), origin=before.line,
@@ -176,7 +184,7 @@ def _began(run: Run, before: Manifest, then: State, asked: Retry) -> Began:
     )  # fmt: skip
 
 
-def _manifest(
+def _build_retry_manifest(
     before: Manifest,
     began: Began,
     version: WorkflowVersion,
@@ -221,7 +229,7 @@ def _manifest(
     )
 
 
-def _keys(run_id: UUID) -> RunKeys:
+def _load_run_keys(run_id: UUID) -> RunKeys:
     """The salt of the run before: a state names content by salted digests, so a line of retries has one; and
     the key of what was sealed. Raises RetryRefused where they were erased."""
     try:
@@ -230,10 +238,12 @@ def _keys(run_id: UUID) -> RunKeys:
         raise RetryRefused(detail=ERASED) from None
 
 
-def _state(graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, key: bytes) -> Judged:
+def _recheck_initial_state(
+    graph: CompiledGraph, manifest: Manifest, state: RunState, room: Headroom, key: bytes
+) -> Judged:
     """The state it begins with, judged by what is in force now. Raises RetryRefused."""
     assert manifest.began is not None
-    desk = Desk(key, payloads(manifest.began.run, state.answers))
+    desk = ContentStore(key, load_payloads(manifest.began.run, state.answers))
     try:
         judged = judged_again(graph, manifest, state, room, manifest.admitted_at, desk)
     except ContentMissing:
@@ -243,17 +253,17 @@ def _state(graph: CompiledGraph, manifest: Manifest, state: State, room: Headroo
     return judged
 
 
-def _said(began: Began, asked: Retry) -> Said:
+def _build_retry_trace_entry(began: Began, asked: Retry) -> TraceEntry:
     body = RunRetried(
         run=str(began.run), record=began.record, record_hash=began.record_hash, origin=str(began.origin),
         by=str(asked.principal), reason=asked.reason[:500],
     )  # fmt: skip
-    return say(Phase.GOAL_INTAKE, body, actor=str(asked.principal))
+    return trace_event(Phase.GOAL_INTAKE, body, actor=str(asked.principal))
 
 
-def _told(tenant_id: UUID, run: Run, manifest: Manifest, asked: Retry) -> None:
+def _audit_retry(tenant_id: UUID, run: Run, manifest: Manifest, asked: Retry) -> None:
     assert manifest.began is not None
-    audit(
+    write_audit_entry(
         tenant_id,
         asked.principal,
         verb="run.retry",

@@ -5,19 +5,26 @@ from hashlib import sha256
 from uuid import UUID
 
 from approvals.core.errors import NotYours
-from orchestrator.core.approval.review_item import LONGEST_NOTE, MOST_EVIDENCE, Finding, Kind, Severity, fault
+from orchestrator.core.approval.review_item import (
+    LONGEST_NOTE,
+    MOST_EVIDENCE,
+    Finding,
+    Kind,
+    Severity,
+    explain_review_refusal,
+)
 from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
 from orchestrator.queries.review_holders import may_release
 from orchestrator.queries.reviews import Reviewed, item_of, refused_to
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import NotFound
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 from tenancy.people.queues import open_queues
 from tenancy.queries import standing_of
-from traces.core.canonical import canonical
+from traces.core.canonical import encode_canonical
 
 
 def request_review(
@@ -46,7 +53,7 @@ def request_review(
         )
     asked = {"queue": queue, "severity": severity, "subject": subject, "reason": reason}
     evidence = [found[name].model_dump() for name in names]
-    whole = sha256(canonical({**asked, "run": str(run), "facts": names})).hexdigest()
+    whole = sha256(encode_canonical({**asked, "run": str(run), "facts": names})).hexdigest()
     row = ReviewItem(
         tenant_id=tenant_id, run_id=run, key=key, **asked, evidence=evidence, sha256=whole, at=database_now()
     )  # fmt: skip
@@ -59,13 +66,13 @@ def request_review(
 
 def take_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> Reviewed:
     """Make an item one's own. Outermost verb: owns the transaction. Raises as `answer_review`."""
-    return _say(tenant_id, item, "taken", by)
+    return _record_review_action(tenant_id, item, "taken", by)
 
 
 def release_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> Reviewed:
     """Give an item back: one's own, or, for an administrator or where its holder may not review it any more,
     another's. Outermost verb: owns the transaction. Raises as `answer_review`."""
-    return _say(tenant_id, item, "released", by)
+    return _record_review_action(tenant_id, item, "released", by)
 
 
 def answer_review(tenant_id: UUID, item: UUID | None, *, by: UUID, finding: Finding, note: str) -> Reviewed:
@@ -76,10 +83,10 @@ def answer_review(tenant_id: UUID, item: UUID | None, *, by: UUID, finding: Find
     """
     if not note.strip() or len(note) > LONGEST_NOTE or "\x00" in note:
         raise ReviewRefused(detail=f"say in 1 to {LONGEST_NOTE} characters what you found")
-    return _say(tenant_id, item, "answered", by, finding=finding, note=note.strip())
+    return _record_review_action(tenant_id, item, "answered", by, finding=finding, note=note.strip())
 
 
-def _say(
+def _record_review_action(
     tenant_id: UUID,
     item: UUID | None,
     kind: Kind,
@@ -88,10 +95,10 @@ def _say(
     finding: Finding | None = None,
     note: str = "",
 ) -> Reviewed:
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         found = item_of(item)
         # Of two who take one item at the same moment, the second sees what the first has written.
-        hold(f"review:{found.row.id}")
+        take_advisory_lock(f"review:{found.row.id}")
         found = item_of(item)
         who = standing_of(tenant_id, by)
         if who is None:
@@ -99,13 +106,13 @@ def _say(
         frees = kind == "released" and may_release(tenant_id, found, who)
         if not frees and (refused := refused_to(found, who)) is not None:
             raise NotYours(reason=refused.sentence, rule=refused.rule.value)
-        if why := fault(found.last, kind, str(by), may_release=frees):
+        if why := explain_review_refusal(found.last, kind, str(by), may_release=frees):
             raise ReviewRefused(detail=why)
         ReviewWord.objects.create(
             tenant_id=tenant_id, item=found.row, kind=kind, finding=finding or "", note=note, by=by,
             number=ReviewWord.objects.filter(item=found.row).count(), at=database_now(),
         )  # fmt: skip
-        audit(
+        write_audit_entry(
             tenant_id, by, verb=f"review.{kind}", object=f"review:{found.row.id}",
             before={"state": found.state, "holder": str(found.holder or "")},
             after={"finding": finding or "", "kind": kind}, reason=note,

@@ -6,13 +6,15 @@ from datetime import datetime
 
 from approvals.actions import withdraw_open
 from budgets.actions import Settle, close_run_account
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.actions.run_notifications import tell_ended
 from orchestrator.actions.run_statistics import note_end
 from orchestrator.core.domain.effects import Finish
 
 
-def close(hand: Hand, at: datetime, finish: Finish, settles: tuple[Settle, ...]) -> Mapping[str, str]:
+def complete_run(
+    hand: ClaimedRun, at: datetime, finish: Finish, settles: tuple[Settle, ...]
+) -> Mapping[str, str]:
     """Settle the last effect, release what is held, withdraw what is still asked, note the figures, tell the
     tenant's endpoints; what the record is to bind."""
     withdraw_open(hand.tenant, hand.run, f"run {finish.status.value}: {finish.code.value}", at)

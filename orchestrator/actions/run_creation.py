@@ -12,22 +12,22 @@ from django.db import connection
 
 from budgets.actions import charge_tenant_check
 from orchestrator.core.admission.run_admission import opening_move
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.errors import GoalInvalid, Stopped, TierTooHigh
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.graph import CompiledGraph, answer_schema
 from orchestrator.core.domain.manifest import Manifest
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.models import EmergencyStop, ManifestRow, Run, Task, WorkflowVersion
 from tenancy.core.errors import TenantSuspended
 from tenancy.core.json_schema.validation import schema_fault
 from tenancy.db.statement_batch import Batch
 from tenancy.db.tenant_context import raw_cursor
-from traces.actions import append, open_salt, save_snapshot, store_payloads
-from traces.core.canonical import canonical_model, canonical_outside, digest
-from traces.core.integrity.chain import Head, Said, link
+from traces.actions import append_transitions, open_salt, save_snapshot, store_payloads
+from traces.core.canonical import canonical_model, canonical_outside, compute_digest
+from traces.core.integrity.chain import Head, TraceEntry, link_transitions
 from traces.core.sealed_references import REFERENCE
 from traces.sealed_values import RunKeys
 
@@ -42,12 +42,12 @@ class Opening:
     the goal's sealed values; `said` and `key` are a retry's: what its trace says of that, and under which key
     it was asked for."""
 
-    state: State
+    state: RunState
     version: WorkflowVersion
     task: Task | None = None
     keys: RunKeys | None = None
     sealed: Mapping[str, bytes] = field(default_factory=dict)
-    said: tuple[Said, ...] = ()
+    said: tuple[TraceEntry, ...] = ()
     key: str = ""
 
 
@@ -56,13 +56,13 @@ def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
     the sequence of its newest event. Joins the admission's transaction."""
     tenant_id, run, state = manifest.tenant, manifest.run, opening.state
     body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
-    manifest_digest = digest("manifest", body)
+    manifest_digest = compute_digest("manifest", body)
     batch = Batch(raw_cursor())
     salt = open_salt(tenant_id, run, batch=batch, shared=opening.keys)
     move = opening_move(manifest, state.position, manifest_digest, salt, opening.said)
     snapshot = canonical_model(state)
-    binds = {"snapshot:0": digest("state", snapshot), "manifest": manifest_digest}
-    linked = link(
+    binds = {"snapshot:0": compute_digest("state", snapshot), "manifest": manifest_digest}
+    linked = link_transitions(
         Head.start(run),
         [move.move],
         core_version=CORE_VERSION,
@@ -77,22 +77,24 @@ def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
     with batch:
         if opening.task is not None:
             batch.row(opening.task)
-        batch.row(_row(manifest, opening, linked.head, manifest_digest, at))
+        batch.row(_build_run_row(manifest, opening, linked.head, manifest_digest, at))
         batch.row(kept)
-        append(tenant_id, linked, batch=batch)
+        append_transitions(tenant_id, linked, batch=batch)
         store_payloads(tenant_id, run, {**opening.sealed, **move.bodies}, batch=batch)
         save_snapshot(tenant_id, run, 0, snapshot, batch=batch)
     return linked.head.event_seq
 
 
-def _row(manifest: Manifest, opening: Opening, head: Head, manifest_digest: str, at: datetime) -> Run:
+def _build_run_row(
+    manifest: Manifest, opening: Opening, head: Head, manifest_digest: str, at: datetime
+) -> Run:
     version, began = opening.version, manifest.began
     return Run(
         id=manifest.run,
         tenant_id=manifest.tenant,
         task_id=manifest.task,
         workflow=version.slug,
-        title=_title(manifest.goal),
+        title=_format_run_title(manifest.goal),
         workflow_version=version,
         mode=manifest.goal.mode.value,
         scripted=manifest.scripted,
@@ -112,14 +114,14 @@ def _row(manifest: Manifest, opening: Opening, head: Head, manifest_digest: str,
     )
 
 
-def _title(goal: Goal) -> str:
+def _format_run_title(goal: Goal) -> str:
     """The beginning of the objective, on one line."""
     return " ".join(REFERENCE.sub(r"[sealed:\1]", goal.objective).split())[:TITLE]
 
 
 # Tens of milliseconds for the same bytes at each submission; what compiles never changes.
 @lru_cache(maxsize=COMPILED)
-def compiled(body: bytes) -> CompiledGraph:
+def compile_stored_graph(body: bytes) -> CompiledGraph:
     """The graph of a published version, judged by the checks of today. Raises CompileFailed."""
     return compile_graph(orjson.loads(body))
 
@@ -129,7 +131,7 @@ SELECT highest_autonomy_tier, suspended_at IS NOT NULL, suspended_reason
   FROM tenancy_tenant WHERE id = %s FOR KEY SHARE"""
 
 
-def admissible(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
+def check_admission(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
     """Nothing starts against a stop, above the tenant's tier, over its ceiling, or in a suspended tenant."""
     stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk", "policy"))
     for stop in stops:
@@ -152,13 +154,13 @@ def goal_fits(graph: CompiledGraph, goal: Goal, at: datetime) -> None:
     answer can only be asked for where the workflow has a gate for it (R-GRAPH-15)."""
     if goal.deadline is not None and goal.deadline <= at:
         raise GoalInvalid(detail="the deadline has passed", pointer="/goal/deadline")
-    if goal.requires_human_approval and not _reviews(graph):
+    if goal.requires_human_approval and not _has_review_approval(graph):
         detail = "this workflow has no gate for a review of its answer"
         raise GoalInvalid(detail=detail, pointer="/goal/requires_human_approval")
     if goal.output_schema is not None:
         _check_answer_schema(graph, goal)
     loose = {**graph.spec.input_schema, "required": []}
-    fault = fits(loose, goal.inputs)
+    fault = validate_against_schema(loose, goal.inputs)
     if fault is not None:
         raise GoalInvalid(detail=fault.detail, pointer="/goal/inputs")
 
@@ -171,7 +173,7 @@ def _check_answer_schema(graph: CompiledGraph, goal: Goal) -> None:
             raise GoalInvalid(detail=f"this schema cannot be used: {fault}", pointer="/goal/output_schema")
 
 
-def _reviews(graph: CompiledGraph) -> bool:
+def _has_review_approval(graph: CompiledGraph) -> bool:
     checks = [node for node in graph.nodes.values() if node.kind == "verify_output"]
     targets = [edge.target for node in checks for edge in graph.edges_of(node.id, "needs_review")]
     return any(graph.nodes[target].kind == "approval" for target in targets)

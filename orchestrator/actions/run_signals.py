@@ -8,17 +8,17 @@ from uuid import UUID
 
 from django.db import transaction
 
-from orchestrator.core.accounting.settlement import settles
+from orchestrator.core.accounting.settlement import is_effect_outcome
 from orchestrator.core.common.errors import RunNotFound, RunOver
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.run_events import AnyEvent
-from orchestrator.gateways.job_queue import wake
+from orchestrator.gateways.job_queue import enqueue_run
 from orchestrator.models import Run, RunSignal
-from orchestrator.queries.pending_signals import has_untaken, parking
-from tenancy.actions import audit
+from orchestrator.queries.pending_signals import has_pending_park_signal, has_untaken
+from tenancy.actions import write_audit_entry
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
-from traces.live import nudge
+from tenancy.db.tenant_context import tenant_transaction
+from traces.live import publish_change_hint
 
 
 def leave_signal(
@@ -28,7 +28,7 @@ def leave_signal(
     RunSignal.objects.create(
         tenant_id=tenant_id, run_id=run_id, kind=kind, payload=dict(payload), by=by, at=database_now()
     )
-    transaction.on_commit(lambda: wake(run_id))
+    transaction.on_commit(lambda: enqueue_run(run_id))
 
 
 def ask_of_run(tenant_id: UUID, run_id: UUID, kind: str, *, by: UUID, reason: str) -> Run:
@@ -36,15 +36,15 @@ def ask_of_run(tenant_id: UUID, run_id: UUID, kind: str, *, by: UUID, reason: st
 
     Raises RunNotFound, and RunOver for a run that has ended.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         run = Run.objects.filter(id=run_id).first()
         if run is None:
             raise RunNotFound
         if Status(run.status) in TERMINAL_STATUSES:
             raise RunOver(status=run.status)
         leave_signal(tenant_id, run_id, kind, {"reason": reason}, by)
-        transaction.on_commit(partial(nudge, tenant_id, run_id))
-        audit(
+        transaction.on_commit(partial(publish_change_hint, tenant_id, run_id))
+        write_audit_entry(
             tenant_id,
             by,
             verb=f"run.{kind}",
@@ -71,20 +71,20 @@ def resume(tenant_id: UUID, run_id: UUID, *, by: UUID, reason: str) -> Run:
     return ask_of_run(tenant_id, run_id, "resume", by=by, reason=reason)
 
 
-def poison(tenant_id: UUID, run_id: UUID, takeovers: int) -> None:
+def quarantine_run(tenant_id: UUID, run_id: UUID, takeovers: int) -> None:
     """Park a run whose workers keep dying (D9); the wish is left once."""
     reason = f"poison run: {takeovers} workers died while they held it"
-    with tenant(tenant_id):
-        if not parking(run_id):
+    with tenant_transaction(tenant_id):
+        if not has_pending_park_signal(run_id):
             leave_signal(tenant_id, run_id, "pause", {"reason": reason}, None)
 
 
 def leave_late_outcomes(hand: Any, events: Sequence[AnyEvent], bodies: Mapping[str, bytes]) -> None:
     """Keep what a worker learnt after it lost its lease: whoever has the run now records it (G9)."""
-    late = [event for event in events if settles(event)]
+    late = [event for event in events if is_effect_outcome(event)]
     if not late:
         return
-    with tenant(hand.tenant):
+    with tenant_transaction(hand.tenant):
         for event in late:
             said = event.model_dump(mode="json")
             observation = said.get("observation") or said.get("detail") or said.get("reply")
@@ -104,5 +104,5 @@ def leave_late_outcomes(hand: Any, events: Sequence[AnyEvent], bodies: Mapping[s
 
 def has_untaken_signals(tenant_id: UUID, run_id: UUID) -> bool:
     """Whether anything waits in the run's mailbox."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return has_untaken(run_id)

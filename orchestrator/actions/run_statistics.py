@@ -8,7 +8,7 @@ a run goes on.
 from datetime import datetime
 from typing import Final
 
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.core.domain.effects import Finish
 from tenancy.db.tenant_context import raw_cursor
 
@@ -53,7 +53,7 @@ ON CONFLICT (tenant_id, day, workflow, kind, name) DO UPDATE
    SET usd = budgets_dayspend.usd + excluded.usd, calls = budgets_dayspend.calls + excluded.calls"""
 
 
-def note_end(hand: Hand, at: datetime, finish: Finish) -> None:
+def note_end(hand: ClaimedRun, at: datetime, finish: Finish) -> None:
     """Write the figures of a run whose account was just closed. Joins the transaction."""
     values = {
         "tenant": hand.tenant,

@@ -5,25 +5,25 @@ from uuid import UUID
 
 from orchestrator.queries.retry_lineage import doers_of
 from orchestrator.queries.safety_reviews import REVIEWED, name_of, to_review
-from tenancy.actions import audit
-from tenancy.db.tenant_context import tenant
+from tenancy.actions import write_audit_entry
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import check_independent
 
 COMMAND: Final = "manage.py security review"
 
 
-def review(tenant_id: UUID, run_id: UUID, *, by: UUID | None, finding: str) -> None:
+def record_safety_review(tenant_id: UUID, run_id: UUID, *, by: UUID | None, finding: str) -> None:
     """Write down that a run closed for safety was reviewed, and what was found. Outermost verb: owns the
     transaction. `by` None is whoever has the shell. Raises NotFound for a run that no safety rule closed,
     OwnDeed for the people behind it (R-APPR-5), and NotIndependent for those related to them, where another
     administrator could."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         run = to_review(run_id)
         what = "A run that a safety rule closed was reviewed by an administrator related to those behind it."
         check_independent(
             tenant_id, name_of(run.id), doers_of(run.id), what, by=by, reason=finding, instead=COMMAND
         )
-        audit(
+        write_audit_entry(
             tenant_id, by, verb=REVIEWED, object=name_of(run.id), before={"terminal_code": run.terminal_code},
             after={"reviewed": True}, reason=finding,
         )  # fmt: skip

@@ -5,24 +5,24 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.models import EmergencyStop
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import NotFound
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
-from traces.core.events.trace_events import Body, ParserDrifted
+from tenancy.db.tenant_context import tenant_transaction
+from traces.core.events.trace_events import ParserDrifted, TraceEventBody
 
 
-def note_drifts(hand: Hand, said: Iterable[Body], at: datetime) -> None:
+def note_drifts(hand: ClaimedRun, said: Iterable[TraceEventBody], at: datetime) -> None:
     """Mark the tools that this commit says have drifted, each once. Joins the commit's transaction."""
     for body in said:
-        if isinstance(body, ParserDrifted) and not _marked(hand.tenant, body.tool):
+        if isinstance(body, ParserDrifted) and not _has_drift_mark(hand.tenant, body.tool):
             reason = f"In the run {hand.run}: {body.detail}"[:500]
             EmergencyStop.objects.create(
                 scope="drift", tenant_id=hand.tenant, target=body.tool, reason=reason, by=None, at=at
             )
-            audit(
+            write_audit_entry(
                 hand.tenant, None, verb="tool.drifted", object=f"tool:{body.tool}", before={},
                 after={"version": body.tool_version, "run": str(hand.run)}, reason=reason,
             )  # fmt: skip
@@ -31,10 +31,10 @@ def note_drifts(hand: Hand, said: Iterable[Body], at: datetime) -> None:
 def clear_drift(tenant_id: UUID, name: str, *, by: UUID | None, reason: str) -> None:
     """Take a tool's mark off: an administrator has looked. Outermost verb: owns the transaction. Raises
     NotFound where there is none."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         if not lift_drift(tenant_id, name, by=by):
             raise NotFound
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="tool.drift_cleared", object=f"tool:{name}", before={"drifted": True},
             after={"drifted": False}, reason=reason,
         )  # fmt: skip
@@ -47,6 +47,6 @@ def lift_drift(tenant_id: UUID, name: str, *, by: UUID | None) -> bool:
     return bool(marks.update(lifted_at=database_now(), lifted_by=by))
 
 
-def _marked(tenant_id: UUID, name: str) -> bool:
+def _has_drift_mark(tenant_id: UUID, name: str) -> bool:
     marks = EmergencyStop.objects.filter(tenant_id=tenant_id, scope="drift", target=name, lifted_at=None)
     return marks.exists()

@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from orchestrator.core.common.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal
-from tenancy.secret_store import blinded
+from tenancy.secret_store import compute_blind_digest
 from traces.core.canonical import canonical_model
 from traces.core.redaction import may_hold_secret
-from traces.core.sealed_references import Place, Seal, with_known, with_sealed, written
+from traces.core.sealed_references import Place, Seal, format_sealed_reference, with_known, with_sealed
 from traces.sealed_values import Vault
 
 WORDS = ("objective", "constraints", "inputs", "done_condition", "validation_method", "stop_rules")
@@ -24,7 +24,7 @@ def sealed_goal(goal: Goal, vault: Vault) -> Goal:
     def seal(kind: str, secret: str, member: str) -> str:
         return vault.seal(kind, secret, Place(source="goal", member=member))
 
-    return _with(goal, seal, vault.known)
+    return _with_sealed_values(goal, seal, vault.known)
 
 
 def blinded_goal(tenant_id: UUID, goal: Goal) -> Any:
@@ -32,13 +32,13 @@ def blinded_goal(tenant_id: UUID, goal: Goal) -> Any:
     values against it."""
 
     def blind(kind: str, secret: str, member: str) -> str:
-        return written(kind, blinded(tenant_id, f"{member}\0{secret}"))
+        return format_sealed_reference(kind, compute_blind_digest(tenant_id, f"{member}\0{secret}"))
 
     document = goal.model_dump(mode="json")
     return with_sealed(document, blind) if _may_hold(goal) else document
 
 
-def _with(goal: Goal, seal: Seal, known: Mapping[str, str]) -> Goal:
+def _with_sealed_values(goal: Goal, seal: Seal, known: Mapping[str, str]) -> Goal:
     if not _may_hold(goal):
         return goal
     held = goal.model_dump(include=set(WORDS), mode="json")

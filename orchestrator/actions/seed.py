@@ -15,23 +15,23 @@ from orchestrator.actions.versions import (
     publish_workflow,
 )
 from orchestrator.core.approval.named_queues import queue_of_node, queues_of_boundary
-from orchestrator.core.common.name_patterns import EVERY, names
+from orchestrator.core.common.name_patterns import EVERY, is_name_match
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.tools.tool_update import kept
+from orchestrator.core.tools.tool_update import with_admin_settings
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
 from orchestrator.queries.boundaries import was_published
 from orchestrator.queries.destinations import web_rules
 from orchestrator.queries.tools import Version, registry_tools, versions_of
 from tenancy.actions.queues import furnish_queues
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 DEMO_COMPANY: Final = "INTERLOCK_DEMO_URL"
 GENERAL: Final = "tool-loop"
 
 
-def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = True) -> None:
+def seed_tenant(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = True) -> None:
     """Publish the shipped library in a tenant, with the queues that it names. Joins or opens the tenant's
     transaction.
 
@@ -40,24 +40,24 @@ def furnish(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = Tr
     Without `demonstration` the tools of the demo company are left out, and the
     workflows and boundaries that are made of them.
     """
-    shipped = {tool.spec.name: tool.spec for tool in _shipped(demonstration=demonstration)}
-    with tenant(tenant_id):
-        tools = _tools(demonstration=demonstration)
-        boundaries = tuple(_boundaries(shipped, demonstration=demonstration))
-        workflows = tuple(_workflows(shipped, demonstration=demonstration))
-        furnish_queues(tenant_id, _queues(tools, boundaries, workflows), by=by)
+    shipped = {tool.spec.name: tool.spec for tool in _select_shipped_tools(demonstration=demonstration)}
+    with tenant_transaction(tenant_id):
+        tools = _list_seed_tools(demonstration=demonstration)
+        boundaries = tuple(_select_boundaries(shipped, demonstration=demonstration))
+        workflows = tuple(_select_workflows(shipped, demonstration=demonstration))
+        furnish_queues(tenant_id, _collect_queue_names(tools, boundaries, workflows), by=by)
         publish_tools(tenant_id, tools, by=by)
         for boundary in boundaries:
             if not was_published(boundary):
                 publish_boundary(tenant_id, boundary, by=by)
-        for slug, text in bundled_content.prompts().items():
+        for slug, text in bundled_content.load_bundled_prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
         for spec in workflows:
             # Against what ships: a tool that an admin has disabled is missing to runs, not to their workflow.
             publish_workflow(tenant_id, spec, by=by, tools=shipped)
 
 
-def _queues(
+def _collect_queue_names(
     tools: tuple[ToolSpec, ...], boundaries: tuple[Boundary, ...], workflows: tuple[GraphSpec, ...]
 ) -> Iterator[str]:
     yield from (tool.queue for tool in tools)
@@ -67,43 +67,48 @@ def _queues(
         yield from filter(None, (queue_of_node(node.kind, node.config) for node in spec.nodes))
 
 
-def _shipped(*, demonstration: bool) -> list[Tool[Any, Any]]:
+def _select_shipped_tools(*, demonstration: bool) -> list[Tool[Any, Any]]:
     return [tool for tool in shipped_tools().values() if demonstration or tool.service != DEMO_COMPANY]
 
 
-def _boundaries(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[Boundary]:
+def _select_boundaries(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[Boundary]:
     """The shipped boundaries. Without the demonstration those that need nothing of it, with the tools that
     are there."""
     if demonstration:
-        yield from bundled_content.boundaries().values()
+        yield from bundled_content.load_bundled_boundaries().values()
         return
     for boundary in bundled_content.plain_boundaries().values():
         there = tuple(grant for grant in boundary.tools if any(map(grant.covers, shipped)))
         yield boundary.evolve(tools=there)
 
 
-def _workflows(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[GraphSpec]:
+def _select_workflows(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[GraphSpec]:
     """The workflows whose tools are there. Without the demonstration the general one takes whatever tools its
     boundary allows, those that the tenant adds later too."""
-    for spec in bundled_content.workflows().values():
+    for spec in bundled_content.load_bundled_workflows().values():
         if not demonstration and spec.slug == GENERAL:
             yield spec.evolve(tools=(EVERY,))
-        elif all(any(names(pattern, name) for name in shipped) for pattern in spec.tools):
+        elif all(any(is_name_match(pattern, name) for name in shipped) for pattern in spec.tools):
             yield spec
 
 
-def _tools(*, demonstration: bool) -> tuple[ToolSpec, ...]:
+def _list_seed_tools(*, demonstration: bool) -> tuple[ToolSpec, ...]:
     active, rules = registry_tools(), web_rules()
-    found = [(tool.spec, versions_of(tool.spec.name)) for tool in _shipped(demonstration=demonstration)]
-    shipped = tuple(_standing(spec, known) for spec, known in found if not known or spec.name in active)
+    found = [
+        (tool.spec, versions_of(tool.spec.name))
+        for tool in _select_shipped_tools(demonstration=demonstration)
+    ]
+    shipped = tuple(
+        _with_admin_settings(spec, known) for spec, known in found if not known or spec.name in active
+    )
     shipped = tuple(with_list(spec, rules) for spec in shipped)
     return shipped + tuple(spec for spec in active_tools().values() if spec.remote is not None)
 
 
-def _standing(shipped: ToolSpec, known: list[Version]) -> ToolSpec:
+def _with_admin_settings(shipped: ToolSpec, known: list[Version]) -> ToolSpec:
     """What ships; under an admin's settings where the newest version is an admin's."""
     if not known or known[0].published_by is None:
         return shipped
     if any(version.spec.evolve(version=0) == shipped.evolve(version=0) for version in known):
         return known[0].spec
-    return kept(shipped, known[0].spec)
+    return with_admin_settings(shipped, known[0].spec)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.models import Dispatch
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 INSERT = """
 INSERT INTO orchestrator_dispatch (id, tenant_id, run_id, verdict, at)
@@ -30,13 +30,15 @@ def renew_intent(tenant_id: UUID, run_id: UUID, effect: CallTool, fence: int) ->
     over."""
     seconds = effect.timeout_ms / 1000 + GRACE_SECONDS
     values = {"tenant": tenant_id, "run": run_id, "effect": effect.id, "fence": fence, "seconds": seconds}
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         raw_cursor().execute(RENEW, values)
 
 
-def dispatch(tenant_id: UUID, run_id: UUID, effect: str, verdict: Literal["started", "abandoned"]) -> bool:
+def claim_dispatch(
+    tenant_id: UUID, run_id: UUID, effect: str, verdict: Literal["started", "abandoned"]
+) -> bool:
     """Claim the effect: to send it, or to give it up. Whether this caller was first. Commits by itself."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(INSERT, (effect, tenant_id, run_id, verdict))
         return cursor.fetchone() is not None
@@ -44,5 +46,5 @@ def dispatch(tenant_id: UUID, run_id: UUID, effect: str, verdict: Literal["start
 
 def verdict_of(tenant_id: UUID, effect: str) -> str | None:
     """Who was first, or None."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return Dispatch.objects.filter(id=effect).values_list("verdict", flat=True).first()

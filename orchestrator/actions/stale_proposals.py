@@ -5,10 +5,10 @@ Nobody can agree to it any more, and it would only stand in the way of the next 
 
 from uuid import UUID
 
-from orchestrator.actions.dual_control import settle
+from orchestrator.actions.dual_control import close_proposal
 from orchestrator.models import ToolProposal
-from orchestrator.queries.relaxation_proposals import outdated
-from tenancy.actions import audit
+from orchestrator.queries.relaxation_proposals import find_stale_reason
+from tenancy.actions import write_audit_entry
 
 
 def outdate_proposals(tenant_id: UUID, tool: str = "") -> None:
@@ -16,9 +16,9 @@ def outdate_proposals(tenant_id: UUID, tool: str = "") -> None:
     Joins the caller's transaction, which holds the registry."""
     waiting = ToolProposal.objects.filter(status="open", **({"tool": tool} if tool else {}))
     for row in waiting.order_by("id"):
-        if why := outdated(tenant_id, row):
-            settle(row, "outdated", None, why)
-            audit(
+        if why := find_stale_reason(tenant_id, row):
+            close_proposal(row, "outdated", None, why)
+            write_audit_entry(
                 tenant_id, None, verb="tool.outdate_proposal", object=f"tool:{row.tool}",
                 before={"proposal": str(row.id)}, after={}, reason=why,
             )  # fmt: skip

@@ -14,11 +14,17 @@ from django.db import transaction
 from budgets.actions import open_run_account
 from budgets.core.errors import CeilingTooNear
 from orchestrator.actions.affordability_check import begins_within, tell_too_near
-from orchestrator.actions.rate_limits import glance, hold_rates
-from orchestrator.actions.run_creation import Opening, admissible, compiled, goal_fits, open_run
+from orchestrator.actions.rate_limits import check_rates, hold_rates
+from orchestrator.actions.run_creation import (
+    Opening,
+    check_admission,
+    compile_stored_graph,
+    goal_fits,
+    open_run,
+)
 from orchestrator.actions.sealed_goals import blinded_goal, sealed_goal
 from orchestrator.actions.usage_learning import expected_for
-from orchestrator.actions.version_pinning import pin
+from orchestrator.actions.version_pinning import pin_versions
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.admission.run_admission import limits_for, opening_state
 from orchestrator.core.admission.usage_statistics import subject_of
@@ -29,16 +35,16 @@ from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.files.workspace import tree_of
 from orchestrator.core.policy.task_scope import scope_of
 from orchestrator.core.workflow.untrusted_inputs import untrusted_names
-from orchestrator.gateways.job_queue import offer
+from orchestrator.gateways.job_queue import enqueue_ready
 from orchestrator.models import Run, Task, WorkflowVersion
 from tenancy.core.errors import WorkflowOutOfReach
 from tenancy.db.clock import NOW
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import current_reach, hold, tenant_reading
+from tenancy.db.tenant_context import current_reach, take_advisory_lock, tenant_reading
 from tenancy.rest.idempotency import KeyReused
 from tenancy.secret_store import blinded_by_each
-from traces.core.canonical import canonical_model, canonical_outside, digest, plain
-from traces.live import announce
+from traces.core.canonical import canonical_model, canonical_outside, compute_digest, format_decimal
+from traces.live import publish_event_hint
 from traces.sealed_values import fresh_vault
 
 KEY_LIFE = timedelta(hours=24)
@@ -82,25 +88,25 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
     RateReached, CeilingTooNear, KeyReused, PathRefused, WorkspaceRefused.
     """
     try:
-        return _submitted(tenant_id, submitter, asked)
+        return _create_submitted_run(tenant_id, submitter, asked)
     except CeilingTooNear as refused:
         tell_too_near(tenant_id, refused)
         raise
 
 
-def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
+def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
     with tenant_reading(tenant_id, NOW, {}) as ((at,),):
         if asked.idempotency_key:
             # The commit of a process that died meanwhile may still be under way.
-            hold(f"submission {tenant_id} {submitter.principal} {asked.idempotency_key}")
+            take_advisory_lock(f"submission {tenant_id} {submitter.principal} {asked.idempotency_key}")
         if (known := _submitted_before(tenant_id, submitter, asked, at)) is not None:
             return known
-        glance(tenant_id, submitter.principal, at)
-        version = _workflow(asked.workflow)
-        graph = compiled(bytes(version.body))
-        admissible(tenant_id, version, at)
+        check_rates(tenant_id, submitter.principal, at)
+        version = _get_workflow_version(asked.workflow)
+        graph = compile_stored_graph(bytes(version.body))
+        check_admission(tenant_id, version, at)
         goal_fits(graph, asked.goal, at)
-        pinned = pin(tenant_id, graph, asked.boundary, at)
+        pinned = pin_versions(tenant_id, graph, asked.boundary, at)
         run_id = fresh_id()
         asked_limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
         # The account goes first: the tenant's ceiling may be tighter than what the boundary gives.
@@ -110,7 +116,7 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
         }
         vault = fresh_vault(tenant_id)
         goal = sealed_goal(asked.goal, vault)
-        task = _task(tenant_id, submitter, asked, goal, at)
+        task = _build_task(tenant_id, submitter, asked, goal, at)
         manifest = Manifest(
             run=run_id,
             task=task.id,
@@ -143,8 +149,8 @@ def _submitted(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Subm
         if asked.files:
             hand_in(tenant_id, run, asked.files)
         hold_rates(tenant_id, submitter.principal, run, at)
-        transaction.on_commit(lambda: offer(run, tenant=tenant_id))
-        transaction.on_commit(lambda: announce(tenant_id, run, seq))
+        transaction.on_commit(lambda: enqueue_ready(run, tenant=tenant_id))
+        transaction.on_commit(lambda: publish_event_hint(tenant_id, run, seq))
         return Submitted(task=task.id, run=run, status="queued")
 
 
@@ -189,14 +195,14 @@ def _asked_digest(asked: Submission, goal: Any) -> str:
         "workflow": asked.workflow,
         "goal": goal,
         "boundary": asked.boundary,
-        "budget": {name: plain(amount) for name, amount in asked.budget.items()},
+        "budget": {name: format_decimal(amount) for name, amount in asked.budget.items()},
         "metadata": dict(asked.metadata),
         **({"files": tree_of(asked.files).digest} if asked.files else {}),
     }
-    return digest("submission", canonical_outside(body))
+    return compute_digest("submission", canonical_outside(body))
 
 
-def _workflow(slug: str) -> WorkflowVersion:
+def _get_workflow_version(slug: str) -> WorkflowVersion:
     if (reach := current_reach()) is not None and not reach.has_workflow(slug):
         raise WorkflowOutOfReach(slug=slug)
     found = WorkflowVersion.objects.filter(slug=slug, retired_at=None).order_by("-version").first()
@@ -205,14 +211,14 @@ def _workflow(slug: str) -> WorkflowVersion:
     return found
 
 
-def _task(tenant_id: UUID, submitter: Submitter, asked: Submission, goal: Goal, at: datetime) -> Task:
+def _build_task(tenant_id: UUID, submitter: Submitter, asked: Submission, goal: Goal, at: datetime) -> Task:
     """The task with its goal as it is kept: what is sensitive in it is sealed."""
     body = canonical_model(goal)
     return Task(
         tenant_id=tenant_id,
         workflow=asked.workflow,
         goal=body,
-        goal_digest=digest("goal", body),
+        goal_digest=compute_digest("goal", body),
         mode=asked.goal.mode.value,
         metadata=dict(asked.metadata),
         submitted_by=submitter.principal,

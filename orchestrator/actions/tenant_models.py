@@ -20,9 +20,9 @@ from orchestrator.queries.destinations import OutsideNow, own_models
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import InvalidInput, SecretUnusable
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 from tenancy.people.dual_control import ask_second
-from tenancy.secret_store import reveal, secrets_of
+from tenancy.secret_store import reveal_secret, secrets_of
 
 MODELS = "the models to ask"
 """What a proposal calls the list; no tool is called so."""
@@ -70,7 +70,7 @@ def set_looked_at(
 ) -> OutsideNow:
     """`set_models` of what was read and looked at before: it asks no network. The prices that come with it
     hold from now on, as new versions. Opens or joins the transaction."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         tag = hold_outside(tenant_id, "models", expected)
         more = wider_models(own_models(), wanted)
         ask_second(tenant_id, MODELS, more, by=by, agreed=agreed, reason=reason, tag=tag)
@@ -83,7 +83,7 @@ def read_models(given: tuple[Mapping[str, Any], ...]) -> OwnModels:
     bare = [{name: value for name, value in one.items() if name != PRICE} for one in given]
     wanted = read_outside(OwnModels, {"profiles": bare})
     if found := list(faults_of(wanted)):
-        raise _invalid(found)
+        raise _build_input_error(found)
     return wanted
 
 
@@ -97,7 +97,7 @@ def read_prices(given: tuple[Mapping[str, Any], ...]) -> Prices:
             rates = StatedRates.model_validate(one[PRICE])
         except ValidationError:
             detail = "US$ a million tokens, in and out, from 0 to 1,000,000."
-            raise _invalid([(f"/profiles/{number}/{PRICE}", detail)]) from None
+            raise _build_input_error([(f"/profiles/{number}/{PRICE}", detail)]) from None
         named = (str(one["provider"]), str(one["model"]))
         found[named] = ModelPrice(
             provider=named[0], model=named[1], input=rates.input_usd_per_mtok / MILLION,
@@ -111,12 +111,12 @@ def look_at_models(tenant_id: UUID, wanted: OwnModels, prices: Prices) -> None:
     already must not keep anybody from taking it out. What runs are to ask from now on needs its key, and at
     an address of one's own a price that is known. Asks the network for names that are not the provider's own;
     raises InvalidInput."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         standing = own_models()
         faults = [
             (f"/profiles/{number}/{field}", fault)
             for number, one in put_in_force(standing, wanted)
-            for field, fault in _lacks(tenant_id, one, prices)
+            for field, fault in _find_missing_settings(tenant_id, one, prices)
         ]
     for number, one in enumerate(wanted.profiles):
         known = standing.named(one.name)
@@ -127,10 +127,10 @@ def look_at_models(tenant_id: UUID, wanted: OwnModels, prices: Prices) -> None:
         elif one.secret and (fault := _secret_fault(tenant_id, one)):
             faults.append((f"/profiles/{number}/secret", fault))
     if faults:
-        raise _invalid(faults)
+        raise _build_input_error(faults)
 
 
-def _lacks(tenant_id: UUID, one: OwnModel, prices: Prices) -> Iterator[tuple[str, str]]:
+def _find_missing_settings(tenant_id: UUID, one: OwnModel, prices: Prices) -> Iterator[tuple[str, str]]:
     """What keeps a model from being asked by every run at once. Inside the tenant's context."""
     if not one.base_url:
         if not one.secret:
@@ -152,7 +152,7 @@ def _lacks(tenant_id: UUID, one: OwnModel, prices: Prices) -> Iterator[tuple[str
 
 def _state_prices(tenant_id: UUID, prices: Prices, *, by: UUID | None, reason: str) -> None:
     """Keep the prices that are new as dated versions. Joins the transaction."""
-    hold(f"prices:{tenant_id}")
+    take_advisory_lock(f"prices:{tenant_id}")
     at = database_now()
     for (provider, model), price in prices.items():
         before = own_price(tenant_id, provider, model, at)
@@ -169,7 +169,7 @@ def _address_fault(tenant_id: UUID, one: OwnModel) -> str:
         here = target.literal
         if one.secret and target.scheme == "http" and not (here is not None and here.is_loopback):
             return "A key is not sent in the clear."
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             leave = leave_for(target.origin)
         look_before_saving(one.base_url, leave)
     except EgressRefused as refused:
@@ -180,7 +180,7 @@ def _address_fault(tenant_id: UUID, one: OwnModel) -> str:
 def _secret_fault(tenant_id: UUID, one: OwnModel) -> str:
     """Why the secret would not open for the address; empty where it would. Its value goes nowhere."""
     try:
-        reveal(tenant_id, one.secret, one.origin)
+        reveal_secret(tenant_id, one.secret, one.origin)
     except SecretUnusable as refused:
         return f"{one.secret}: {refused.data['detail']}."
     if any(kept.name == one.secret and kept.renews_at for kept in secrets_of(tenant_id)):
@@ -188,5 +188,5 @@ def _secret_fault(tenant_id: UUID, one: OwnModel) -> str:
     return ""
 
 
-def _invalid(found: list[tuple[str, str]]) -> InvalidInput:
+def _build_input_error(found: list[tuple[str, str]]) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": p, "code": "not-allowed", "detail": d} for p, d in found])

@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from budgets.core.ceilings import DEFAULT_TIER, TIERS
-from orchestrator.actions.seed import furnish
-from orchestrator.gateways.job_queue import wake
+from orchestrator.actions.seed import seed_tenant
+from orchestrator.gateways.job_queue import enqueue_run
 from orchestrator.models import RunSignal
 from orchestrator.queries.tenants import runs_to_pause
 from tenancy.actions import create_tenant
@@ -19,7 +19,7 @@ from tenancy.actions.tenants import change_tenant, check_tenant_fields, note_of_
 from tenancy.core.errors import InvalidInput
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.people.platform_admins import PlatformActor, check_platform_admin
 
@@ -61,14 +61,14 @@ def open_tenant(
     check_tenant_fields(fields)
     _check_tier(asked.tier)
     tenant_id = tenant_id or fresh_id()
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         check_platform_admin(by)
         try:
             with transaction.atomic():
                 made = create_tenant(tenant_id=tenant_id, tier=asked.tier, platform=by is not None, **fields)
         except IntegrityError:
-            raise _invalid("slug", "taken", f"There is a tenant {asked.slug} already.") from None
-        furnish(tenant_id, demonstration=False)
+            raise _build_input_error("slug", "taken", f"There is a tenant {asked.slug} already.") from None
+        seed_tenant(tenant_id, demonstration=False)
         said = {**fields, "tier": asked.tier}
         note_of_tenant(made, "tenant.create", {}, said, by=by, in_tenant=False)
         try:
@@ -77,7 +77,7 @@ def open_tenant(
             )
         except InvalidInput as error:
             fault = error.data["errors"][0]
-            raise _invalid("administrator", fault["code"], fault["detail"]) from None
+            raise _build_input_error("administrator", fault["code"], fault["detail"]) from None
     return OpenedTenant(made, invited)
 
 
@@ -99,7 +99,7 @@ def update_tenant(
 def suspend_with_runs(tenant_id: UUID, *, by: PlatformActor | None, reason: str) -> int | None:
     """Suspend a tenant and ask each of its runs that has not ended to pause; returns how many, or None if it
     was suspended already. Outermost verb. Raises Forbidden, NotFound, InvalidInput."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         if not suspend_tenant(tenant_id, by=by, reason=reason):
             return None
         runs = list(runs_to_pause().values_list("id", flat=True))
@@ -110,14 +110,14 @@ def suspend_with_runs(tenant_id: UUID, *, by: PlatformActor | None, reason: str)
         )
         RunSignal.objects.bulk_create(signals, batch_size=AT_ONCE)
         for run in runs:
-            transaction.on_commit(partial(wake, run))
+            transaction.on_commit(partial(enqueue_run, run))
         return len(runs)
 
 
 def _check_tier(tier: str) -> None:
     if tier not in TIERS:
-        raise _invalid("tier", "unknown", f"One of {', '.join(TIERS)}.")
+        raise _build_input_error("tier", "unknown", f"One of {', '.join(TIERS)}.")
 
 
-def _invalid(field: str, code: str, detail: str) -> InvalidInput:
+def _build_input_error(field: str, code: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": f"/{field}", "code": code, "detail": detail}])

@@ -16,40 +16,40 @@ from orchestrator.actions.stale_proposals import outdate_proposals
 from orchestrator.actions.tool_updates import switch_tool
 from orchestrator.actions.versions import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.core.common.errors import EgressRefused, NameTaken, ServerUnreachable
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
 from orchestrator.core.tools.egress_policy import Leave, target_of
-from orchestrator.core.tools.guard_relaxation import below, weaker
-from orchestrator.core.tools.registration import Admission, admitted
+from orchestrator.core.tools.guard_relaxation import describe_relaxations, describe_weaker_registration
+from orchestrator.core.tools.registration import Admission, build_remote_tool_spec
 from orchestrator.core.tools.remote_definition import (
     MOST_KNOWN,
     Definition,
     Drift,
     Listed,
     Listing,
-    colliding,
     is_server_name,
-    qualified,
+    list_colliding_names,
+    qualify_tool_name,
     same_tool,
 )
 from orchestrator.gateways.tools.guarded_transport import look_before_saving
-from orchestrator.gateways.tools.mcp_client import look
+from orchestrator.gateways.tools.mcp_client import list_server_tools
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import EmergencyStop, ServerTool, ToolDefinition, ToolServer, ToolVersion
 from orchestrator.queries.destinations import web_rules
 from orchestrator.queries.tool_servers import (
     STDIO,
-    commands,
     definition_of,
     leave_for,
+    list_server_commands,
     place_of_server,
     server_of,
 )
 from orchestrator.queries.tools import DISABLED, ToolNow, Version, registry_tools, tool_now, versions_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import ask_second
 from tenancy.secret_store import secrets_of
 
@@ -62,7 +62,7 @@ VERBS = {"quarantined": "tool.quarantine", "refused": "tool.refuse", "gone": "to
 NAMELESS = "No name in the registry can be made of its own."
 
 
-class NewServer(Value):
+class NewServer(FrozenModel):
     """A server to add. `address` is a URL, or with `stdio` the name of one of the operator's commands."""
 
     slug: str
@@ -77,8 +77,8 @@ def add_server(tenant_id: UUID, new: NewServer, *, by: UUID | None, reason: str)
 
     Its address is judged as it would be when it is connected. Raises InvalidInput, EgressRefused, NameTaken.
     """
-    origin = _origin(tenant_id, new)
-    with tenant(tenant_id):
+    origin = _resolve_server_origin(tenant_id, new)
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         _check_name(new.slug)
         _check_secret(tenant_id, new, origin)
@@ -88,7 +88,7 @@ def add_server(tenant_id: UUID, new: NewServer, *, by: UUID | None, reason: str)
             created_at=database_now(),
         )  # fmt: skip
         after = {"kind": new.kind, "address": new.address, "secret": new.secret}
-        audit(
+        write_audit_entry(
             tenant_id,
             by,
             verb="server.add",
@@ -106,13 +106,13 @@ def look_at_server(tenant_id: UUID, slug: str, *, by: UUID | None) -> ToolServer
 
     Raises NotFound, ServerUnreachable, EgressRefused, SecretUnusable; the reason stands on the server.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         server = server_of(slug)
         place = place_of_server(tenant_id, server)
     try:
-        return note_listing(tenant_id, slug, asyncio.run(look(place)), by=by)
+        return note_listing(tenant_id, slug, asyncio.run(list_server_tools(place)), by=by)
     except (ServerUnreachable, EgressRefused) as error:
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             fault = str(error)[:600]
             ToolServer.objects.filter(id=server.id).update(fault=fault, looked_at=database_now())
         raise
@@ -121,16 +121,16 @@ def look_at_server(tenant_id: UUID, slug: str, *, by: UUID | None) -> ToolServer
 def note_listing(tenant_id: UUID, slug: str, listing: Listing, *, by: UUID | None) -> ToolServer:
     """Keep what a server offered. Outermost verb: owns the transaction. Raises NotFound, and
     ServerUnreachable for one that has named more tools than are kept of a server (P13)."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         server = server_of(slug)
         _check_room(server, listing)
-        twice = colliding(slug, tuple(one.name for one in listing.tools))
+        twice = list_colliding_names(slug, tuple(one.name for one in listing.tools))
         for one in listing.tools:
-            _note(server, one, TWO if one.name in twice else "", by=by)
+            _record_listed_tool(server, one, TWO if one.name in twice else "", by=by)
         offered = [one.name for one in listing.tools]
         for row in ServerTool.objects.filter(server=server).exclude(tool__in=offered).exclude(state="gone"):
-            _put(row, "gone", "", GONE, by=by)
+            _update_tool_state(row, "gone", "", GONE, by=by)
         ToolServer.objects.filter(id=server.id).update(
             looked_at=database_now(), protocol=listing.protocol, named=listing.server, fault=""
         )
@@ -145,14 +145,14 @@ def note_drift(tenant_id: UUID, drift: Drift) -> None:
     person's look alone, however often it changes (P13).
     """
     try:
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             hold_registry(tenant_id)
             server = server_of(drift.server)
             for row in ServerTool.objects.filter(server=server, tool=drift.tool, state="admitted"):
                 if drift.now is not None:
-                    _note(server, drift.now, "", by=None)
+                    _record_listed_tool(server, drift.now, "", by=None)
                 else:
-                    _put(row, "gone", "", GONE, by=None)
+                    _update_tool_state(row, "gone", "", GONE, by=None)
     except NotFound:
         # The server was removed meanwhile, and its tools with it.
         return
@@ -177,7 +177,7 @@ def admit_tool(
     `agreed` is the second administrator who agreed to what guards less. Raises NotFound, Stale where it is
     not what was seen any more, InvalidInput, NameTaken, SecondPersonNeeded.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         server = server_of(slug)
         row = ServerTool.objects.filter(server=server, tool=tool).first()
@@ -186,7 +186,9 @@ def admit_tool(
         if row.seen != seen or row.state not in ("quarantined", "admitted"):
             raise Stale
         definition = definition_of(server, tool, seen)
-        spec = admitted(row.name, slug, server.origin, definition, _with_lookup(server, admission))
+        spec = build_remote_tool_spec(
+            row.name, slug, server.origin, definition, _with_lookup(server, admission)
+        )
         spec = with_list(spec, web_rules())
         check_tool_queue(spec)
         standing = versions_of(row.name)
@@ -208,7 +210,7 @@ def admit_tool(
             "version": now.spec.version,
             **({} if agreed is None else {"agreed_by": str(agreed)}),
         }
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="tool.admit", object=f"tool:{row.name}", before=before, after=after,
             reason=reason,
         )  # fmt: skip
@@ -229,32 +231,35 @@ def _ask_second(
     what it suggests by itself."""
     before = standing[0].spec if standing else None
     fresh = before is None or before.remote is None or before.remote.definition != definition.digest
-    found = [*(weaker(before, spec) if before else ()), *(below(definition, spec) if fresh else ())]
+    found = [
+        *(describe_relaxations(before, spec) if before else ()),
+        *(describe_weaker_registration(definition, spec) if fresh else ()),
+    ]
     tag = tool_now(tenant_id, spec.name).tag if standing else ""
     ask_second(tenant_id, spec.name, found, by=by, agreed=agreed, reason=reason, tag=tag)
 
 
 def quarantine_tool(tenant_id: UUID, slug: str, tool: str, *, by: UUID | None, reason: str) -> None:
     """Put an admitted tool back into quarantine. Outermost verb: owns the transaction. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         row = ServerTool.objects.filter(server=server_of(slug), tool=tool).first()
         if row is None:
             raise NotFound
         if row.state == "admitted":
-            _put(row, "quarantined", row.seen, reason, by=by)
+            _update_tool_state(row, "quarantined", row.seen, reason, by=by)
 
 
 def remove_server(tenant_id: UUID, slug: str, *, by: UUID | None, reason: str) -> None:
     """Remove a server; its tools take no further call. Outermost verb: owns the transaction. Raises
     NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         server = server_of(slug)
         ToolServer.objects.filter(id=server.id).update(removed_at=database_now(), removed_by=by)
         for row in ServerTool.objects.filter(server=server).exclude(state="gone"):
-            _put(row, "gone", "", f"The server was removed: {reason}", by=by)
-        audit(
+            _update_tool_state(row, "gone", "", f"The server was removed: {reason}", by=by)
+        write_audit_entry(
             tenant_id, by, verb="server.remove", object=f"server:{slug}",
             before={"address": server.address}, after={}, reason=reason,
         )  # fmt: skip
@@ -267,9 +272,9 @@ def _check_room(server: ToolServer, listing: Listing) -> None:
         raise ServerUnreachable(server=server.slug, detail=detail)
 
 
-def _note(server: ToolServer, one: Listed, collision: str, *, by: UUID | None) -> None:
+def _record_listed_tool(server: ToolServer, one: Listed, collision: str, *, by: UUID | None) -> None:
     """One tool as it is now."""
-    name = qualified(server.slug, one.name) or ""
+    name = qualify_tool_name(server.slug, one.name) or ""
     refused = collision or one.refused or ("" if name else NAMELESS)
     seen = ""
     if one.definition is not None:
@@ -286,22 +291,22 @@ def _note(server: ToolServer, one: Listed, collision: str, *, by: UUID | None) -
             why=(refused or NEW)[:500], since=database_now(),
         )  # fmt: skip
     elif refused:
-        _put(row, "refused", seen, refused, by=by)
+        _update_tool_state(row, "refused", seen, refused, by=by)
     elif row.state == "admitted" and row.admitted == seen:
         return
     elif (row.state, row.seen) != ("quarantined", seen):
         why = NEW if not row.admitted else BACK if row.admitted == seen else CHANGED
-        _put(row, "quarantined", seen, why, by=by)
+        _update_tool_state(row, "quarantined", seen, why, by=by)
 
 
-def _put(row: ServerTool, state: str, seen: str, why: str, *, by: UUID | None) -> None:
+def _update_tool_state(row: ServerTool, state: str, seen: str, why: str, *, by: UUID | None) -> None:
     """Into a state other than admitted: out of the registry, stopped for runs under way, and in the log."""
     was_in = row.state == "admitted"
     before = {"state": row.state, "seen": row.seen}
     ServerTool.objects.filter(id=row.id).update(state=state, seen=seen, why=why[:500], since=database_now())
     if was_in and not _switched_off(row):
         switch_tool(row.tenant_id, row.name, enabled=False, by=by, reason=why)
-    audit(
+    write_audit_entry(
         row.tenant_id, by, verb=VERBS[state], object=f"tool:{row.name or row.tool}", before=before,
         after={"state": state, "seen": seen}, reason=why,
     )  # fmt: skip
@@ -315,16 +320,16 @@ def _switched_off(row: ServerTool) -> bool:
     ).exists()
 
 
-def _origin(tenant_id: UUID, new: NewServer) -> str:
+def _resolve_server_origin(tenant_id: UUID, new: NewServer) -> str:
     """The one origin of a new server, judged. Raises InvalidInput, EgressRefused."""
     if new.kind == "stdio":
-        if new.address not in commands():
-            raise _invalid("/address", "The operator has allowed no such command.")
+        if new.address not in list_server_commands():
+            raise _build_input_error("/address", "The operator has allowed no such command.")
         return f"{STDIO}{new.address}"
     if new.kind != "http":
-        raise _invalid("/kind", "It is http or stdio.")
+        raise _build_input_error("/kind", "It is http or stdio.")
     origin = target_of(new.address).origin
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         leave: Leave = leave_for(origin)
     look_before_saving(new.address, leave)
     return origin
@@ -332,7 +337,7 @@ def _origin(tenant_id: UUID, new: NewServer) -> str:
 
 def _check_name(slug: str) -> None:
     if not is_server_name(slug):
-        raise _invalid("/slug", "Lower-case letters, digits and _, at most 31, a letter first.")
+        raise _build_input_error("/slug", "Lower-case letters, digits and _, at most 31, a letter first.")
     families = {name.partition(".")[0] for name in shipped_tools()}
     taken = ToolVersion.objects.filter(slug__startswith=f"{slug}.")
     specs = [versions_of(name)[0].spec for name in taken.values_list("slug", flat=True).distinct()]
@@ -350,9 +355,9 @@ def _check_secret(tenant_id: UUID, new: NewServer, origin: str) -> None:
     if held.origin != origin:
         raise SecretUnusable(name=new.secret, detail=f"it is kept for {held.origin} alone")
     if not new.secret_header.replace("-", "").replace("_", "").isalnum() or len(new.secret_header) > 64:
-        raise _invalid("/secret_header", "A header's name, or with stdio that of a variable.")
+        raise _build_input_error("/secret_header", "A header's name, or with stdio that of a variable.")
     if new.kind == "http" and new.secret_header.lower() in ("host", "cookie", "content-length"):
-        raise _invalid("/secret_header", "This header is not yours to set.")
+        raise _build_input_error("/secret_header", "This header is not yours to set.")
 
 
 def _with_lookup(server: ToolServer, admission: Admission) -> Admission:
@@ -366,9 +371,9 @@ def _with_lookup(server: ToolServer, admission: Admission) -> Admission:
         or spec is None
         or (spec.risk, spec.reversibility) != (Risk.READ_ONLY, Reversibility.PURE)
     ):
-        raise _invalid("/lookup/tool", "An admitted tool of this server that only reads.")
+        raise _build_input_error("/lookup/tool", "An admitted tool of this server that only reads.")
     return admission.evolve(lookup=admission.lookup.evolve(definition=reader.admitted))
 
 
-def _invalid(pointer: str, detail: str) -> InvalidInput:
+def _build_input_error(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

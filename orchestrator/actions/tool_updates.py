@@ -7,15 +7,15 @@ from uuid import UUID
 from orchestrator.actions.versions import check_tool_queue, hold_registry, publish_registry, publish_tool
 from orchestrator.core.common.errors import Quarantined
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.tools.guard_relaxation import weaker
-from orchestrator.core.tools.tool_update import ToolChange, changed, difference
+from orchestrator.core.tools.guard_relaxation import describe_relaxations
+from orchestrator.core.tools.tool_update import ToolChange, diff_tool_specs, with_tool_change
 from orchestrator.models import EmergencyStop
 from orchestrator.queries.tool_servers import quarantined_names
 from orchestrator.queries.tools import DISABLED, ToolNow, lowest_risk, registry_tools, tool_now
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.dual_control import ask_second
 
 
@@ -37,23 +37,29 @@ def change_tool(
     `agreed` the second administrator who agreed to what guards less. The same again changes nothing. Raises
     NotFound, InvalidInput, Stale, SecondPersonNeeded.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         before = tool_now(tenant_id, name)
         if expected is not None and expected != before.tag:
             raise Stale
-        after = changed(before.spec, change)
+        after = with_tool_change(before.spec, change)
         enabled = before.enabled if change.enabled is None else change.enabled
         if enabled and not before.enabled:
             not_quarantined(before.spec)
         ask_second(
-            tenant_id, name, weaker(before.spec, after), by=by, agreed=agreed, reason=reason, tag=before.tag
+            tenant_id,
+            name,
+            describe_relaxations(before.spec, after),
+            by=by,
+            agreed=agreed,
+            reason=reason,
+            tag=before.tag,
         )
-        was, now = difference(before.spec, after)
+        was, now = diff_tool_specs(before.spec, after)
         if was == now and enabled == before.enabled:
             return before
         if was != now:
-            _publish(tenant_id, after, enabled=enabled, by=by)
+            _publish_tool_version(tenant_id, after, enabled=enabled, by=by)
         if enabled != before.enabled:
             switch_tool(tenant_id, name, enabled=enabled, by=by, reason=reason)
             was["enabled"], now["enabled"] = before.enabled, enabled
@@ -61,7 +67,7 @@ def change_tool(
         standing = tool_now(tenant_id, name)
         if agreed is not None:
             now["agreed_by"] = str(agreed)
-        _note(tenant_id, before, standing, was, now, by=by, reason=reason)
+        _audit_tool_change(tenant_id, before, standing, was, now, by=by, reason=reason)
         return standing
 
 
@@ -72,7 +78,7 @@ def not_quarantined(spec: ToolSpec) -> None:
         raise Quarantined(name=spec.name, server=spec.remote.server)
 
 
-def _publish(tenant_id: UUID, spec: ToolSpec, *, enabled: bool, by: UUID | None) -> None:
+def _publish_tool_version(tenant_id: UUID, spec: ToolSpec, *, enabled: bool, by: UUID | None) -> None:
     row = publish_tool(tenant_id, spec, by=by)
     if enabled and spec.name in registry_tools():
         publish_registry(tenant_id, {**registry_tools(), spec.name: row.digest}, by=by)
@@ -114,7 +120,7 @@ def _keep_raised(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None, reason: st
         )  # fmt: skip
 
 
-def _note(
+def _audit_tool_change(
     tenant_id: UUID,
     before: ToolNow,
     after: ToolNow,
@@ -124,7 +130,7 @@ def _note(
     by: UUID | None,
     reason: str,
 ) -> None:
-    audit(
+    write_audit_entry(
         tenant_id, by, verb="tool.change", object=f"tool:{after.spec.name}",
         before={"version": before.spec.version, **was}, after={"version": after.spec.version, **now},
         reason=reason,

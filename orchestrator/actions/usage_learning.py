@@ -22,7 +22,7 @@ from orchestrator.models import Expectation, Intent, ManifestRow, Run
 from orchestrator.queries.cross_tenant import tenant_of_run
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 from traces.models import Event, Record
 
 # A longer run is like no other: nothing is learnt from it.
@@ -36,14 +36,14 @@ def learn_from(run_id: UUID) -> bool:
     tenant_id = tenant_of_run(run_id)
     if tenant_id is None:
         return False
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         run = Run.objects.get(id=run_id)
         code = TerminalCode(run.terminal_code) if run.terminal_code else None
         whole = code is not None and ENDINGS[code].terminal_class is TerminalClass.COMMIT
         # One that began in the middle took only a part of the way.
         if not whole or run.record_number > LONGEST or run.retry_of_id is not None or _failed_over(run.id):
             return False
-        _learn(tenant_id, run)
+        _update_usage_statistics(tenant_id, run)
         return True
 
 
@@ -52,10 +52,10 @@ def _failed_over(run_id: UUID) -> bool:
     return Event.objects.filter(run_id=run_id, kind="model_failed_over").exists()
 
 
-def _learn(tenant_id: UUID, run: Run) -> None:
+def _update_usage_statistics(tenant_id: UUID, run: Run) -> None:
     subject = subject_of_run(run)
     # Two runs that end together are learnt from one after the other.
-    hold(f"{tenant_id}:{subject}")
+    take_advisory_lock(f"{tenant_id}:{subject}")
     row = Expectation.objects.filter(graph=subject).first()
     known = tuple(Lived.model_validate(one) for one in row.lived) if row is not None else ()
     lived = with_run(known, lived_of(run))

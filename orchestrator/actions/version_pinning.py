@@ -19,12 +19,12 @@ from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.isolation import as_granted
-from orchestrator.gateways.tools.availability import Readiness, readiness
+from orchestrator.gateways.tools.availability import Readiness, assess_tool_readiness
 from orchestrator.models import PinSet, PromptVersion, RegistryVersion, ToolVersion
 from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.queries.model_profiles import profiles_now
 from orchestrator.queries.policies import policy_now
-from traces.core.canonical import canonical_model, digest
+from traces.core.canonical import canonical_model, compute_digest
 
 # A boundary that states no time: a credential that ends within a day is worth a word.
 UNSTATED: Final = timedelta(days=1)
@@ -38,7 +38,7 @@ class Pinned(NamedTuple):
     digest: str
 
 
-def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: datetime) -> Pinned:
+def pin_versions(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: datetime) -> Pinned:
     """Collect what is in force at `at` and keep it by digest. Joins the caller's transaction.
 
     Raises GoalInvalid for an unknown boundary, NoModel where no model can play, PriceUnknown where policy
@@ -52,18 +52,18 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
     boundary = Boundary.model_validate_json(bytes(row.body))
     registry = RegistryVersion.objects.order_by("-version").first()
     active: dict[str, str] = dict(registry.tools) if registry is not None else {}
-    tools, unpriced = _priced_tools(_tools(active))
-    profiles = _priced(tenant_id, profiles_now(graph.spec.scenario, at), at)
+    tools, unpriced = _priced_tools(_load_tool_specs(active))
+    profiles = _with_tenant_prices(tenant_id, profiles_now(graph.spec.scenario, at), at)
     if not profiles:
         raise NoModel(slug=graph.spec.slug)
-    known = _ready(graph, boundary, tools, at)
+    known = _assess_tool_readiness(graph, boundary, tools, at)
     prompts = {row.slug: row for row in PromptVersion.objects.order_by("slug", "version")}
     pins = Pins(
         boundary=boundary,
         boundary_digest=row.digest,
         tools=tuple(as_granted(tool, boundary) for tool in tools),
         tool_digests={tool.name: active[tool.name] for tool in tools},
-        registry_digest=registry.digest if registry is not None else digest("registry", b"{}"),
+        registry_digest=registry.digest if registry is not None else compute_digest("registry", b"{}"),
         profiles=profiles,
         prompts={slug: bytes(row.body).decode() for slug, row in prompts.items()},
         prompt_versions={slug: row.version for slug, row in prompts.items()},
@@ -74,12 +74,14 @@ def pin(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: da
         price_book=";".join(sorted({p.price.version for p in profiles if p.price is not None}))[:100],
     )
     body = canonical_model(pins)
-    found = Pinned(pins, digest("pins", body))
-    _keep(tenant_id, found.digest, body)
+    found = Pinned(pins, compute_digest("pins", body))
+    _store_pin_set(tenant_id, found.digest, body)
     return found
 
 
-def _ready(graph: CompiledGraph, boundary: Boundary, tools: Sequence[ToolSpec], at: datetime) -> Readiness:
+def _assess_tool_readiness(
+    graph: CompiledGraph, boundary: Boundary, tools: Sequence[ToolSpec], at: datetime
+) -> Readiness:
     """How the tools stand that a run of this graph may call, for as long as its boundary lets it work."""
     asked = [
         tool
@@ -87,10 +89,14 @@ def _ready(graph: CompiledGraph, boundary: Boundary, tools: Sequence[ToolSpec], 
         if is_listed(graph.spec.tools, tool.name) and boundary.grant_for(tool.name) is not None
     ]
     stated = boundary.budget.get("wall_clock_seconds")
-    return readiness(asked, at, at + (UNSTATED if stated is None else timedelta(seconds=int(stated))))
+    return assess_tool_readiness(
+        asked, at, at + (UNSTATED if stated is None else timedelta(seconds=int(stated)))
+    )
 
 
-def _priced(tenant_id: UUID, profiles: tuple[ModelProfile, ...], at: datetime) -> tuple[ModelProfile, ...]:
+def _with_tenant_prices(
+    tenant_id: UUID, profiles: tuple[ModelProfile, ...], at: datetime
+) -> tuple[ModelProfile, ...]:
     """The profiles at the tenant's own prices where it declared any (R-BUDGET-15). One without a price cannot
     be asked; where one plays a role, nobody else may play it in its place. Raises PriceUnknown."""
     found = [
@@ -122,18 +128,18 @@ def _reader_of(tool: ToolSpec) -> str:
     return "" if reader is None else reader.tool
 
 
-def _tools(active: dict[str, str]) -> list[ToolSpec]:
+def _load_tool_specs(active: dict[str, str]) -> list[ToolSpec]:
     rows = ToolVersion.objects.filter(digest__in=list(active.values())).order_by("slug")
-    return [_spec(bytes(row.body)) for row in rows if active.get(row.slug) == row.digest]
+    return [_parse_tool_spec(bytes(row.body)) for row in rows if active.get(row.slug) == row.digest]
 
 
 # A tenant has some fifty tools, and pins them at each submission; a version never changes.
 @lru_cache(maxsize=SPECS)
-def _spec(body: bytes) -> ToolSpec:
+def _parse_tool_spec(body: bytes) -> ToolSpec:
     return ToolSpec.model_validate_json(body)
 
 
-def _keep(tenant_id: UUID, pins_digest: str, body: bytes) -> None:
+def _store_pin_set(tenant_id: UUID, pins_digest: str, body: bytes) -> None:
     if PinSet.objects.filter(digest=pins_digest).exists():
         return
     try:

@@ -18,9 +18,9 @@ from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion,
 from orchestrator.models.published_versions import Published
 from orchestrator.queries.boundaries import newest_boundary
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold
+from tenancy.db.tenant_context import take_advisory_lock
 from tenancy.people.queues import check_queues, hold_open_queues, open_queues
-from traces.core.canonical import canonical, canonical_model, digest
+from traces.core.canonical import canonical_model, compute_digest, encode_canonical
 
 P = TypeVar("P", bound=Published)
 
@@ -40,7 +40,7 @@ def publish_workflow(
     graph = compile_here(source, tools=tools)
     spec, body = graph.spec, canonical_form(graph.spec)
     extra = {"title": spec.title[:200], "tier": spec.tier}
-    return _published(WorkflowVersion, tenant_id, spec.slug, graph.digest, body, by, extra)
+    return _publish_version(WorkflowVersion, tenant_id, spec.slug, graph.digest, body, by, extra)
 
 
 def compile_here(
@@ -60,20 +60,22 @@ def publish_boundary(tenant_id: UUID, boundary: Boundary, *, by: UUID | None) ->
     """Publish a boundary; the version number is given here. Joins the caller's transaction. Raises
     InvalidInput where it names a queue that is not open."""
     check_queues(list(queues_of_boundary(boundary)))
-    number = _next(BoundaryVersion, boundary.slug)
+    number = _get_next_version(BoundaryVersion, boundary.slug)
     same = newest_boundary(boundary.slug)
     if same is not None:
         held = Boundary.model_validate_json(bytes(same.body))
         if held.evolve(version=0) == boundary.evolve(version=0):
             return same
     body = canonical_model(boundary.evolve(version=number))
-    return _published(BoundaryVersion, tenant_id, boundary.slug, digest("boundary", body), body, by, {})
+    return _publish_version(
+        BoundaryVersion, tenant_id, boundary.slug, compute_digest("boundary", body), body, by, {}
+    )
 
 
 def publish_prompt(tenant_id: UUID, slug: str, text: str, *, by: UUID | None) -> PromptVersion:
     """Publish a prompt template. Joins the caller's transaction."""
     body = text.encode()
-    return _published(PromptVersion, tenant_id, slug, digest("prompt", body), body, by, {})
+    return _publish_version(PromptVersion, tenant_id, slug, compute_digest("prompt", body), body, by, {})
 
 
 def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | None) -> RegistryVersion:
@@ -88,15 +90,15 @@ def publish_tools(tenant_id: UUID, specs: tuple[ToolSpec, ...], *, by: UUID | No
 
 def hold_registry(tenant_id: UUID) -> None:
     """Until the transaction ends nobody else changes the tenant's tools: versions are numbered one by one."""
-    hold(f"registry:{tenant_id}")
+    take_advisory_lock(f"registry:{tenant_id}")
 
 
 def publish_registry(tenant_id: UUID, active: Mapping[str, str], *, by: UUID | None) -> RegistryVersion:
     """Make exactly these the active tools, digests by name; what waits about another one of them is outdated.
     Joins the caller's transaction, which holds the registry."""
-    body = canonical(dict(active))
+    body = encode_canonical(dict(active))
     newest = RegistryVersion.objects.order_by("-version").first()
-    registry_digest = digest("registry", body)
+    registry_digest = compute_digest("registry", body)
     if newest is not None and newest.digest == registry_digest:
         return newest
     made = RegistryVersion.objects.create(
@@ -138,25 +140,25 @@ def _tool_published(tenant_id: UUID, spec: ToolSpec, *, by: UUID | None) -> Tool
         held = ToolSpec.model_validate_json(bytes(newest.body))
         if held.evolve(version=0) == spec.evolve(version=0):
             return newest
-    body = canonical_model(spec.evolve(version=_next(ToolVersion, spec.name)))
+    body = canonical_model(spec.evolve(version=_get_next_version(ToolVersion, spec.name)))
     lift_drift(tenant_id, spec.name, by=by)
-    made = _published(ToolVersion, tenant_id, spec.name, digest("tool", body), body, by, {})
+    made = _publish_version(ToolVersion, tenant_id, spec.name, compute_digest("tool", body), body, by, {})
     if newest is not None:
         outdate_proposals(tenant_id, spec.name)
     return made
 
 
-def _next(model: type[P], slug: str) -> int:
-    newest = _newest(model, slug)
+def _get_next_version(model: type[P], slug: str) -> int:
+    newest = _find_newest_version(model, slug)
     return 1 if newest is None else newest.version + 1
 
 
-def _newest(model: type[P], slug: str) -> P | None:
+def _find_newest_version(model: type[P], slug: str) -> P | None:
     manager: Manager[P] = model._default_manager  # noqa: SLF001 - an abstract model has no `objects` to name
     return manager.filter(slug=slug).order_by("-version").first()
 
 
-def _published(
+def _publish_version(
     model: type[P],
     tenant_id: UUID,
     slug: str,
@@ -166,7 +168,7 @@ def _published(
     extra: Mapping[str, Any],
 ) -> P:
     """The newest version if it is the same, else a new one."""
-    newest = _newest(model, slug)
+    newest = _find_newest_version(model, slug)
     if newest is not None and newest.digest == body_digest and getattr(newest, "retired_at", None) is None:
         return newest
     made = model(

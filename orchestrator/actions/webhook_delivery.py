@@ -16,12 +16,12 @@ from django.db.models import F
 
 from orchestrator.actions.webhook_disabled_mail import tell_off
 from orchestrator.core.notifications.delivery_policy import PATIENCE, verdict_of, wait_after
-from orchestrator.gateways.webhook_sender import Sending, Sent, send
+from orchestrator.gateways.webhook_sender import Sending, Sent, send_webhook
 from orchestrator.queries.webhooks import sending_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import SecretUnusable
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Webhook, WebhookAttempt, WebhookDelivery
 
 HOUSES: Final = 64
@@ -61,7 +61,7 @@ def deliver_due() -> int:
         claimed = [one for house in houses for one in claim_of(house)]
         if not claimed:
             break
-        _perform(claimed)
+        _send_claimed_deliveries(claimed)
         made += len(claimed)
     return made
 
@@ -70,13 +70,13 @@ def deliver_now(tenant_id: UUID, only: UUID | None = None) -> int:
     """Send what is due in one house, a round of it, or the one delivery asked for, unless somebody else has
     it already; how many tries were made."""
     claimed = claim_of(tenant_id, only)
-    _perform(claimed)
+    _send_claimed_deliveries(claimed)
     return len(claimed)
 
 
 def claim_of(tenant_id: UUID, only: UUID | None = None) -> list[Claimed]:
     """Take deliveries of a tenant that are due, or the one asked for, for this sender."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         now = database_now()
         due = WebhookDelivery.objects.select_related("webhook", "message").filter(
             state="waiting", next_at__lte=now, webhook__off_at=None, webhook__removed_at=None
@@ -84,15 +84,15 @@ def claim_of(tenant_id: UUID, only: UUID | None = None) -> list[Claimed]:
         if only is not None:
             due = due.filter(id=only)
         rows = list(due.order_by("next_at", "id")[:AT_ONCE])
-        return [_claimed(row, now) for row in rows if _mine(row, now)]
+        return [_build_claimed_delivery(row, now) for row in rows if _claim_delivery(row, now)]
 
 
-def _mine(row: WebhookDelivery, now: datetime) -> bool:
+def _claim_delivery(row: WebhookDelivery, now: datetime) -> bool:
     same = WebhookDelivery.objects.filter(id=row.id, state="waiting", attempts=row.attempts)
     return bool(same.update(attempts=F("attempts") + 1, tries=F("tries") + 1, next_at=now + CLAIM))
 
 
-def _claimed(row: WebhookDelivery, now: datetime) -> Claimed:
+def _build_claimed_delivery(row: WebhookDelivery, now: datetime) -> Claimed:
     sending, fault = None, ""
     try:
         sending = sending_of(row, now)
@@ -103,7 +103,7 @@ def _claimed(row: WebhookDelivery, now: datetime) -> Claimed:
     )
 
 
-def _perform(claimed: Sequence[Claimed]) -> None:
+def _send_claimed_deliveries(claimed: Sequence[Claimed]) -> None:
     """Send them side by side and write down each try."""
     if not claimed:
         return
@@ -112,18 +112,18 @@ def _perform(claimed: Sequence[Claimed]) -> None:
 
 
 async def _all_sent(claimed: Sequence[Claimed]) -> list[Sent]:
-    return await asyncio.gather(*(_sent(one) for one in claimed))
+    return await asyncio.gather(*(_send_claimed_delivery(one) for one in claimed))
 
 
-async def _sent(one: Claimed) -> Sent:
+async def _send_claimed_delivery(one: Claimed) -> Sent:
     if one.sending is None:
         return Sent(status=None, error=one.fault[:300])
-    return await send(one.sending)
+    return await send_webhook(one.sending)
 
 
 def note_try(one: Claimed, sent: Sent) -> None:
     """Write down a try and what follows from it. Outermost verb: owns the transaction."""
-    with tenant(one.tenant):
+    with tenant_transaction(one.tenant):
         WebhookAttempt.objects.create(
             tenant_id=one.tenant, delivery_id=one.delivery, number=one.number, at=one.at, error=sent.error,
             milliseconds=sent.milliseconds, status=sent.status, length=sent.length,
@@ -140,10 +140,10 @@ def note_try(one: Claimed, sent: Sent) -> None:
             WebhookDelivery.objects.filter(id=row.id).update(state="delivered", done_at=now)
             Webhook.objects.filter(id=row.webhook_id).update(failing_since=None)
         elif row.attempts == one.number:
-            _failed(row, sent, verdict == "gone", now)
+            _record_failed_try(row, sent, verdict == "gone", now)
 
 
-def _failed(row: WebhookDelivery, sent: Sent, gone: bool, now: datetime) -> None:
+def _record_failed_try(row: WebhookDelivery, sent: Sent, gone: bool, now: datetime) -> None:
     webhook = row.webhook
     since = webhook.failing_since or now
     wait = None if gone else wait_after(row.tries, row.id, sent.wish)
@@ -166,7 +166,7 @@ def _turn_off(webhook: Webhook, why: str, now: datetime) -> None:
     if Webhook.objects.filter(id=webhook.id, off_at=None, removed_at=None).update(
         off_at=now, off_why=why, tell_at=now
     ):
-        audit(
+        write_audit_entry(
             webhook.tenant_id, None, verb="webhook.off", object=f"webhook:{webhook.id}",
             before={"failing_since": webhook.failing_since.isoformat() if webhook.failing_since else None},
             after={"off": why},

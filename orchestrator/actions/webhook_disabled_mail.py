@@ -13,7 +13,7 @@ import structlog
 from orchestrator.gateways.webhook_mail import OffLetter, send_off_letter
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Person, Tenant, Webhook
 
 AGAIN: Final = timedelta(minutes=15)
@@ -24,11 +24,11 @@ log = structlog.stdlib.get_logger(__name__)
 
 def tell_off(tenant_id: UUID) -> int:
     """Send the letters about endpoints that were turned off; how many endpoints they told of."""
-    return sum(_told(tenant_id, webhook) for webhook in _claimed(tenant_id))
+    return sum(_send_disabled_mails(tenant_id, webhook) for webhook in _claim_disabled_webhooks(tenant_id))
 
 
-def _claimed(tenant_id: UUID) -> list[Webhook]:
-    with tenant(tenant_id):
+def _claim_disabled_webhooks(tenant_id: UUID) -> list[Webhook]:
+    with tenant_transaction(tenant_id):
         now = database_now()
         due = Webhook.objects.filter(told_at=None, tell_at__lte=now, removed_at=None).exclude(off_at=None)
         return [
@@ -37,32 +37,35 @@ def _claimed(tenant_id: UUID) -> list[Webhook]:
         ]  # fmt: skip
 
 
-def _told(tenant_id: UUID, webhook: Webhook) -> bool:
-    letters = _letters(tenant_id, webhook)
+def _send_disabled_mails(tenant_id: UUID, webhook: Webhook) -> bool:
+    letters = _build_disabled_mails(tenant_id, webhook)
     try:
         for letter in letters:
             send_off_letter(letter)
     except Exception as error:  # noqa: BLE001 - every mail back end and socket has its own; all are tried again
         log.warning("letter.unsent", webhook=str(webhook.id), error=type(error).__name__)
         return False
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         Webhook.objects.filter(id=webhook.id, off_at=webhook.off_at).update(told_at=database_now())
     return True
 
 
-def _letters(tenant_id: UUID, webhook: Webhook) -> list[OffLetter]:
+def _build_disabled_mails(tenant_id: UUID, webhook: Webhook) -> list[OffLetter]:
     """One for each administrator; none once it is too late to be news."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         if webhook.off_at is None or database_now() - webhook.off_at > LONGEST:
             return []
         house = Tenant.objects.get(id=tenant_id)
         people = Person.objects.filter(
             is_active=True, memberships__tenant=tenant_id, memberships__role=Role.ADMIN
         ).order_by("id")
-        return [_letter(webhook, int(webhook.off_at.timestamp()), house.name, person) for person in people]
+        return [
+            _build_disabled_mail(webhook, int(webhook.off_at.timestamp()), house.name, person)
+            for person in people
+        ]
 
 
-def _letter(webhook: Webhook, when: int, house: str, person: Person) -> OffLetter:
+def _build_disabled_mail(webhook: Webhook, when: int, house: str, person: Person) -> OffLetter:
     return OffLetter(
         id=f"{webhook.id}.{person.id}.{when}", tenant=house, webhook=webhook.id, name=webhook.name,
         url=webhook.url, why=webhook.off_why, address=person.email,

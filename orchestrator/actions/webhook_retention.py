@@ -8,10 +8,10 @@ from django.db import DatabaseError
 
 from orchestrator.core.notifications.delivery_policy import FEWEST_DAYS, MOST_DAYS
 from orchestrator.queries.webhooks import KeepingNow, keeping_now
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, take_advisory_lock, tenant_transaction
 from tenancy.models import WebhookKeeping
 from tenancy.queries import all_tenants
 
@@ -24,11 +24,11 @@ def keep_log(tenant_id: UUID, days: int, *, expected: int | None, by: UUID | Non
     the transaction. `expected` is the version that was looked at; the same again changes nothing. Raises
     InvalidInput, Stale."""
     if not FEWEST_DAYS <= days <= MOST_DAYS:
-        raise _wrong("/days", f"{FEWEST_DAYS} to {MOST_DAYS} days.")
+        raise _build_input_error("/days", f"{FEWEST_DAYS} to {MOST_DAYS} days.")
     if not reason.strip():
-        raise _wrong("/reason", "Say why.")
-    with tenant(tenant_id):
-        _hold(tenant_id)
+        raise _build_input_error("/reason", "Say why.")
+    with tenant_transaction(tenant_id):
+        _lock_webhook_log(tenant_id)
         before = keeping_now()
         if expected is not None and expected != before.version:
             raise Stale
@@ -38,7 +38,7 @@ def keep_log(tenant_id: UUID, days: int, *, expected: int | None, by: UUID | Non
             tenant_id=tenant_id, version=before.version + 1, days=days, reason=reason[:500], by=by,
             at=database_now(),
         )  # fmt: skip
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="webhook.keep", object="webhook:log", before={"days": before.days},
             after={"days": days}, reason=reason,
         )  # fmt: skip
@@ -48,9 +48,9 @@ def keep_log(tenant_id: UUID, days: int, *, expected: int | None, by: UUID | Non
 def forget_log(tenant_id: UUID) -> int:
     """Remove what was taken or given up so long ago, a batch of it at most, by the database's time; how many
     deliveries. What still waits stays, whatever its age. Outermost verb: owns the transaction."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         # Of two who take the last deliveries of one message each, neither would see that it is the last.
-        _hold(tenant_id)
+        _lock_webhook_log(tenant_id)
         cursor = raw_cursor()
         cursor.execute("SELECT forget_webhooks(%s)", (A_BATCH,))
         row = cursor.fetchone()
@@ -74,9 +74,9 @@ def _forget_all(tenant_id: UUID) -> int:
     return gone
 
 
-def _hold(tenant_id: UUID) -> None:
-    hold(f"webhook-log:{tenant_id}")
+def _lock_webhook_log(tenant_id: UUID) -> None:
+    take_advisory_lock(f"webhook-log:{tenant_id}")
 
 
-def _wrong(pointer: str, detail: str) -> InvalidInput:
+def _build_input_error(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])

@@ -13,14 +13,14 @@ from orchestrator.gateways.tools.guarded_transport import look_before_saving
 from orchestrator.gateways.webhook_sender import secret_of
 from orchestrator.queries.tool_servers import leave_for
 from orchestrator.queries.webhooks import delivery_of, place_of_secret, webhook_of
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.core.event_kinds import KINDS, TEST, message
+from tenancy.core.event_kinds import KINDS, TEST, encode_event_message
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Webhook, WebhookDelivery, WebhookMessage
-from tenancy.secret_store import sealed
+from tenancy.secret_store import seal_secret
 
 MOST = 20
 BYTES = 32
@@ -42,22 +42,22 @@ def add_webhook(
     Its address is judged as it would be when it is connected. Raises InvalidInput, EgressRefused, NameTaken.
     """
     asked = tuple(dict.fromkeys(events))
-    _check(name, asked)
-    origin = _judged(tenant_id, url)
-    with tenant(tenant_id):
+    _check_webhook_fields(name, asked)
+    origin = _resolve_endpoint_origin(tenant_id, url)
+    with tenant_transaction(tenant_id):
         now, made = database_now(), fresh_id()
         in_use = Webhook.objects.filter(removed_at=None)
         if in_use.filter(name=name).exists():
             raise NameTaken(name=name)
         if in_use.count() >= MOST:
-            raise _wrong("/name", f"There are {MOST} webhooks already; remove one first.")
+            raise _build_input_error("/name", f"There are {MOST} webhooks already; remove one first.")
         clear = secret_of(secrets.token_bytes(BYTES))
         webhook = Webhook.objects.create(
             id=made, tenant_id=tenant_id, name=name, url=url, origin=origin, events=list(asked),
-            created_by=by, created_at=now, sealed=sealed(tenant_id, place_of_secret(made), clear),
+            created_by=by, created_at=now, sealed=seal_secret(tenant_id, place_of_secret(made), clear),
         )  # fmt: skip
         after = {"name": name, "url": url, "events": list(asked)}
-        _audit(webhook, "webhook.add", {}, after, by, reason)
+        _audit_webhook_change(webhook, "webhook.add", {}, after, by, reason)
         return NewSecret(webhook=webhook, clear=clear)
 
 
@@ -65,21 +65,21 @@ def rotate_secret(
     tenant_id: UUID, webhook_id: UUID | None, *, by: UUID | None, reason: str = ""
 ) -> NewSecret:
     """Make a new secret; the old one signs beside it for a day. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         webhook, now = webhook_of(webhook_id), database_now()
         clear = secret_of(secrets.token_bytes(BYTES))
         until = now + OVERLAP
         Webhook.objects.filter(id=webhook.id).update(
-            sealed=sealed(tenant_id, place_of_secret(webhook.id), clear), sealed_before=webhook.sealed,
+            sealed=seal_secret(tenant_id, place_of_secret(webhook.id), clear), sealed_before=webhook.sealed,
             before_until=until,
         )  # fmt: skip
-        _audit(webhook, "webhook.rotate", {}, {"old_until": until.isoformat()}, by, reason)
+        _audit_webhook_change(webhook, "webhook.rotate", {}, {"old_until": until.isoformat()}, by, reason)
         return NewSecret(webhook=webhook_of(webhook_id), clear=clear)
 
 
 def turn_on(tenant_id: UUID, webhook_id: UUID | None, *, by: UUID | None, reason: str = "") -> Webhook:
     """Send to it again, what has waited first. Nothing changes where it is on. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         webhook, now = webhook_of(webhook_id), database_now()
         if webhook.off_at is None:
             return webhook
@@ -88,35 +88,37 @@ def turn_on(tenant_id: UUID, webhook_id: UUID | None, *, by: UUID | None, reason
         )
         waiting = WebhookDelivery.objects.filter(webhook=webhook, state="waiting")
         waiting.update(next_at=now, tries=0)
-        _audit(webhook, "webhook.on", {"off": webhook.off_why}, {"on": True}, by, reason)
+        _audit_webhook_change(webhook, "webhook.on", {"off": webhook.off_why}, {"on": True}, by, reason)
         return webhook_of(webhook_id)
 
 
 def remove_webhook(tenant_id: UUID, webhook_id: UUID | None, *, by: UUID | None, reason: str = "") -> Webhook:
     """Send nothing to it any more, and forget its secrets; its log stays. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         webhook, now = webhook_of(webhook_id), database_now()
         Webhook.objects.filter(id=webhook.id).update(
             removed_at=now, sealed=b"", sealed_before=None, before_until=None
         )
         WebhookDelivery.objects.filter(webhook=webhook, state="waiting").update(state="failed", done_at=now)
-        _audit(webhook, "webhook.remove", {"name": webhook.name, "url": webhook.url}, {}, by, reason)
+        _audit_webhook_change(
+            webhook, "webhook.remove", {"name": webhook.name, "url": webhook.url}, {}, by, reason
+        )
         return webhook
 
 
 def try_webhook(tenant_id: UUID, webhook_id: UUID | None, *, by: UUID | None) -> UUID:
     """Send it a test, now; the id of the delivery, whose try says what came of it. Waits for the endpoint,
     outside any transaction. Raises NotFound, WebhookOff."""
-    with tenant(tenant_id):
-        webhook, now = _on(webhook_id), database_now()
+    with tenant_transaction(tenant_id):
+        webhook, now = _get_enabled_webhook(webhook_id), database_now()
         made = WebhookMessage(tenant_id=tenant_id, kind=TEST, at=now)
         made.subject = f"test:{made.id}"
-        made.body = message(TEST, now, {"webhook": str(webhook.id), "name": webhook.name})
+        made.body = encode_event_message(TEST, now, {"webhook": str(webhook.id), "name": webhook.name})
         made.save(force_insert=True)
         delivery = WebhookDelivery.objects.create(
             tenant_id=tenant_id, webhook=webhook, message=made, next_at=now, created_at=now
         )
-        _audit(webhook, "webhook.test", {}, {"message": str(made.id)}, by, "")
+        _audit_webhook_change(webhook, "webhook.test", {}, {"message": str(made.id)}, by, "")
     deliver_now(tenant_id, delivery.id)
     return delivery.id
 
@@ -126,8 +128,8 @@ def replay_delivery(
 ) -> UUID:
     """Send a message again under its own id, now, and as often as a new one if that fails. Waits for the
     endpoint, outside any transaction. Raises NotFound, WebhookOff."""
-    with tenant(tenant_id):
-        webhook = _on(webhook_id)
+    with tenant_transaction(tenant_id):
+        webhook = _get_enabled_webhook(webhook_id)
         delivery = delivery_of(webhook, delivery_id)
         again = WebhookDelivery.objects.filter(id=delivery.id).update(
             state="waiting", tries=0, next_at=database_now(), done_at=None
@@ -136,12 +138,14 @@ def replay_delivery(
             # It was forgotten between the look and this.
             raise NotFound
         before = {"state": delivery.state, "attempts": delivery.attempts}
-        _audit(webhook, "webhook.replay", before, {"message": str(delivery.message_id)}, by, "")
+        _audit_webhook_change(
+            webhook, "webhook.replay", before, {"message": str(delivery.message_id)}, by, ""
+        )
     deliver_now(tenant_id, delivery.id)
     return delivery.id
 
 
-def _on(webhook_id: UUID | None) -> Webhook:
+def _get_enabled_webhook(webhook_id: UUID | None) -> Webhook:
     """It, if it is on. Raises NotFound, WebhookOff."""
     webhook = webhook_of(webhook_id)
     if webhook.off_at is not None:
@@ -149,31 +153,31 @@ def _on(webhook_id: UUID | None) -> Webhook:
     return webhook
 
 
-def _judged(tenant_id: UUID, url: str) -> str:
+def _resolve_endpoint_origin(tenant_id: UUID, url: str) -> str:
     """The origin of an address that may be reached. Raises InvalidInput, EgressRefused."""
     try:
         target = target_of(url)
     except EgressRefused as error:
-        raise _wrong("/url", error.data["detail"]) from error
-    with tenant(tenant_id):
+        raise _build_input_error("/url", error.data["detail"]) from error
+    with tenant_transaction(tenant_id):
         leave = leave_for(target.origin)
     admit_endpoint(target, leave)
     return look_before_saving(url, leave).origin
 
 
-def _check(name: str, events: tuple[str, ...]) -> None:
+def _check_webhook_fields(name: str, events: tuple[str, ...]) -> None:
     if not name.strip() or len(name) > 80:
-        raise _wrong("/name", "1 to 80 characters.")
+        raise _build_input_error("/name", "1 to 80 characters.")
     unknown = [one for one in events if one not in KINDS]
     if unknown or not events:
-        raise _wrong("/events", f"At least one of: {', '.join(KINDS)}.")
+        raise _build_input_error("/events", f"At least one of: {', '.join(KINDS)}.")
 
 
-def _wrong(pointer: str, detail: str) -> InvalidInput:
+def _build_input_error(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": pointer, "code": "not-allowed", "detail": detail}])
 
 
-def _audit(
+def _audit_webhook_change(
     webhook: Webhook,
     verb: str,
     before: Mapping[str, object],
@@ -182,4 +186,6 @@ def _audit(
     reason: str,
 ) -> None:
     place = f"webhook:{webhook.id}"
-    audit(webhook.tenant_id, by, verb=verb, object=place, before=before, after=after, reason=reason)
+    write_audit_entry(
+        webhook.tenant_id, by, verb=verb, object=place, before=before, after=after, reason=reason
+    )

@@ -7,16 +7,16 @@ from uuid import UUID
 
 from orchestrator.actions.versions import compile_here, publish_workflow
 from orchestrator.core.common.errors import CompileFailed
-from orchestrator.core.compiler.checks.diagnostics import fault
-from orchestrator.core.compiler.compiler import failed
+from orchestrator.core.compiler.checks.diagnostics import make_diagnostic
+from orchestrator.core.compiler.compiler import build_compile_error
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.boundaries import newest_boundary
 from orchestrator.workflow_yaml import Source, read_source, with_lines
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import NotFound
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 
 
 class Publication(NamedTuple):
@@ -33,8 +33,8 @@ def compile_source(tenant_id: UUID, text: str) -> CompiledGraph:
     Raises CompileFailed with every fault, each with its `line`.
     """
     source = read_source(text)
-    with tenant(tenant_id):
-        return _compiled(source)
+    with tenant_transaction(tenant_id):
+        return _compile_workflow(source)
 
 
 def publish_source(tenant_id: UUID, text: str, *, by: UUID | None, reason: str = "") -> Publication:
@@ -45,8 +45,8 @@ def publish_source(tenant_id: UUID, text: str, *, by: UUID | None, reason: str =
     `line`; nothing is changed then.
     """
     source = read_source(text)
-    with tenant(tenant_id):
-        return _published(tenant_id, source, by=by, reason=reason)
+    with tenant_transaction(tenant_id):
+        return _publish_workflow_source(tenant_id, source, by=by, reason=reason)
 
 
 def publish_document(
@@ -54,8 +54,8 @@ def publish_document(
 ) -> Publication:
     """The same for a document that is no text: its faults have no line."""
     source = Source(text="", document=dict(document))
-    with tenant(tenant_id):
-        return _published(tenant_id, source, by=by, reason=reason)
+    with tenant_transaction(tenant_id):
+        return _publish_workflow_source(tenant_id, source, by=by, reason=reason)
 
 
 def retire_workflow(
@@ -66,13 +66,13 @@ def retire_workflow(
 
     A version that was retired before keeps its time. Raises NotFound.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         version = WorkflowVersion.objects.filter(slug=slug, version=number).first()
         if version is None:
             raise NotFound
         at = database_now()
         if WorkflowVersion.objects.filter(id=version.id, retired_at=None).update(retired_at=at):
-            audit(
+            write_audit_entry(
                 tenant_id, by, verb="workflow.retire", object=f"workflow:{slug}",
                 before={"version": number, "retired": False}, after={"version": number, "retired": True},
                 reason=reason,
@@ -81,34 +81,37 @@ def retire_workflow(
         return version
 
 
-def _newest(slug: str) -> WorkflowVersion | None:
+def _find_newest_version(slug: str) -> WorkflowVersion | None:
     return WorkflowVersion.objects.filter(slug=slug).order_by("-version").first()
 
 
-def _compiled(source: Source) -> CompiledGraph:
+def _compile_workflow(source: Source) -> CompiledGraph:
     try:
         graph = compile_here(source.document)
     except CompileFailed as error:
-        raise _located(error, source) from None
+        raise _with_source_lines(error, source) from None
     boundary = graph.spec.boundary
     if newest_boundary(boundary) is None:
-        raise _located(failed((fault(0, f"boundary: there is no boundary {boundary!r} here"),)), source)
+        raise _with_source_lines(
+            build_compile_error((make_diagnostic(0, f"boundary: there is no boundary {boundary!r} here"),)),
+            source,
+        )
     return graph
 
 
-def _located(error: CompileFailed, source: Source) -> CompileFailed:
+def _with_source_lines(error: CompileFailed, source: Source) -> CompileFailed:
     return CompileFailed(count=error.data["count"], faults=with_lines(error.data["faults"], source))
 
 
-def _published(tenant_id: UUID, source: Source, *, by: UUID | None, reason: str) -> Publication:
-    hold(f"workflows:{tenant_id}")
-    spec = _compiled(source).spec
-    before = _newest(spec.slug)
+def _publish_workflow_source(tenant_id: UUID, source: Source, *, by: UUID | None, reason: str) -> Publication:
+    take_advisory_lock(f"workflows:{tenant_id}")
+    spec = _compile_workflow(source).spec
+    before = _find_newest_version(spec.slug)
     version = publish_workflow(tenant_id, spec, by=by)
     new = before is None or before.id != version.id
     if new:
         was: dict[str, Any] = {} if before is None else {"version": before.version, "digest": before.digest}
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="workflow.publish", object=f"workflow:{version.slug}", before=was,
             after={"version": version.version, "digest": version.digest}, reason=reason,
         )  # fmt: skip

@@ -4,11 +4,17 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from orchestrator.core.common.errors import WorkspaceMoved, WorkspaceRefused
-from orchestrator.core.files.workspace import MOST_REVISIONS, Tree, content_digest, replaced, tree_of
+from orchestrator.core.files.workspace import (
+    MOST_REVISIONS,
+    Tree,
+    content_digest,
+    tree_of,
+    with_changed_files,
+)
 from orchestrator.models import FileContent, WorkspaceRevision
-from orchestrator.queries.workspace import Held, made_by, newest, revision
+from orchestrator.queries.workspace import Held, get_newest_revision, get_workspace_revision, made_by
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import hold, raw_cursor
+from tenancy.db.tenant_context import raw_cursor, take_advisory_lock
 
 HANDED = "handed"
 CARRY_CONTENTS = """
@@ -27,7 +33,7 @@ def hand_in(tenant_id: UUID, run: UUID, files: Mapping[str, bytes]) -> Held:
 
     Raises PathRefused, WorkspaceRefused.
     """
-    return _written(tenant_id, run, 0, HANDED, "handed", tree_of(files), files, "")
+    return _store_revision(tenant_id, run, 0, HANDED, "handed", tree_of(files), files, "")
 
 
 def change_files(
@@ -45,12 +51,12 @@ def change_files(
     `base` is the digest of the state that the changes were made for. Raises WorkspaceMoved where the files
     are not in it any more, PathRefused, WorkspaceRefused.
     """
-    done, now = _at(tenant_id, run, key, base)
+    done, now = _lock_base_revision(tenant_id, run, key, base)
     if done is not None:
         return done
-    tree = replaced(now.tree, changes)
+    tree = with_changed_files(now.tree, changes)
     put = {path: content for path, content in changes.items() if content is not None}
-    return _written(tenant_id, run, now.number + 1, key, "changed", tree, put, summary)
+    return _store_revision(tenant_id, run, now.number + 1, key, "changed", tree, put, summary)
 
 
 def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: int) -> Held:
@@ -58,18 +64,18 @@ def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: in
 
     Raises WorkspaceMoved, WorkspaceRefused, NotFound.
     """
-    done, now = _at(tenant_id, run, key, base)
+    done, now = _lock_base_revision(tenant_id, run, key, base)
     if done is not None:
         return done
-    earlier = revision(run, number)
+    earlier = get_workspace_revision(run, number)
     summary = f"as it was at revision {number}"
-    return _written(tenant_id, run, now.number + 1, key, "restored", earlier.tree, {}, summary)
+    return _store_revision(tenant_id, run, now.number + 1, key, "restored", earlier.tree, {}, summary)
 
 
-def _at(tenant_id: UUID, run: UUID, key: str, base: str) -> tuple[Held | None, Held]:
+def _lock_base_revision(tenant_id: UUID, run: UUID, key: str, base: str) -> tuple[Held | None, Held]:
     """What the key has made already, and the state it may be made from. One writer at a time."""
-    hold(f"workspace:{tenant_id}:{run}")
-    now = newest(run)
+    take_advisory_lock(f"workspace:{tenant_id}:{run}")
+    now = get_newest_revision(run)
     done = made_by(run, key)
     if done is None and now.digest != base:
         raise WorkspaceMoved(now=now.digest[:12], base=base[:12])
@@ -78,7 +84,7 @@ def _at(tenant_id: UUID, run: UUID, key: str, base: str) -> tuple[Held | None, H
     return done, now
 
 
-def _written(
+def _store_revision(
     tenant_id: UUID,
     run: UUID,
     number: int,

@@ -10,32 +10,32 @@ from uuid import UUID
 
 import psycopg
 
-from approvals.actions import Void, consume
+from approvals.actions import Void, consume_grant
 from budgets.actions import PostHandle, Reserve, Settle, queue_post
-from orchestrator.actions.approval_requests import open_requests, withdraw
-from orchestrator.actions.budget_grants import give
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.approval_requests import open_requests, withdraw_obsolete_requests
+from orchestrator.actions.budget_grants import apply_budget_grants
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.actions.commit_hooks import pass_on
 from orchestrator.actions.model_queue import FORGET, leaves_line
-from orchestrator.actions.read_phase import Opened
-from orchestrator.actions.resource_locks import claim, let_go
-from orchestrator.actions.run_completion import close
+from orchestrator.actions.read_phase import CommitInput
+from orchestrator.actions.resource_locks import claim_resource_locks, let_go
+from orchestrator.actions.run_completion import complete_run
 from orchestrator.core.accounting.effect_pricing import price_of_effect
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.effects import AskApproval, AskPerson, CallModel, CallTool, Effect, Finish
 from orchestrator.core.domain.run_events import Headroom, Refusal
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.derived_status import wake_at
 from orchestrator.core.engine.machine import CORE_VERSION
-from orchestrator.core.workflow.node_protocol import Settlement, Walk
+from orchestrator.core.workflow.node_protocol import AdvanceResult, Settlement
 from orchestrator.gateways.counters import BREAKER, TALLY
-from orchestrator.gateways.database_authorization import ASK_ALL, Known
-from orchestrator.gateways.monotonic_clock import steady
+from orchestrator.gateways.database_authorization import ASK_ALL, CachedAuthorization
+from orchestrator.gateways.monotonic_clock import read_monotonic_clock
 from tenancy.db.statement_batch import Batch
-from traces.actions import append, save_snapshot, store_payloads
-from traces.core.canonical import canonical_model, digest
-from traces.core.events.trace_events import Body, BreakerTripped
-from traces.core.integrity.chain import Head, Linked, Move, link
+from traces.actions import append_transitions, save_snapshot, store_payloads
+from traces.core.canonical import canonical_model, compute_digest
+from traces.core.events.trace_events import BreakerTripped, TraceEventBody
+from traces.core.integrity.chain import Head, Linked, Move, link_transitions
 
 GRACE = timedelta(seconds=2)
 INTENTS = """
@@ -69,7 +69,7 @@ class GrantVoid(Exception):
         self.request, self.reason = request, reason
 
 
-class Committed(NamedTuple):
+class CommitResult(NamedTuple):
     """What a commit leaves to do: effects to perform (none: the run was let go). `seq` is its newest
     event."""
 
@@ -80,7 +80,7 @@ class Committed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Walked:
+class LinkedTransitions:
     """One walk with what its link will need."""
 
     moves: list[Move]
@@ -89,35 +89,37 @@ class Walked:
 
 
 @dataclass(slots=True)
-class Script:
+class CommitPlan:
     """What this commit will write, gathered walk by walk."""
 
-    hand: Hand
-    opened: Opened
+    hand: ClaimedRun
+    opened: CommitInput
     bodies: dict[str, bytes]
-    walked: list[Walked] = field(default_factory=list)
+    walked: list[LinkedTransitions] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     settlements: list[Settlement] = field(default_factory=list)
-    after: State | None = None
+    after: RunState | None = None
     patch_bytes: int = 0
     extended: list[tuple[Mapping[str, Decimal], str]] = field(default_factory=list)
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         """The state after the walks so far."""
         return self.after if self.after is not None else self.hand.state
 
     def add(
-        self, walk: Walk, moves: list[Move], event: str, made: Mapping[str, bytes], room: Headroom
+        self, walk: AdvanceResult, moves: list[Move], event: str, made: Mapping[str, bytes], room: Headroom
     ) -> None:
         """Take a walk in."""
         self.after = walk.state
-        self.walked.append(Walked(moves, event, room.model_dump(mode="json", exclude_defaults=True)))
+        self.walked.append(
+            LinkedTransitions(moves, event, room.model_dump(mode="json", exclude_defaults=True))
+        )
         self.effects.extend(walk.effects)
         self.settlements.extend(walk.settlements)
         self.bodies.update(made)
 
-    def said(self) -> tuple[Body, ...]:
+    def said(self) -> tuple[TraceEventBody, ...]:
         """All that this commit says."""
         return tuple([one.body for walked in self.walked for move in walked.moves for one in move.said])
 
@@ -127,62 +129,62 @@ class Script:
         return tuple(e for e in self.effects if isinstance(e, CallModel | CallTool) and e.id in pending)
 
 
-def write(script: Script, cursor: "psycopg.Cursor[Any]") -> "Draft":
+def write_commit(script: CommitPlan, cursor: "psycopg.Cursor[Any]") -> "PreparedCommit":
     """Gather all of it, and write what cannot wait. Raises LineRefused or GrantVoid, after which the caller
     rolls back."""
     hand, at, said = script.hand, script.opened.at, script.said()
     effects = script.performed()
     let_go(hand, script.settlements, cursor)
-    claim(hand, effects, cursor)
-    binds = _consumed(hand, effects, at, cursor)
+    claim_resource_locks(hand, effects, cursor)
+    binds = _consume_grants(hand, effects, at, cursor)
     asked = [effect for effect in script.effects if isinstance(effect, AskApproval | AskPerson)]
     binds |= open_requests(hand, asked, script.bodies, at)
-    withdraw(hand, said, at)
+    withdraw_obsolete_requests(hand, said, at)
     finish = next((effect for effect in script.effects if isinstance(effect, Finish)), None)
-    binds |= give(hand, script.extended, at, cursor)
+    binds |= apply_budget_grants(hand, script.extended, at, cursor)
     if finish is not None:
-        binds |= close(hand, at, finish, _settles(script))
+        binds |= complete_run(hand, at, finish, _build_settlements(script))
     batch = Batch(cursor)
-    money = _money(script, effects, cursor, batch) if finish is None else None
+    money = _queue_ledger_post(script, effects, cursor, batch) if finish is None else None
     if money is not None and money.refused is not None:
-        raise LineRefused(_refusal(money.refused))
+        raise LineRefused(_build_budget_refusal(money.refused))
     pass_on(hand, said, at, cursor)
     binds |= money.entries if money is not None else {}
-    state, snapshot = _snapshot(script, binds)
-    head = _records(script, binds, batch)
+    state, snapshot = _build_snapshot(script, binds)
+    head = _append_records(script, binds, batch)
     store_payloads(hand.tenant, hand.run, script.bodies, batch=batch)
     if state is not None:
         save_snapshot(hand.tenant, hand.run, head.record_number, state, batch=batch)
-    batch.insert(INTENTS, [_intent(hand, effect, head.record_number, at) for effect in effects])
-    batch.insert(RECEIPTS, _receipts(script, head.record_number))
+    batch.insert(INTENTS, [_build_intent_row(hand, effect, head.record_number, at) for effect in effects])
+    batch.insert(RECEIPTS, _build_receipt_rows(script, head.record_number))
     if leaves_line(hand, script.state, asks=any(isinstance(one, CallModel) for one in effects)):
         batch.add(FORGET, (hand.run,))
-    batch.add(UPDATE, _update(script, head, snapshot, keep=bool(effects)))
-    written = _written(script, head, effects, finish, snapshot, _tripped(said))
-    return Draft(written=written, batch=batch, money=money)
+    batch.add(UPDATE, _build_run_update(script, head, snapshot, keep=bool(effects)))
+    written = _build_written_commit(script, head, effects, finish, snapshot, _collect_breaker_trips(said))
+    return PreparedCommit(written=written, batch=batch, money=money)
 
 
-class Draft(NamedTuple):
+class PreparedCommit(NamedTuple):
     """A commit that is worked out and not yet sent: what would then hold, and the statement that makes it
     so."""
 
-    written: "Written"
+    written: "WrittenRows"
     batch: Batch
     money: PostHandle | None
 
-    def land(self, hand: Hand) -> None:
+    def land(self, hand: ClaimedRun) -> None:
         """Write and commit, and ask in the same trip whether what it decided may be sent. Raises RowRefused
         where a line did not take its change."""
         asked = ",".join([e.id for e in self.written.committed.effects if may_be_known(e)])
-        at = steady()
+        at = read_monotonic_clock()
         # An array as its text: ids are hex, and the client writes a list down fifty times as slowly.
         answers = self.batch.land(ASK_ALL, (hand.tenant, hand.run, hand.fence, f"{{{asked}}}"))
-        hand.permits = {effect: Known(reason, at) for effect, reason in answers or ()}
+        hand.permits = {effect: CachedAuthorization(reason, at) for effect, reason in answers or ()}
 
     def refusal(self, cursor: "psycopg.Cursor[Any]") -> Refusal:
         """Why it did not land: the line that refused. Raises LedgerMoved when none does."""
         assert self.money is not None
-        return _refusal(self.money.why(cursor))
+        return _build_budget_refusal(self.money.why(cursor))
 
 
 def may_be_known(effect: CallModel | CallTool) -> bool:
@@ -190,19 +192,19 @@ def may_be_known(effect: CallModel | CallTool) -> bool:
     return isinstance(effect, CallModel) or not effect.mutating
 
 
-class Written(NamedTuple):
+class WrittenRows(NamedTuple):
     """A commit that was sent: what holds once it has landed."""
 
-    committed: Committed
+    committed: CommitResult
     bodies: Mapping[str, bytes]
-    state: State
+    state: RunState
     head: Head
     snapshot_number: int
     snapshot_bytes: int
     patch_bytes: int
     tripped: tuple[BreakerTripped, ...] = ()
 
-    def taken_over(self, hand: Hand) -> Committed:
+    def taken_over(self, hand: ClaimedRun) -> CommitResult:
         """Bring the hand up to date with what landed, and count the breakers that it says have tripped."""
         for breaker in self.tripped:
             TALLY.add(BREAKER, breaker.breaker, breaker.reason)
@@ -213,16 +215,16 @@ class Written(NamedTuple):
         return self.committed
 
 
-def _written(
-    script: Script,
+def _build_written_commit(
+    script: CommitPlan,
     head: Head,
     effects: tuple[CallModel | CallTool, ...],
     finish: Finish | None,
     snapshot: "Snapped",
     tripped: tuple[BreakerTripped, ...],
-) -> Written:
-    committed = Committed(at=script.opened.at, effects=effects, finished=finish, seq=head.event_seq)
-    return Written(
+) -> WrittenRows:
+    committed = CommitResult(at=script.opened.at, effects=effects, finished=finish, seq=head.event_seq)
+    return WrittenRows(
         committed=committed,
         bodies=script.bodies,
         state=script.state,
@@ -234,18 +236,18 @@ def _written(
     )
 
 
-def _tripped(said: Iterable[Body]) -> tuple[BreakerTripped, ...]:
+def _collect_breaker_trips(said: Iterable[TraceEventBody]) -> tuple[BreakerTripped, ...]:
     return tuple([body for body in said if isinstance(body, BreakerTripped)])
 
 
-def _consumed(
-    hand: Hand, effects: tuple[CallModel | CallTool, ...], at: datetime, cursor: "psycopg.Cursor[Any]"
+def _consume_grants(
+    hand: ClaimedRun, effects: tuple[CallModel | CallTool, ...], at: datetime, cursor: "psycopg.Cursor[Any]"
 ) -> dict[str, str]:
     """Use up the grant of each effect that has one, in the transaction that writes its intent (R-APPR-14)."""
     binds: dict[str, str] = {}
     for effect in effects:
         if isinstance(effect, CallTool) and effect.grant is not None and effect.action_digest is not None:
-            answer = consume(
+            answer = consume_grant(
                 hand.tenant,
                 UUID(effect.grant),
                 effect_id=effect.id,
@@ -259,8 +261,8 @@ def _consumed(
     return binds
 
 
-def _money(
-    script: Script,
+def _queue_ledger_post(
+    script: CommitPlan,
     effects: tuple[CallModel | CallTool, ...],
     cursor: "psycopg.Cursor[Any]",
     batch: Batch,
@@ -274,7 +276,7 @@ def _money(
     return queue_post(
         hand.tenant,
         hand.run,
-        settles=_settles(script),
+        settles=_build_settlements(script),
         reserves=reserves,
         at=opened.at,
         cursor=cursor,
@@ -284,7 +286,7 @@ def _money(
     )
 
 
-def _settles(script: Script) -> tuple[Settle, ...]:
+def _build_settlements(script: CommitPlan) -> tuple[Settle, ...]:
     return tuple(
         Settle(
             effect_id=s.effect,
@@ -297,7 +299,7 @@ def _settles(script: Script) -> tuple[Settle, ...]:
     )
 
 
-def _refusal(refused: Any) -> Refusal:
+def _build_budget_refusal(refused: Any) -> Refusal:
     return Refusal(
         dimension=refused.dimension.value, limit=refused.limit, left=refused.left, account=refused.account
     )
@@ -309,7 +311,7 @@ LEAST_BETWEEN = 16_384
 WORTH = 8
 
 
-def _snapshot(script: Script, binds: dict[str, str]) -> tuple[bytes | None, Snapped]:
+def _build_snapshot(script: CommitPlan, binds: dict[str, str]) -> tuple[bytes | None, Snapped]:
     """The whole state, once the patches since the last one outweigh it: amortized, a constant per
     transition."""
     hand = script.hand
@@ -317,15 +319,15 @@ def _snapshot(script: Script, binds: dict[str, str]) -> tuple[bytes | None, Snap
         return None, (hand.snapshot_number, hand.patch_bytes, hand.snapshot_bytes)
     number = hand.head.record_number + sum(len(walked.moves) for walked in script.walked)
     state = canonical_model(script.state)
-    binds[f"snapshot:{number}"] = digest("state", state)
+    binds[f"snapshot:{number}"] = compute_digest("state", state)
     return state, (number, 0, len(state))
 
 
-def _records(script: Script, binds: Mapping[str, str], batch: Batch) -> Head:
+def _append_records(script: CommitPlan, binds: Mapping[str, str], batch: Batch) -> Head:
     """Link every walk to the chain; the last record binds the digests of the other rows of this commit."""
     head, last = script.hand.head, len(script.walked) - 1
     for index, walked in enumerate(script.walked):
-        linked: Linked = link(
+        linked: Linked = link_transitions(
             head,
             walked.moves,
             core_version=CORE_VERSION,
@@ -334,13 +336,15 @@ def _records(script: Script, binds: Mapping[str, str], batch: Batch) -> Head:
             binds=binds if index == last else {},
             at=script.opened.at,
         )
-        append(script.hand.tenant, linked, batch=batch)
+        append_transitions(script.hand.tenant, linked, batch=batch)
         script.patch_bytes += sum(len(record.body) for record in linked.records)
         head = linked.head
     return head
 
 
-def _intent(hand: Hand, effect: CallModel | CallTool, record: int, at: datetime) -> tuple[object, ...]:
+def _build_intent_row(
+    hand: ClaimedRun, effect: CallModel | CallTool, record: int, at: datetime
+) -> tuple[object, ...]:
     tool = effect if isinstance(effect, CallTool) else None
     return (
         effect.id,
@@ -361,12 +365,12 @@ def _intent(hand: Hand, effect: CallModel | CallTool, record: int, at: datetime)
     )
 
 
-def _receipts(script: Script, record: int) -> list[tuple[object, ...]]:
+def _build_receipt_rows(script: CommitPlan, record: int) -> list[tuple[object, ...]]:
     hand = script.hand
     return [(signal.id, hand.tenant, hand.run, record) for signal in script.opened.signals]
 
 
-def _update(script: Script, head: Head, snapshot: Snapped, *, keep: bool) -> tuple[object, ...]:
+def _build_run_update(script: CommitPlan, head: Head, snapshot: Snapped, *, keep: bool) -> tuple[object, ...]:
     """The run's row: the one update that carries the fence forward; without effects to perform the lease
     goes with it."""
     hand, state, at = script.hand, script.state, script.opened.at

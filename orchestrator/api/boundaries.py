@@ -16,10 +16,10 @@ from orchestrator.actions.boundaries import (
     read_boundary_text,
 )
 from orchestrator.actions.dual_control import Who
-from orchestrator.api.catalog import ByScope
+from orchestrator.api.catalog import ScopedAPIView
 from orchestrator.api.catalog_serializers import RISKS
 from orchestrator.api.change_requests import ToolProposalField, proposal_field
-from orchestrator.api.serializers import stamp
+from orchestrator.api.serializers import format_timestamp
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import (
@@ -32,10 +32,16 @@ from orchestrator.queries.boundaries import (
 )
 from orchestrator.workflow_yaml import LONGEST
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, expected_version, post_once, unless_known
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.serializer_fields import Exact, Text, asked, known, page_of
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import expected_version, get_caller, post_once, unless_known
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.serializer_fields import (
+    StrictCharField,
+    StrictSerializer,
+    page_of,
+    path_name,
+    validate_input,
+)
 
 
 class BoundaryRow(serializers.Serializer[Any]):
@@ -57,43 +63,43 @@ class BoundaryField(BoundaryRow):
     workflows = serializers.ListField(child=serializers.CharField())
 
 
-class BoundaryBody(Exact):
+class BoundaryBody(StrictSerializer):
     """A boundary: its document, or the document's text in YAML. `profile` in it fills in the limits that
     `budget` leaves out."""
 
     one_of = (("document",), ("yaml",))
 
     document = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    yaml = Text(max_length=LONGEST, required=False, trim_whitespace=False)
-    reason = Text(max_length=500)
+    yaml = StrictCharField(max_length=LONGEST, required=False, trim_whitespace=False)
+    reason = StrictCharField(max_length=500)
 
 
-class AllowBody(Exact):
+class AllowBody(StrictSerializer):
     """A tool (`crm.find`) or a family of tools (`crm.*`), and the highest risk class at which it is
     called."""
 
-    tool = Text(max_length=64)
+    tool = StrictCharField(max_length=64)
     risk_ceiling = serializers.ChoiceField(choices=RISKS)
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class RetireBody(Exact):
+class RetireBody(StrictSerializer):
     """Why a version is retired."""
 
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 ANSWERS: dict[int, Any] = {201: BoundaryField, 200: BoundaryField, 202: ToolProposalField}
 
 
-class Boundaries(ByScope):
+class Boundaries(ScopedAPIView):
     """The boundaries of the tenant."""
 
     @extend_schema(operation_id="list_boundaries", responses=page_of(BoundaryRow, "BoundaryPage"))
     def get(self, request: Request) -> Response:
         """The version of each that is in force, by its slug, in one page."""
-        with tenant(caller(request).tenant):
-            rows = [_row(one.row) for one in boundaries_now()]
+        with tenant_transaction(get_caller(request).tenant):
+            rows = [_serialize_boundary_row(one.row) for one in boundaries_now()]
         return Response({"results": rows, "next": None, "previous": None})
 
     @extend_schema(operation_id="publish_boundary", request=BoundaryBody, responses=ANSWERS)
@@ -104,7 +110,7 @@ class Boundaries(ByScope):
 
         Raises InvalidInput (400) naming each wrong field, ProposalOpen (409), Stale (412).
         """
-        body, who = asked(BoundaryBody, request.data), caller(request)
+        body, who = validate_input(BoundaryBody, request.data), get_caller(request)
         if ("document" in body) == ("yaml" in body):
             detail = "Give either the document or its text in YAML."
             raise InvalidInput(errors=[{"pointer": "/document", "code": "required", "detail": detail}])
@@ -112,16 +118,16 @@ class Boundaries(ByScope):
         expected = expected_version(request)
         asking = Who(principal=who.principal, owner=who.owner)
 
-        def published() -> Answer:
+        def published() -> StoredResponse:
             found = ask_to_publish_boundary(
                 who.tenant, document, expected=expected, who=asking, reason=body["reason"]
             )
-            return _answer(found, request)
+            return _build_publication_response(found, request)
 
         return post_once(request, published)
 
 
-class OneBoundary(ByScope):
+class OneBoundary(ScopedAPIView):
     """One boundary."""
 
     @extend_schema(
@@ -131,15 +137,15 @@ class OneBoundary(ByScope):
     def get(self, request: Request, slug: str) -> HttpResponseBase | Response:
         """The version of it that is in force with its document, and an ETag that changes with it. Raises
         NotFound, also where every version is retired."""
-        with tenant(caller(request).tenant):
-            row = newest_boundary(known(slug))
+        with tenant_transaction(get_caller(request).tenant):
+            row = newest_boundary(path_name(slug))
             if row is None:
                 raise NotFound
-            shown = _whole(row)
+            shown = _serialize_boundary(row)
         return unless_known(request, shown, str(row.version))
 
 
-class BoundaryVersions(ByScope):
+class BoundaryVersions(ScopedAPIView):
     """The versions of a boundary."""
 
     @extend_schema(
@@ -147,12 +153,12 @@ class BoundaryVersions(ByScope):
     )
     def get(self, request: Request, slug: str) -> Response:
         """All of them with their documents, retired ones too, newest first, in one page. Raises NotFound."""
-        with tenant(caller(request).tenant):
-            rows = [_whole(row) for row in boundary_versions(known(slug))]
+        with tenant_transaction(get_caller(request).tenant):
+            rows = [_serialize_boundary(row) for row in boundary_versions(path_name(slug))]
         return Response({"results": rows, "next": None, "previous": None})
 
 
-class RetireBoundary(ByScope):
+class RetireBoundary(ScopedAPIView):
     """Taking a version out of choice."""
 
     @extend_schema(
@@ -163,63 +169,69 @@ class RetireBoundary(ByScope):
         """The version with the time at which it was retired; its runs go on. Where the version that is left
         lets runs do more it waits for a second administrator, where there is one (202). Raises NotFound,
         ProposalOpen (409)."""
-        body, who = asked(RetireBody, request.data), caller(request)
+        body, who = validate_input(RetireBody, request.data), get_caller(request)
         if not (number.isascii() and number.isdigit() and len(number) < 9):
             raise NotFound
         asking = Who(principal=who.principal, owner=who.owner)
 
-        def retired() -> Answer:
+        def retired() -> StoredResponse:
             found = ask_to_retire_boundary(
-                who.tenant, known(slug), int(number), who=asking, reason=body["reason"]
+                who.tenant, path_name(slug), int(number), who=asking, reason=body["reason"]
             )
             if isinstance(found, ToolProposal):
-                return Answer(202, proposal_field(found))
-            with tenant(who.tenant):
-                return Answer(200, _whole(found))
+                return StoredResponse(202, proposal_field(found))
+            with tenant_transaction(who.tenant):
+                return StoredResponse(200, _serialize_boundary(found))
 
         return post_once(request, retired)
 
 
-class AllowTool(ByScope):
+class AllowTool(ScopedAPIView):
     """Allowing one more tool."""
 
     @extend_schema(operation_id="allow_tool", request=AllowBody, responses=ANSWERS)
     def post(self, request: Request, slug: str) -> Response:
         """Publish the boundary's newest version with this tool first among its tools. It waits for a second
         administrator, where there is one (202). Raises NotFound, InvalidInput (400), ProposalOpen (409)."""
-        body, who = asked(AllowBody, request.data), caller(request)
+        body, who = validate_input(AllowBody, request.data), get_caller(request)
         asking = Who(principal=who.principal, owner=who.owner)
 
-        def allowed() -> Answer:
+        def allowed() -> StoredResponse:
             found = ask_to_allow_tool(
-                who.tenant, known(slug), body["tool"], Risk(body["risk_ceiling"]), who=asking,
+                who.tenant, path_name(slug), body["tool"], Risk(body["risk_ceiling"]), who=asking,
                 reason=body["reason"],
             )  # fmt: skip
-            return _answer(found, request)
+            return _build_publication_response(found, request)
 
         return post_once(request, allowed)
 
 
 def boundary_field(found: BoundaryPublication) -> dict[str, Any]:
     """A published version as the API says it. In the tenant's context."""
-    return _whole(found.version)
+    return _serialize_boundary(found.version)
 
 
-def _answer(found: BoundaryPublication | ToolProposal, request: Request) -> Answer:
+def _build_publication_response(
+    found: BoundaryPublication | ToolProposal, request: Request
+) -> StoredResponse:
     if isinstance(found, ToolProposal):
-        return Answer(202, proposal_field(found))
-    with tenant(caller(request).tenant):
-        return Answer(201 if found.new else 200, boundary_field(found))
+        return StoredResponse(202, proposal_field(found))
+    with tenant_transaction(get_caller(request).tenant):
+        return StoredResponse(201 if found.new else 200, boundary_field(found))
 
 
-def _row(row: BoundaryVersion) -> dict[str, Any]:
+def _serialize_boundary_row(row: BoundaryVersion) -> dict[str, Any]:
     return {
         "slug": row.slug, "version": row.version, "title": boundary_in(row).title, "digest": row.digest,
-        "published_at": stamp(row.published_at),
+        "published_at": format_timestamp(row.published_at),
         "published_by": str(row.published_by) if row.published_by else None,
-        "retired_at": stamp(row.retired_at),
+        "retired_at": format_timestamp(row.retired_at),
     }  # fmt: skip
 
 
-def _whole(row: BoundaryVersion) -> dict[str, Any]:
-    return {**_row(row), "document": boundary_document(row), "workflows": list(workflows_under(row.slug))}
+def _serialize_boundary(row: BoundaryVersion) -> dict[str, Any]:
+    return {
+        **_serialize_boundary_row(row),
+        "document": boundary_document(row),
+        "workflows": list(workflows_under(row.slug)),
+    }

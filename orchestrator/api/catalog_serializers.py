@@ -7,7 +7,13 @@ from rest_framework import serializers
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.workflow_yaml import LONGEST
 from tenancy.core.roles import Scope
-from tenancy.rest.serializer_fields import Amount, Exact, Flag, Text, Whole
+from tenancy.rest.serializer_fields import (
+    Amount,
+    StrictBooleanField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 
 RISKS = [risk.value for risk in Risk]
 POLICIES = ["by_risk", "always", "never"]
@@ -36,14 +42,14 @@ class WorkflowField(WorkflowRow):
     document = serializers.DictField(child=serializers.JSONField(allow_null=True))
 
 
-class WorkflowBody(Exact):
+class WorkflowBody(StrictSerializer):
     """A workflow: its document, or the document's source text in YAML, whose faults then name lines."""
 
     one_of = (("document",), ("yaml",))
 
     document = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
-    yaml = Text(max_length=LONGEST, required=False, trim_whitespace=False)
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+    yaml = StrictCharField(max_length=LONGEST, required=False, trim_whitespace=False)
+    reason = StrictCharField(max_length=500, required=False, allow_blank=True, default="")
 
 
 class LimitsField(serializers.Serializer[Any]):
@@ -56,13 +62,13 @@ class LimitsField(serializers.Serializer[Any]):
     max_result_chars = serializers.IntegerField()
 
 
-class LimitsBody(Exact):
+class LimitsBody(StrictSerializer):
     """Limits to set; what is left out stays."""
 
-    timeout_ms = Whole(required=False, min_value=1, max_value=600_000)
-    max_retries = Whole(required=False, min_value=0, max_value=10)
-    rate_per_minute = Whole(required=False, min_value=1, max_value=100_000)
-    max_result_chars = Whole(required=False, min_value=100, max_value=1_000_000)
+    timeout_ms = StrictIntegerField(required=False, min_value=1, max_value=600_000)
+    max_retries = StrictIntegerField(required=False, min_value=0, max_value=10)
+    rate_per_minute = StrictIntegerField(required=False, min_value=1, max_value=100_000)
+    max_result_chars = StrictIntegerField(required=False, min_value=100, max_value=1_000_000)
 
 
 class ToolRow(serializers.Serializer[Any]):
@@ -91,7 +97,7 @@ class ToolField(ToolRow):
     definition = serializers.DictField(child=serializers.JSONField(allow_null=True))
 
 
-class ToolBody(Exact):
+class ToolBody(StrictSerializer):
     """What to change of a tool; what is left out stays."""
 
     risk_class = serializers.ChoiceField(choices=RISKS, required=False)
@@ -101,5 +107,5 @@ class ToolBody(Exact):
     )
     price_usd = Amount(required=False, max_value=10_000)
     limits = LimitsBody(required=False)
-    enabled = Flag(required=False)
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+    enabled = StrictBooleanField(required=False)
+    reason = StrictCharField(max_length=500, required=False, allow_blank=True, default="")

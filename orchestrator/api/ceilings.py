@@ -19,12 +19,12 @@ from orchestrator.api.change_requests import ToolProposalField, proposal_field
 from orchestrator.models import ToolProposal
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
-from tenancy.rest.api_helpers import caller, expected_tag, tagged, unless_known
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
+from tenancy.rest.api_helpers import build_etag_header, expected_tag, get_caller, unless_known
 from tenancy.rest.api_view import APIView
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Amount, Exact, Text, asked
-from traces.core.canonical import plain
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import Amount, StrictCharField, StrictSerializer, validate_input
+from traces.core.canonical import format_decimal
 
 
 class WindowField(serializers.Serializer[Any]):
@@ -47,13 +47,13 @@ class CeilingsField(serializers.Serializer[Any]):
     month = WindowField()
 
 
-class CeilingsBody(Exact):
+class CeilingsBody(StrictSerializer):
     """All three ceilings; null is none."""
 
     per_run_usd = Amount(allow_null=True)
     daily_usd = Amount(allow_null=True)
     monthly_usd = Amount(allow_null=True)
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+    reason = StrictCharField(max_length=500, required=False, allow_blank=True, default="")
 
 
 class TenantCeilings(APIView):
@@ -62,7 +62,7 @@ class TenantCeilings(APIView):
     def get_permissions(self) -> list[BasePermission]:
         """READ to look, ADMIN to set."""
         scope = Scope.ADMIN if self.request.method == "PUT" else Scope.READ
-        return [requires(scope)()]
+        return [make_scope_permission(scope)()]
 
     @extend_schema(
         operation_id="get_ceilings",
@@ -70,7 +70,7 @@ class TenantCeilings(APIView):
     )
     def get(self, request: Request) -> HttpResponseBase | Response:
         """Ceilings and what is spent of them, with an ETag that changes with both."""
-        ceilings, body = ceilings_field(caller(request).tenant)
+        ceilings, body = ceilings_field(get_caller(request).tenant)
         return unless_known(request, body, ceilings.tag)
 
     @extend_schema(
@@ -81,9 +81,9 @@ class TenantCeilings(APIView):
         """Set all three; they hold from the next reservation on. Raising or removing one waits for a second
         administrator, where there is one (202), and needs a reason. With If-Match only those that were looked
         at. Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
-        who, body = caller(request), asked(CeilingsBody, request.data)
+        who, body = get_caller(request), validate_input(CeilingsBody, request.data)
         reason = body.pop("reason")
-        with tenant(who.tenant):
+        with tenant_transaction(who.tenant):
             tranche = newest_ceilings(who.tenant, raw_cursor()).tranche_usd
         found = ask_for_ceilings(
             who.tenant, Ceilings(**body, tranche_usd=tranche), expected=expected_tag(request),
@@ -92,29 +92,31 @@ class TenantCeilings(APIView):
         if isinstance(found, ToolProposal):
             return Response(proposal_field(found), status=202)
         ceilings, shown = ceilings_field(who.tenant)
-        return Response(shown, headers=tagged(shown, ceilings.tag))
+        return Response(shown, headers=build_etag_header(shown, ceilings.tag))
 
 
 def ceilings_field(tenant_id: UUID) -> tuple[Ceilings, dict[str, Any]]:
     """A tenant's ceilings in force, and them as the API says them."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         at = database_now()
         ensure_tenant_windows(tenant_id, at)
         ceilings, windows = newest_ceilings(tenant_id, raw_cursor()), windows_now(at)
     amounts = {
-        name: None if (amount := getattr(ceilings, name)) is None else plain(amount)
+        name: None if (amount := getattr(ceilings, name)) is None else format_decimal(amount)
         for name in ("per_run_usd", "daily_usd", "monthly_usd")
     }
     return ceilings, {
-        **amounts, "day": _window(windows["tenant_day"]), "month": _window(windows["tenant_month"])
-    }  # fmt: skip
+        **amounts,
+        "day": _serialize_budget_window(windows["tenant_day"]),
+        "month": _serialize_budget_window(windows["tenant_month"]),
+    }
 
 
-def _window(window: Window) -> dict[str, Any]:
+def _serialize_budget_window(window: Window) -> dict[str, Any]:
     return {
         "starts_at": window.start.isoformat(),
         "ends_at": window.end.isoformat(),
-        "spent_usd": plain(window.spent),
-        "reserved_usd": plain(window.held),
-        "left_usd": None if window.left is None else plain(window.left),
+        "spent_usd": format_decimal(window.spent),
+        "reserved_usd": format_decimal(window.held),
+        "left_usd": None if window.left is None else format_decimal(window.left),
     }

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.api.serializers import stamp
+from orchestrator.api.serializers import format_timestamp
 from orchestrator.models import ToolProposal
 from orchestrator.models.tool_proposal import KINDS
 
@@ -31,7 +31,7 @@ def proposal_field(row: ToolProposal) -> dict[str, Any]:
     """A row as the API says it."""
     return {
         "id": row.id, "kind": row.kind, "tool": row.tool, "weaker": row.weaker, "body": row.body,
-        "reason": row.reason, "by": row.by, "at": stamp(row.at), "status": row.status,
-        "settled_by": row.settled_by, "settled_at": stamp(row.settled_at),
+        "reason": row.reason, "by": row.by, "at": format_timestamp(row.at), "status": row.status,
+        "settled_by": row.settled_by, "settled_at": format_timestamp(row.settled_at),
         "settled_reason": row.settled_reason,
     }  # fmt: skip

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from orchestrator.core.files.chunking import LANGUAGES, LARGEST
 from orchestrator.core.tools.destinations import Database, MailServer
-from tenancy.rest.serializer_fields import URL, Exact, Formed, Text, Whole
+from tenancy.rest.serializer_fields import URL, Formed, StrictCharField, StrictIntegerField, StrictSerializer
 
 HOST = r"^[A-Za-z0-9._:-]{1,253}$"
 
@@ -25,28 +25,28 @@ class WebField(VersionField):
     allow = serializers.ListField(child=serializers.CharField())
 
 
-class WebBody(Exact):
+class WebBody(StrictSerializer):
     """Every address: one page, all below with /* at the end, any query with ?* after that."""
 
     allow = serializers.ListField(child=Formed(URL), max_length=200)
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class DatabaseBody(Exact):
+class DatabaseBody(StrictSerializer):
     """A PostgreSQL database; reader and writer are names of secrets of the form user:password, kept for the
     origin postgresql://host:port/database. Each account is the user that its secret has to name; without
     one it is the user that it names now."""
 
     judged_by = Database
 
-    name = Text(max_length=32)
+    name = StrictCharField(max_length=32)
     host = Formed(HOST)
-    port = Whole(min_value=1, max_value=65_535, required=False)
-    database = Text(max_length=63)
-    reader = Text(max_length=64)
-    writer = Text(max_length=64, required=False, allow_blank=True)
-    reader_account = Text(max_length=254, required=False, allow_blank=True)
-    writer_account = Text(max_length=254, required=False, allow_blank=True)
+    port = StrictIntegerField(min_value=1, max_value=65_535, required=False)
+    database = StrictCharField(max_length=63)
+    reader = StrictCharField(max_length=64)
+    writer = StrictCharField(max_length=64, required=False, allow_blank=True)
+    reader_account = StrictCharField(max_length=254, required=False, allow_blank=True)
+    writer_account = StrictCharField(max_length=254, required=False, allow_blank=True)
     tls = serializers.ChoiceField(choices=["verified", "required", "off"], required=False)
 
 
@@ -56,14 +56,14 @@ class DatabasesField(VersionField):
     databases = serializers.ListField(child=DatabaseBody())
 
 
-class DatabasesBody(Exact):
+class DatabasesBody(StrictSerializer):
     """Every database that tools may ask, and why."""
 
     databases = serializers.ListField(child=DatabaseBody(), max_length=20)
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class MailServerBody(Exact):
+class MailServerBody(StrictSerializer):
     """A mail server; without a host the operator's. `secret` names one of the form user:password, kept for
     smtp://host:port; `account` is the user that it has to name, without one the user that it names now.
     `domains` null: any recipient."""
@@ -71,14 +71,14 @@ class MailServerBody(Exact):
     judged_by = MailServer
 
     host = Formed(rf"^$|{HOST}", required=False)
-    port = Whole(min_value=1, max_value=65_535, required=False)
+    port = StrictIntegerField(min_value=1, max_value=65_535, required=False)
     tls = serializers.ChoiceField(choices=["starttls", "implicit", "off"], required=False)
-    secret = Text(max_length=64, required=False, allow_blank=True)
-    account = Text(max_length=254, required=False, allow_blank=True)
-    sender = Text(max_length=254)
-    name = Text(max_length=100, required=False, allow_blank=True)
+    secret = StrictCharField(max_length=64, required=False, allow_blank=True)
+    account = StrictCharField(max_length=254, required=False, allow_blank=True)
+    sender = StrictCharField(max_length=254)
+    name = StrictCharField(max_length=100, required=False, allow_blank=True)
     domains = serializers.ListField(
-        child=Text(max_length=253), max_length=100, allow_null=True, required=False
+        child=StrictCharField(max_length=253), max_length=100, allow_null=True, required=False
     )
 
 
@@ -88,11 +88,11 @@ class MailField(VersionField):
     server = MailServerBody(allow_null=True)
 
 
-class MailBody(Exact):
+class MailBody(StrictSerializer):
     """The mail server, and why."""
 
     server = MailServerBody()
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 class CorpusRow(serializers.Serializer[Any]):
@@ -121,12 +121,12 @@ class DocumentField(DocumentRow):
     text = serializers.CharField()
 
 
-class DocumentBody(Exact):
+class DocumentBody(StrictSerializer):
     """A document to keep: plain text or Markdown."""
 
     corpus = Formed(r"^[a-z][a-z0-9_-]{0,63}$")
     name = Formed(r"^[a-z0-9]([a-z0-9._-]{0,118}[a-z0-9])?$")
-    title = Text(max_length=200)
-    text = Text(max_length=LARGEST, trim_whitespace=False)
+    title = StrictCharField(max_length=200)
+    text = StrictCharField(max_length=LARGEST, trim_whitespace=False)
     language = serializers.ChoiceField(choices=list(LANGUAGES), required=False, default="english")
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+    reason = StrictCharField(max_length=500, required=False, allow_blank=True, default="")

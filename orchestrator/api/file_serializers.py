@@ -9,16 +9,16 @@ from rest_framework import serializers
 
 from orchestrator.core.files.workspace import MOST_FILES
 from tenancy.core.errors import InvalidInput
-from tenancy.rest.serializer_fields import Exact, Formed, Text, Whole
+from tenancy.rest.serializer_fields import Formed, StrictCharField, StrictIntegerField, StrictSerializer
 
 
-class FileBody(Exact):
+class FileBody(StrictSerializer):
     """A file that a task comes with: its text, or its bytes in base64."""
 
     one_of = (("text",), ("base64",))
 
-    path = Text(max_length=240, trim_whitespace=False)
-    text = Text(required=False, allow_blank=True, trim_whitespace=False)
+    path = StrictCharField(max_length=240, trim_whitespace=False)
+    text = StrictCharField(required=False, allow_blank=True, trim_whitespace=False)
     base64 = Formed(r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$", required=False)
 
 
@@ -54,39 +54,41 @@ class FilesField(serializers.Serializer[Any]):
     revisions = RevisionRow(many=True)
 
 
-class RevisionQuery(Exact):
+class RevisionQuery(StrictSerializer):
     """Which revision; the newest where none is named."""
 
-    revision = Whole(min_value=0, max_value=100_000, required=False)
+    revision = StrictIntegerField(min_value=0, max_value=100_000, required=False)
 
 
-class DiffQuery(Exact):
+class DiffQuery(StrictSerializer):
     """From which revision to which; what was handed in and the newest where none is named."""
 
-    before = Whole(min_value=0, max_value=100_000, required=False, default=0)
-    after = Whole(min_value=0, max_value=100_000, required=False)
+    before = StrictIntegerField(min_value=0, max_value=100_000, required=False, default=0)
+    after = StrictIntegerField(min_value=0, max_value=100_000, required=False)
 
 
 def files_of(given: list[dict[str, Any]]) -> dict[str, bytes]:
     """The files of a task's body, by path. Raises InvalidInput."""
     found: dict[str, bytes] = {}
     if len(given) > MOST_FILES:
-        raise _invalid("", f"at most {MOST_FILES} files are taken")
+        raise _build_input_error("", f"at most {MOST_FILES} files are taken")
     for at, one in enumerate(given):
         if ("text" in one) == ("base64" in one):
-            raise _invalid(f"/{at}", "a file has either a text or base64")
+            raise _build_input_error(f"/{at}", "a file has either a text or base64")
         if one["path"] in found:
-            raise _invalid(f"/{at}/path", "this path was given before")
-        found[one["path"]] = one["text"].encode() if "text" in one else _bytes(at, one["base64"])
+            raise _build_input_error(f"/{at}/path", "this path was given before")
+        found[one["path"]] = (
+            one["text"].encode() if "text" in one else _decode_base64_content(at, one["base64"])
+        )
     return found
 
 
-def _bytes(at: int, text: str) -> bytes:
+def _decode_base64_content(at: int, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise _invalid(f"/{at}/base64", "this is no base64") from None
+        raise _build_input_error(f"/{at}/base64", "this is no base64") from None
 
 
-def _invalid(pointer: str, detail: str) -> InvalidInput:
+def _build_input_error(pointer: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": f"/files{pointer}", "code": "not-allowed", "detail": detail}])

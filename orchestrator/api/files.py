@@ -13,14 +13,22 @@ from rest_framework.response import Response
 
 from orchestrator.api.file_serializers import DiffQuery, FilesField, RevisionQuery
 from orchestrator.api.runs import Reading
-from orchestrator.core.files.unified_diff import unified
+from orchestrator.core.files.unified_diff import format_unified_diff
 from orchestrator.queries.runs import run_of
-from orchestrator.queries.workspace import Held, archive, content, contents, newest, revision, revisions
+from orchestrator.queries.workspace import (
+    Held,
+    build_zip_archive,
+    find_file_content,
+    get_newest_revision,
+    get_workspace_revision,
+    list_workspace_revisions,
+    load_file_contents,
+)
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, uuid_or_none
 from tenancy.rest.renderers import JSONLinesRenderer
-from tenancy.rest.serializer_fields import asked
+from tenancy.rest.serializer_fields import validate_input
 
 
 class BytesRenderer(JSONLinesRenderer):
@@ -50,16 +58,16 @@ class Files(Reading):
     @extend_schema(operation_id="list_run_files", parameters=[RevisionQuery], responses=FilesField)
     def get(self, request: Request, run_id: str) -> Response:
         """The files at a revision, and every revision."""
-        query = asked(RevisionQuery, request.query_params)
-        with tenant(caller(request).tenant):
+        query = validate_input(RevisionQuery, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
             run = run_of(uuid_or_none(run_id)).id
-            held = _held(run, query.get("revision"))
-            known = revisions(run)
+            held = _get_workspace_revision(run, query.get("revision"))
+            known = list_workspace_revisions(run)
         return Response(
             {
                 "revision": held.number, "digest": held.digest,
                 "files": [entry.model_dump() for entry in held.tree.entries],
-                "revisions": [_row(one) for one in known],
+                "revisions": [_serialize_revision(one) for one in known],
             }
         )  # fmt: skip
 
@@ -75,13 +83,13 @@ class FileContent(Reading):
     )  # fmt: skip
     def get(self, request: Request, run_id: str, file: str) -> HttpResponse:
         """Its bytes; `file` is its path."""
-        query = asked(RevisionQuery, request.query_params)
-        with tenant(caller(request).tenant):
-            held = _held(run_of(uuid_or_none(run_id)).id, query.get("revision"))
-            body = content(held, file)
+        query = validate_input(RevisionQuery, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
+            held = _get_workspace_revision(run_of(uuid_or_none(run_id)).id, query.get("revision"))
+            body = find_file_content(held, file)
         if body is None:
             raise NotFound
-        return attached(body, file)
+        return build_attachment_response(body, file)
 
 
 class Archive(Reading):
@@ -95,10 +103,12 @@ class Archive(Reading):
     )  # fmt: skip
     def get(self, request: Request, run_id: str) -> HttpResponse:
         """A zip archive of them."""
-        query = asked(RevisionQuery, request.query_params)
-        with tenant(caller(request).tenant):
-            held = _held(run_of(uuid_or_none(run_id)).id, query.get("revision"))
-            return attached(archive(held), f"{held.run}-{held.number}.zip", kind="application/zip")
+        query = validate_input(RevisionQuery, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
+            held = _get_workspace_revision(run_of(uuid_or_none(run_id)).id, query.get("revision"))
+            return build_attachment_response(
+                build_zip_archive(held), f"{held.run}-{held.number}.zip", kind="application/zip"
+            )
 
 
 class Diff(Reading):
@@ -112,15 +122,22 @@ class Diff(Reading):
     )  # fmt: skip
     def get(self, request: Request, run_id: str) -> HttpResponse:
         """A unified diff from one revision to another."""
-        query = asked(DiffQuery, request.query_params)
-        with tenant(caller(request).tenant):
+        query = validate_input(DiffQuery, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
             run = run_of(uuid_or_none(run_id)).id
-            before, after = _held(run, query["before"]), _held(run, query.get("after"))
-            text = unified(contents(run, before.tree.entries), contents(run, after.tree.entries))
+            before, after = (
+                _get_workspace_revision(run, query["before"]),
+                _get_workspace_revision(run, query.get("after")),
+            )
+            text = format_unified_diff(
+                load_file_contents(run, before.tree.entries), load_file_contents(run, after.tree.entries)
+            )
         return HttpResponse(text.encode(), content_type="text/x-diff; charset=utf-8")
 
 
-def attached(body: bytes, path: str, *, kind: str = "application/octet-stream") -> HttpResponse:
+def build_attachment_response(
+    body: bytes, path: str, *, kind: str = "application/octet-stream"
+) -> HttpResponse:
     """Bytes as a download under the last part of their path; never shown by a browser, whatever they are."""
     name = path.rsplit("/", 1)[-1]
     headers = {
@@ -130,11 +147,11 @@ def attached(body: bytes, path: str, *, kind: str = "application/octet-stream") 
     return HttpResponse(body, content_type=kind, headers=headers)
 
 
-def _held(run: UUID, number: int | None) -> Held:
-    return newest(run) if number is None else revision(run, number)
+def _get_workspace_revision(run: UUID, number: int | None) -> Held:
+    return get_newest_revision(run) if number is None else get_workspace_revision(run, number)
 
 
-def _row(held: Held) -> dict[str, Any]:
+def _serialize_revision(held: Held) -> dict[str, Any]:
     return {
         "number": held.number, "cause": held.cause, "digest": held.digest, "summary": held.summary,
         "at": held.at,

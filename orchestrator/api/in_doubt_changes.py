@@ -9,7 +9,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.late_reconciliation import ask_look_up, reconcile
+from orchestrator.actions.late_reconciliation import ask_look_up, reconcile_late_effect
 from orchestrator.api import presenters
 from orchestrator.api.in_doubt_serializers import DoubtList, LookUpBody, ReconcileBody
 from orchestrator.api.serializers import RunRow
@@ -17,31 +17,31 @@ from orchestrator.core.common.errors import RunNotFound
 from orchestrator.queries.in_doubt_changes import ShownDoubt, shown_doubts
 from orchestrator.queries.runs import run_of
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, post_once, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import asked
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import validate_input
 
 
 class Effects(APIView):
     """The changes in doubt of an ended run."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(operation_id="list_effects_in_doubt", responses=DoubtList)
     def get(self, request: Request, run_id: str) -> Response:
         """All changes of which nobody knows whether they happened; none while the run is under way."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             found = shown_doubts(run_of(uuid_or_none(run_id)))
-        return Response({"results": [_row(one) for one in found]})
+        return Response({"results": [_serialize_in_doubt_change(one) for one in found]})
 
 
 class _Saying(APIView):
     """A door at which those who may decide say something of one change."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.DECIDE)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.DECIDE)]
 
 
 class Reconcile(_Saying):
@@ -50,13 +50,16 @@ class Reconcile(_Saying):
     @extend_schema(operation_id="reconcile_effect", request=ReconcileBody, responses={202: RunRow})
     def post(self, request: Request, run_id: str) -> Response:
         """Take the word: 202 with the run, whose next record has it. Its end stays as it is."""
-        run, body = _named(run_id), asked(ReconcileBody, request.data)
+        run, body = _parse_run_id(run_id), validate_input(ReconcileBody, request.data)
         return post_once(request, lambda: self._reconciled(request, run, body))
 
-    def _reconciled(self, request: Request, run: UUID, body: dict[str, Any]) -> Answer:
-        who, given = caller(request), {"verdict": body["verdict"], "reason": body["reason"]}
-        return Answer(
-            202, presenters.row(reconcile(who.tenant, run, body["effect"], by=who.principal, **given))
+    def _reconciled(self, request: Request, run: UUID, body: dict[str, Any]) -> StoredResponse:
+        who, given = get_caller(request), {"verdict": body["verdict"], "reason": body["reason"]}
+        return StoredResponse(
+            202,
+            presenters.serialize_run_row(
+                reconcile_late_effect(who.tenant, run, body["effect"], by=who.principal, **given)
+            ),
         )
 
 
@@ -66,22 +69,24 @@ class LookUp(_Saying):
     @extend_schema(operation_id="look_up_effect", request=LookUpBody, responses={202: RunRow})
     def post(self, request: Request, run_id: str) -> Response:
         """Ask for the look-up: 202 with the run, whose next record has what it brought."""
-        run, effect = _named(run_id), asked(LookUpBody, request.data)["effect"]
+        run, effect = _parse_run_id(run_id), validate_input(LookUpBody, request.data)["effect"]
         return post_once(request, lambda: self._asked(request, run, effect))
 
-    def _asked(self, request: Request, run: UUID, effect: str) -> Answer:
-        who = caller(request)
-        return Answer(202, presenters.row(ask_look_up(who.tenant, run, effect, by=who.principal)))
+    def _asked(self, request: Request, run: UUID, effect: str) -> StoredResponse:
+        who = get_caller(request)
+        return StoredResponse(
+            202, presenters.serialize_run_row(ask_look_up(who.tenant, run, effect, by=who.principal))
+        )
 
 
-def _named(run_id: str) -> UUID:
+def _parse_run_id(run_id: str) -> UUID:
     found = uuid_or_none(run_id)
     if found is None:
         raise RunNotFound
     return found
 
 
-def _row(one: ShownDoubt) -> dict[str, Any]:
+def _serialize_in_doubt_change(one: ShownDoubt) -> dict[str, Any]:
     change = one.doubt.change
     return {
         "effect": change.effect,

@@ -5,23 +5,23 @@ from typing import Any, get_args
 from rest_framework import serializers
 
 from orchestrator.core.engine.late_reconciliation import Why
-from tenancy.rest.serializer_fields import Exact, Formed, Text
+from tenancy.rest.serializer_fields import Formed, StrictCharField, StrictSerializer
 
 EFFECT = r"^[0-9a-f]{32}$"
 
 
-class LookUpBody(Exact):
+class LookUpBody(StrictSerializer):
     """Which change is looked up."""
 
     effect = Formed(EFFECT)
 
 
-class ReconcileBody(Exact):
+class ReconcileBody(StrictSerializer):
     """Whether a change happened, and how that is known."""
 
     effect = Formed(EFFECT)
     verdict = serializers.ChoiceField(choices=["happened", "not_happened"])
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 class DoubtRow(serializers.Serializer[Any]):

@@ -9,14 +9,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.actions.memory import judge_memory
-from orchestrator.queries.memory import Remembered, proposals, remembered
+from orchestrator.queries.memory import Remembered, build_memory_entry, list_memory_proposals
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, PageQuery, Text, asked, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    PageQuery,
+    StrictCharField,
+    StrictSerializer,
+    page_of,
+    validate_input,
+)
 
 VERDICTS = ("waiting", "kept", "refused", "quarantined")
 
@@ -52,45 +58,45 @@ class MemoryRow(serializers.Serializer[Any]):
     expires_at = serializers.DateTimeField()
 
 
-class MemoryWordBody(Exact):
+class MemoryWordBody(StrictSerializer):
     """Why: it stands in the audit log."""
 
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 class Memory(APIView):
     """What was proposed to be remembered, newest first."""
 
-    permission_classes = [requires(Scope.READ)]
+    permission_classes = [make_scope_permission(Scope.READ)]
 
     @extend_schema(
         operation_id="list_memory", parameters=[MemoryFilters], responses=page_of(MemoryRow, "MemoryPage")
     )
     def get(self, request: Request) -> Response:
         """A page of them."""
-        filters = asked(MemoryFilters, request.query_params)
-        with tenant(caller(request).tenant):
-            found = proposals(filters.get("verdict", "")).annotate(created_at=F("at"))
-            return page(request, found, lambda row: _row(remembered(row)))
+        filters = validate_input(MemoryFilters, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
+            found = list_memory_proposals(filters.get("verdict", "")).annotate(created_at=F("at"))
+            return paginate_rows(request, found, lambda row: _serialize_memory(build_memory_entry(row)))
 
 
 class Judging(APIView):
     """One verdict on one proposal."""
 
-    permission_classes = [requires(Scope.ADMIN)]
+    permission_classes = [make_scope_permission(Scope.ADMIN)]
     verdict: ClassVar[Literal["kept", "refused", "quarantined"]]
 
     def post(self, request: Request, memory_id: str) -> Response:
         """Say it. Raises NotFound, MemoryRefused."""
-        reason = asked(MemoryWordBody, request.data)["reason"]
+        reason = validate_input(MemoryWordBody, request.data)["reason"]
         return post_once(request, lambda: self._judged(request, memory_id, reason))
 
-    def _judged(self, request: Request, memory_id: str, reason: str) -> Answer:
-        who = caller(request)
+    def _judged(self, request: Request, memory_id: str, reason: str) -> StoredResponse:
+        who = get_caller(request)
         found = judge_memory(
             who.tenant, uuid_or_none(memory_id), self.verdict, by=who.principal, reason=reason
         )
-        return Answer(200, MemoryRow(_row(found)).data)
+        return StoredResponse(200, MemoryRow(_serialize_memory(found)).data)
 
 
 @extend_schema_view(
@@ -120,7 +126,7 @@ class Quarantine(Judging):
     verdict = "quarantined"
 
 
-def _row(found: Remembered) -> dict[str, Any]:
+def _serialize_memory(found: Remembered) -> dict[str, Any]:
     row = found.row
     return {
         "id": row.id, "run": row.run_id, "kind": row.kind, "text": row.text, "trust": found.trust,

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.actions.change_requests import ask_to_forget_model, ask_to_name_model
-from orchestrator.api.catalog import ByScope
+from orchestrator.api.catalog import ScopedAPIView
 from orchestrator.api.change_requests import ToolProposalField, proposal_field
 from orchestrator.api.circuit_breakers import STATES
 from orchestrator.api.destinations import version_field, who_asks
@@ -22,18 +22,28 @@ from orchestrator.queries.model_profiles import ModelNow, models_now
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, expected_version, post_once
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import URL, Amount, Exact, Flag, Formed, Text, Whole, asked, known
-from traces.core.canonical import plain
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import expected_version, get_caller, post_once
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    URL,
+    Amount,
+    Formed,
+    StrictBooleanField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    path_name,
+    validate_input,
+)
+from traces.core.canonical import format_decimal
 
 ROLES = list(get_args(Role))
 KEYS = ["operator", "secret", "expired", "missing", "none"]
 
 
-class ModelRatesBody(Exact):
+class ModelRatesBody(StrictSerializer):
     """What a model costs in US$ a million tokens, from now on, for runs to come: 0 for one that is run by
     whoever names it."""
 
@@ -41,7 +51,7 @@ class ModelRatesBody(Exact):
     output_usd_per_mtok = Amount(max_value=1_000_000)
 
 
-class ModelFields(Exact):
+class ModelFields(StrictSerializer):
     """What can be said of a model. Limits are tokens, times milliseconds. An empty `base_url` is the
     provider's own address; `secret` names one kept for the origin of the address. `failover` names others of
     the tenant, or `house` for the operator's, in order. `at_once`: how many calls at once it takes.
@@ -50,33 +60,33 @@ class ModelFields(Exact):
 
     judged_by = OwnModel
 
-    model = Text(max_length=100)
+    model = StrictCharField(max_length=100)
     base_url = Formed(rf"^$|{URL}", required=False)
-    secret = Text(max_length=64, required=False, allow_blank=True)
+    secret = StrictCharField(max_length=64, required=False, allow_blank=True)
     roles = serializers.ListField(child=serializers.ChoiceField(choices=ROLES), required=False, max_length=10)
-    context_tokens = Whole(required=False, min_value=1_000, max_value=10_000_000)
-    max_output_tokens = Whole(required=False, min_value=64, max_value=200_000)
-    timeout_ms = Whole(required=False, min_value=1_000, max_value=600_000)
-    max_retries = Whole(required=False, min_value=0, max_value=10)
-    streams = Flag(required=False)
-    at_once = Whole(required=False, min_value=1, max_value=10_000)
+    context_tokens = StrictIntegerField(required=False, min_value=1_000, max_value=10_000_000)
+    max_output_tokens = StrictIntegerField(required=False, min_value=64, max_value=200_000)
+    timeout_ms = StrictIntegerField(required=False, min_value=1_000, max_value=600_000)
+    max_retries = StrictIntegerField(required=False, min_value=0, max_value=10)
+    streams = StrictBooleanField(required=False)
+    at_once = StrictIntegerField(required=False, min_value=1, max_value=10_000)
     price = ModelRatesBody(required=False)
-    cheaper = Text(max_length=32, required=False, allow_blank=True)
-    failover = serializers.ListField(child=Text(max_length=32), required=False, max_length=10)
-    reason = Text(max_length=500)
+    cheaper = StrictCharField(max_length=32, required=False, allow_blank=True)
+    failover = serializers.ListField(child=StrictCharField(max_length=32), required=False, max_length=10)
+    reason = StrictCharField(max_length=500)
 
 
 class ModelBody(ModelFields):
     """A model to ask, and why."""
 
-    name = Text(max_length=32)
+    name = StrictCharField(max_length=32)
     provider = serializers.ChoiceField(choices=["openai", "anthropic"])
 
 
 class ModelChange(ModelFields):
     """What is to be another of a model; what is not said stays."""
 
-    model = Text(max_length=100, required=False)
+    model = StrictCharField(max_length=100, required=False)
     provider = serializers.ChoiceField(choices=["openai", "anthropic"], required=False)
 
 
@@ -115,15 +125,15 @@ class ModelsField(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True)
 
 
-class ModelProfiles(ByScope):
+class ModelProfiles(ScopedAPIView):
     """The models that new runs are pinned to."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(operation_id="list_model_profiles", responses=ModelsField)
     def get(self, request: Request) -> Response:
         """The tenant's own and the operator's, with the version of the tenant's list as the ETag. No key."""
-        return _shown(request)
+        return _build_profiles_response(request)
 
     @extend_schema(
         operation_id="add_model_profile", request=ModelBody,
@@ -132,35 +142,35 @@ class ModelProfiles(ByScope):
     def post(self, request: Request) -> Response:
         """Add one, for runs admitted from now on. A new address or key waits for a second administrator,
         where there is one (202). Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
-        body, who = asked(ModelBody, request.data), caller(request)
+        body, who = validate_input(ModelBody, request.data), get_caller(request)
         reason, expected = body.pop("reason"), expected_version(request)
         _write_rates(body)
 
-        def added() -> Answer:
+        def added() -> StoredResponse:
             found = ask_to_name_model(
                 who.tenant, body["name"], body, expected=expected, who=who_asks(request), reason=reason,
                 only="new",
             )  # fmt: skip
-            return _answer(request, found, 201)
+            return _build_change_response(request, found, 201)
 
         return post_once(request, added)
 
 
-class OneModelProfile(ByScope):
+class OneModelProfile(ScopedAPIView):
     """One model."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(operation_id="get_model_profile", responses=ModelField)
     def get(self, request: Request, model: str) -> Response:
         """How it stands. Raises NotFound."""
-        house = caller(request).tenant
-        with tenant(house):
+        house = get_caller(request).tenant
+        with tenant_transaction(house):
             found = next((m for m in models_now(house, database_now()) if m.profile.name == model), None)
             version = outside_now("models").version
         if found is None:
             raise NotFound
-        return Response(_row(found), headers={"ETag": f'"{version}"'})
+        return Response(_serialize_profile(found), headers={"ETag": f'"{version}"'})
 
     @extend_schema(
         operation_id="change_model_profile", request=ModelChange,
@@ -170,19 +180,19 @@ class OneModelProfile(ByScope):
         """Change one of the tenant's own, for runs admitted from now on. Another address or key waits for a
         second administrator, where there is one (202). Raises NotFound, InvalidInput (400), ProposalOpen
         (409), Stale (412)."""
-        body, who = asked(ModelChange, request.data), caller(request)
+        body, who = validate_input(ModelChange, request.data), get_caller(request)
         reason, expected = body.pop("reason"), expected_version(request)
         _write_rates(body)
         found = ask_to_name_model(
-            who.tenant, known(model), body, expected=expected, who=who_asks(request), reason=reason,
+            who.tenant, path_name(model), body, expected=expected, who=who_asks(request), reason=reason,
             only="known",
         )  # fmt: skip
-        answer = _answer(request, found, 200)
+        answer = _build_change_response(request, found, 200)
         tag = {} if isinstance(found, ToolProposal) else {"ETag": f'"{found.version}"'}
         return Response(answer.body, status=answer.status, headers=tag)
 
 
-class RemoveModelProfile(ByScope):
+class RemoveModelProfile(ScopedAPIView):
     """Taking a model out."""
 
     @extend_schema(
@@ -192,14 +202,14 @@ class RemoveModelProfile(ByScope):
     def post(self, request: Request, model: str) -> Response:
         """Runs admitted from now on are not pinned to it. Raises NotFound, InvalidInput (400) where another
         one names it, Stale (412)."""
-        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
         expected = expected_version(request)
 
-        def removed() -> Answer:
+        def removed() -> StoredResponse:
             found = ask_to_forget_model(
-                who.tenant, known(model), expected=expected, who=who_asks(request), reason=reason
+                who.tenant, path_name(model), expected=expected, who=who_asks(request), reason=reason
             )
-            return _answer(request, found, 200)
+            return _build_change_response(request, found, 200)
 
         return post_once(request, removed)
 
@@ -207,30 +217,30 @@ class RemoveModelProfile(ByScope):
 def _write_rates(body: dict[str, Any]) -> None:
     """The rates as text: what waits for a second administrator is kept as JSON."""
     if "price" in body:
-        body["price"] = {name: plain(amount) for name, amount in body["price"].items()}
+        body["price"] = {name: format_decimal(amount) for name, amount in body["price"].items()}
 
 
-def _shown(request: Request) -> Response:
-    body = _body(request)
+def _build_profiles_response(request: Request) -> Response:
+    body = _serialize_profile_list(request)
     return Response(body, headers={"ETag": f'"{body["version"]}"'})
 
 
-def _answer(request: Request, found: OutsideNow | ToolProposal, status: int) -> Answer:
+def _build_change_response(request: Request, found: OutsideNow | ToolProposal, status: int) -> StoredResponse:
     """What was asked for holds, or waits (202)."""
     if isinstance(found, ToolProposal):
-        return Answer(202, proposal_field(found))
-    return Answer(status, _body(request))
+        return StoredResponse(202, proposal_field(found))
+    return StoredResponse(status, _serialize_profile_list(request))
 
 
-def _body(request: Request) -> dict[str, Any]:
-    house = caller(request).tenant
-    with tenant(house):
+def _serialize_profile_list(request: Request) -> dict[str, Any]:
+    house = get_caller(request).tenant
+    with tenant_transaction(house):
         said = version_field(outside_now("models"))
         said.pop("profiles", None)
-        return {"results": [_row(one) for one in models_now(house, database_now())], **said}
+        return {"results": [_serialize_profile(one) for one in models_now(house, database_now())], **said}
 
 
-def _row(one: ModelNow) -> dict[str, Any]:
+def _serialize_profile(one: ModelNow) -> dict[str, Any]:
     profile = one.profile
     return {
         "name": profile.name, "own": profile.own, "provider": profile.provider, "model": profile.model,

@@ -15,16 +15,16 @@ from orchestrator.actions.policy_versions import (
     change_policy,
     drop_proposal,
 )
-from orchestrator.api.catalog import ByScope
-from orchestrator.api.serializers import stamp
-from orchestrator.core.policy.detectors import PLACES, SEVERITIES, detectors
+from orchestrator.api.catalog import ScopedAPIView
+from orchestrator.api.serializers import format_timestamp
+from orchestrator.core.policy.detectors import PLACES, SEVERITIES, discover_detectors
 from orchestrator.core.policy.rules import MOST_RULES, Policy, Rule, Weaker
-from orchestrator.queries.policies import PolicyNow, Proposed, policy_now, policy_versions, proposed
+from orchestrator.queries.policies import PolicyNow, Proposed, find_open_proposal, policy_now, policy_versions
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, expected_version, post_once, uuid_or_none
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.serializer_fields import Exact, Judged, Text, asked, page_of
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import expected_version, get_caller, post_once, uuid_or_none
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.serializer_fields import Judged, StrictCharField, StrictSerializer, page_of, validate_input
 
 DECISIONS = ("allow", "gate", "deny")
 
@@ -65,7 +65,7 @@ class PolicyField(RulesField):
 @extend_schema_field(
     {
         "type": "object",
-        "propertyNames": {"enum": [f"{place}:{name}" for place in PLACES for name in detectors()]},
+        "propertyNames": {"enum": [f"{place}:{name}" for place in PLACES for name in discover_detectors()]},
         "additionalProperties": {"type": "string", "enum": list(SEVERITIES)},
     }
 )
@@ -73,7 +73,7 @@ class SafetyField(serializers.DictField):
     """What a detector's finding means at a place."""
 
 
-class PolicyBody(Exact):
+class PolicyBody(StrictSerializer):
     """The whole policy as it is to be, and why. Without `safety` the detectors mean what they mean now."""
 
     rules = serializers.ListField(child=Judged(Rule), max_length=MOST_RULES)
@@ -81,22 +81,22 @@ class PolicyBody(Exact):
     safety = SafetyField(
         child=serializers.ChoiceField(choices=SEVERITIES), required=False, allow_null=True, default=None
     )
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class WordBody(Exact):
+class WordBody(StrictSerializer):
     """Why."""
 
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class PolicyDoor(ByScope):
+class PolicyDoor(ScopedAPIView):
     """The policy by origin."""
 
     @extend_schema(operation_id="get_policy", responses=PolicyField)
     def get(self, request: Request) -> Response:
         """The policy in force, with its version as the ETag, and what waits for a second person."""
-        return _answered(caller(request).tenant)
+        return _build_policy_response(get_caller(request).tenant)
 
     @extend_schema(
         operation_id="set_policy", request=PolicyBody, responses={200: PolicyField, 202: PolicyField}
@@ -105,104 +105,121 @@ class PolicyDoor(ByScope):
         """Make this the policy. What is nowhere weaker holds at once, for runs under way from their next call
         on; anything else waits for a second person (202). With If-Match only the version that was looked at.
         Raises InvalidInput (400), Stale (412), ProposalOpen (409)."""
-        body, expected = asked(PolicyBody, request.data), expected_version(request)
+        body, expected = validate_input(PolicyBody, request.data), expected_version(request)
         reason = body.pop("reason")
         if body["safety"] is None:
-            with tenant(caller(request).tenant):
+            with tenant_transaction(get_caller(request).tenant):
                 body["safety"] = dict(policy_now().policy.safety)
         done = change_policy(
-            caller(request).tenant, asked_policy(body), expected=expected, who=_who(request), reason=reason
+            get_caller(request).tenant,
+            asked_policy(body),
+            expected=expected,
+            who=_build_requester(request),
+            reason=reason,
         )
-        return _answered(caller(request).tenant, status=200 if done.proposal is None else 202)
+        return _build_policy_response(
+            get_caller(request).tenant, status=200 if done.proposal is None else 202
+        )
 
 
-class PolicyVersions(ByScope):
+class PolicyVersions(ScopedAPIView):
     """The versions of the policy."""
 
     @extend_schema(operation_id="list_policy_versions", responses=page_of(PolicyField, "PolicyPage"))
     def get(self, request: Request) -> Response:
         """The newest fifty, newest first, in one page."""
-        with tenant(caller(request).tenant):
-            rows = [_policy(PolicyNow(policy=policy, row=row), None) for row, policy in policy_versions()]
+        with tenant_transaction(get_caller(request).tenant):
+            rows = [
+                _serialize_policy_version(PolicyNow(policy=policy, row=row), None)
+                for row, policy in policy_versions()
+            ]
         return Response({"results": rows, "next": None, "previous": None})
 
 
-class AgreeToPolicy(ByScope):
+class AgreeToPolicy(ScopedAPIView):
     """Agreeing to a weaker policy."""
 
     @extend_schema(operation_id="agree_to_policy", request=WordBody, responses=PolicyField)
     def post(self, request: Request, proposal_id: str) -> Response:
         """A second person's yes: it holds for new runs. Raises NotFound, OwnProposal (403), Stale (412)."""
-        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def agreed() -> Answer:
-            agree_to_policy(who.tenant, _id(proposal_id), who=_who(request), reason=reason)
-            return Answer(200, _now(who.tenant))
+        def agreed() -> StoredResponse:
+            agree_to_policy(
+                who.tenant, _parse_proposal_id(proposal_id), who=_build_requester(request), reason=reason
+            )
+            return StoredResponse(200, _serialize_current_policy(who.tenant))
 
         return post_once(request, agreed)
 
 
-class DropPolicy(ByScope):
+class DropPolicy(ScopedAPIView):
     """Refusing a weaker policy, or taking one's own back."""
 
     @extend_schema(operation_id="drop_policy_proposal", request=WordBody, responses=PolicyField)
     def post(self, request: Request, proposal_id: str) -> Response:
         """It waits no longer. Raises NotFound."""
-        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def dropped() -> Answer:
-            drop_proposal(who.tenant, _id(proposal_id), who=_who(request), reason=reason)
-            return Answer(200, _now(who.tenant))
+        def dropped() -> StoredResponse:
+            drop_proposal(
+                who.tenant, _parse_proposal_id(proposal_id), who=_build_requester(request), reason=reason
+            )
+            return StoredResponse(200, _serialize_current_policy(who.tenant))
 
         return post_once(request, dropped)
 
 
-def _who(request: Request) -> Who:
-    found = caller(request)
+def _build_requester(request: Request) -> Who:
+    found = get_caller(request)
     return Who(principal=found.principal, owner=found.owner)
 
 
-def _id(text: str) -> UUID:
+def _parse_proposal_id(text: str) -> UUID:
     found = uuid_or_none(text)
     if found is None:
         raise NotFound
     return found
 
 
-def _answered(tenant_id: UUID, *, status: int = 200) -> Response:
-    body = _now(tenant_id)
+def _build_policy_response(tenant_id: UUID, *, status: int = 200) -> Response:
+    body = _serialize_current_policy(tenant_id)
     return Response(body, status=status, headers={"ETag": f'"{body["version"]}"'})
 
 
-def _now(tenant_id: UUID) -> dict[str, Any]:
-    with tenant(tenant_id):
-        return _policy(policy_now(), proposed())
+def _serialize_current_policy(tenant_id: UUID) -> dict[str, Any]:
+    with tenant_transaction(tenant_id):
+        return _serialize_policy_version(policy_now(), find_open_proposal())
 
 
-def _policy(now: PolicyNow, waiting: Proposed | None) -> dict[str, Any]:
+def _serialize_policy_version(now: PolicyNow, waiting: Proposed | None) -> dict[str, Any]:
     row = now.row
     return {
-        **_rules(now.policy), "version": now.version, "digest": now.policy.digest,
+        **_serialize_policy_rules(now.policy), "version": now.version, "digest": now.policy.digest,
         "reason": row.reason if row else "", "by": str(row.by) if row and row.by else None,
         "agreed_by": str(row.agreed_by) if row and row.agreed_by else None,
-        "at": stamp(row.at) if row else None,
-        "proposal": _proposal(waiting) if waiting is not None else None,
+        "at": format_timestamp(row.at) if row else None,
+        "proposal": _serialize_proposal(waiting) if waiting is not None else None,
     }  # fmt: skip
 
 
-def _proposal(waiting: Proposed) -> dict[str, Any]:
+def _serialize_proposal(waiting: Proposed) -> dict[str, Any]:
     row = waiting.row
     return {
-        **_rules(waiting.policy), "id": str(row.id), "before": row.before, "reason": row.reason,
-        "by": str(row.by), "at": stamp(row.at),
-        "weaker": [_weaker(case) for case in waiting.weaker[:50]],
-    }  # fmt: skip
+        **_serialize_policy_rules(waiting.policy),
+        "id": str(row.id),
+        "before": row.before,
+        "reason": row.reason,
+        "by": str(row.by),
+        "at": format_timestamp(row.at),
+        "weaker": [_serialize_weaker_case(case) for case in waiting.weaker[:50]],
+    }
 
 
-def _weaker(case: Weaker) -> dict[str, Any]:
+def _serialize_weaker_case(case: Weaker) -> dict[str, Any]:
     return {**case.leaf._asdict(), "before": case.before, "after": case.after}
 
 
-def _rules(policy: Policy) -> dict[str, Any]:
+def _serialize_policy_rules(policy: Policy) -> dict[str, Any]:
     said = policy.model_dump(mode="json")
     return {name: said[name] for name in ("rules", "after_untrusted", "safety")}

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from budgets.queries import usage
-from orchestrator.api.serializers import stamp
+from budgets.queries import get_usage_lines
+from orchestrator.api.serializers import format_timestamp
 from orchestrator.core.guardrails.untrusted_facts import NOTICE, resting_on
 from orchestrator.core.readmodel.run_plan import PlanStep
 from orchestrator.models import ManifestRow, Run
@@ -17,12 +17,12 @@ from orchestrator.queries.policies import scope_held
 from orchestrator.queries.progress import progress_of
 from orchestrator.queries.retry_lineage import retried_as
 from orchestrator.queries.runs import result_of, sentence_of, state_now
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 from traces.core.events.phases import Phase
 from traces.models import Event
 
 
-def links(run_id: object) -> dict[str, str]:
+def build_run_links(run_id: object) -> dict[str, str]:
     """Where more of a run is."""
     base = f"/api/v1/runs/{run_id}"
     return {
@@ -31,7 +31,7 @@ def links(run_id: object) -> dict[str, str]:
     }  # fmt: skip
 
 
-def row(run: Run) -> dict[str, Any]:
+def serialize_run_row(run: Run) -> dict[str, Any]:
     """A run in a list."""
     return {
         "id": str(run.id),
@@ -41,8 +41,8 @@ def row(run: Run) -> dict[str, Any]:
         "terminal_code": run.terminal_code or None,
         "scripted": run.scripted,
         "retry_of": retry_of(run),
-        "created_at": stamp(run.created_at),
-        "finished_at": stamp(run.finished_at),
+        "created_at": format_timestamp(run.created_at),
+        "finished_at": format_timestamp(run.finished_at),
     }
 
 
@@ -51,12 +51,12 @@ def retry_of(run: Run) -> dict[str, Any] | None:
     return None if run.retry_of_id is None else {"run": str(run.retry_of_id), "record": run.retry_record}
 
 
-def whole(run: Run) -> dict[str, Any]:
+def serialize_run(run: Run) -> dict[str, Any]:
     """A run with its sentence, what it spent of what it may spend, its pins, and its result once it has
     one."""
     document = result_of(run)
     return {
-        **row(run),
+        **serialize_run_row(run),
         "task": str(run.task_id),
         "retried_as": None if (again := retried_as(run.id)) is None else str(again),
         "workflow_version": run.workflow_version.version,
@@ -64,73 +64,81 @@ def whole(run: Run) -> dict[str, Any]:
         "sentence": sentence_of(run),
         "progress": progress_of(run).model_dump(mode="json"),
         "mode": run.mode,
-        **amounts(run),
-        "estimate": estimate(run),
-        "business": business(run),
+        **serialize_run_amounts(run),
+        "estimate": serialize_run_estimate(run),
+        "business": serialize_business_cost(run),
         "plan": None,
-        "pins": pins(run),
-        "scope": scope(run),
-        "tools": tools(run),
-        "waiting_for_model": away(run),
+        "pins": serialize_run_pins(run),
+        "scope": serialize_run_scope(run),
+        "tools": serialize_tool_restrictions(run),
+        "waiting_for_model": serialize_model_wait(run),
         "result": document,
-        **resting(document),
-        "started_at": stamp(run.started_at),
-        "links": links(run.id),
+        **serialize_untrusted_facts(document),
+        "started_at": format_timestamp(run.started_at),
+        "links": build_run_links(run.id),
     }
 
 
-def amounts(run: Run) -> dict[str, dict[str, str | None]]:
+def serialize_run_amounts(run: Run) -> dict[str, dict[str, str | None]]:
     """usage, limits and reserved, each by dimension, as decimal text; a limit that is None is none."""
-    lines = usage(run.id)
-    used: dict[str, str | None] = {name.value: plain(line.used) for name, line in lines.items()}
+    lines = get_usage_lines(run.id)
+    used: dict[str, str | None] = {name.value: format_decimal(line.used) for name, line in lines.items()}
     if "transitions" in used:
         # No effect reserves them: the records count themselves.
         used["transitions"] = str(run.record_number)
     return {
         "usage": used,
-        "limits": {n.value: None if line.limit is None else plain(line.limit) for n, line in lines.items()},
-        "reserved": {name.value: plain(line.reserved) for name, line in lines.items()},
+        "limits": {
+            n.value: None if line.limit is None else format_decimal(line.limit) for n, line in lines.items()
+        },
+        "reserved": {name.value: format_decimal(line.reserved) for name, line in lines.items()},
     }
 
 
-def business(run: Run) -> dict[str, Any]:
+def serialize_business_cost(run: Run) -> dict[str, Any]:
     """What the run cost the house, with its parts, as decimal text."""
     found = business_of(run)
     parts = [
         {
             "what": part.name,
-            "amount": plain(part.amount),
-            "rate_usd": plain(part.rate),
-            "usd": plain(part.usd),
+            "amount": format_decimal(part.amount),
+            "rate_usd": format_decimal(part.rate),
+            "usd": format_decimal(part.usd),
         }
         for part in found.parts
     ]
-    return {"usd": plain(found.usd), "parts": parts}
+    return {"usd": format_decimal(found.usd), "parts": parts}
 
 
-def estimate(run: Run) -> dict[str, dict[str, str | None]] | None:
+def serialize_run_estimate(run: Run) -> dict[str, dict[str, str | None]] | None:
     """What the rest of the run takes at the least and at the most, by dimension, as decimal text; an upper
     bound that is None is unknown. None for a run that has ended."""
     if run.finished_at is not None:
         return None
     return {
-        name: {"lower": plain(rest.lower), "upper": None if rest.upper is None else plain(rest.upper)}
+        name: {
+            "lower": format_decimal(rest.lower),
+            "upper": None if rest.upper is None else format_decimal(rest.upper),
+        }
         for name, rest in rest_of(run, state_now(run.id)).items()
     }
 
 
-def away(run: Run) -> dict[str, Any] | None:
+def serialize_model_wait(run: Run) -> dict[str, Any] | None:
     """The model that the run waits for; None for a run that waits for none."""
     found = None if run.finished_at is not None else state_now(run.id).away
     if found is None:
         return None
     return {
-        "profile": found.profile, "cause": found.cause, "by": found.by, "since": stamp(found.since),
-        "until": stamp(found.until),
-    }  # fmt: skip
+        "profile": found.profile,
+        "cause": found.cause,
+        "by": found.by,
+        "since": format_timestamp(found.since),
+        "until": format_timestamp(found.until),
+    }
 
 
-def pins(run: Run) -> dict[str, str]:
+def serialize_run_pins(run: Run) -> dict[str, str]:
     """What the run is pinned to, by digest."""
     manifest = ManifestRow.objects.get(id=run.id)
     body = orjson.loads(bytes(manifest.body))
@@ -143,13 +151,13 @@ def pins(run: Run) -> dict[str, str]:
     }
 
 
-def resting(document: Mapping[str, Any] | None) -> dict[str, Any]:
+def serialize_untrusted_facts(document: Mapping[str, Any] | None) -> dict[str, Any]:
     """What an answer rests on that nobody vouches for, beside it (M15); `notice` is empty for none."""
     found = resting_on(document)
     return {"untrusted": [one._asdict() for one in found], "notice": NOTICE if found else ""}
 
 
-def scope(run: Run) -> dict[str, Any]:
+def serialize_run_scope(run: Run) -> dict[str, Any]:
     """What the run's task names, what its boundary adds, and the version of the policy it is pinned to
     (R-TOOL-17). Both are null in runs from before there were any."""
     held = scope_held(run.id)
@@ -160,39 +168,43 @@ def scope(run: Run) -> dict[str, Any]:
     }
 
 
-def tools(run: Run) -> dict[str, dict[str, str]]:
+def serialize_tool_restrictions(run: Run) -> dict[str, dict[str, str]]:
     """The tools that a model was not offered, and those whose credential may end before the run does, each
     with why (R-TOOL-6, R-TOOL-13)."""
     held = scope_held(run.id)
     return {"left_out": dict(held.left_out), "cautions": dict(held.cautions)}
 
 
-def plan(found: Plan) -> dict[str, Any]:
+def serialize_run_plan(found: Plan) -> dict[str, Any]:
     """The steps of a run and its criteria; what is not known, or not there, is null."""
     return {
         "over": found.outlook.over,
-        "steps": [_step(one, found.rows.get(one.call)) for one in found.outlook.steps],
+        "steps": [_serialize_plan_step(one, found.rows.get(one.call)) for one in found.outlook.steps],
         "criteria": [
             {**one.model_dump(mode="json"), "node": one.node or None} for one in found.outlook.criteria
         ],
     }
 
 
-def _step(one: PlanStep, row: int | None) -> dict[str, Any]:
+def _serialize_plan_step(one: PlanStep, row: int | None) -> dict[str, Any]:
     wait = None
     if one.wait is not None:
-        wait = {"what": one.wait.what, "request": one.wait.request or None, "until": stamp(one.wait.until)}
+        wait = {
+            "what": one.wait.what,
+            "request": one.wait.request or None,
+            "until": format_timestamp(one.wait.until),
+        }
     named = {name: getattr(one, name) or None for name in ("node", "call", "fact", "why", "became")}
     return {**one.model_dump(mode="json"), **named, "wait": wait, "event": row}
 
 
-def event(found: Event) -> dict[str, Any]:
+def serialize_trace_event(found: Event) -> dict[str, Any]:
     """One event of a trace."""
     payload = orjson.loads(bytes(found.body))
     payload.pop("kind", None)
     return {
         "seq": found.seq,
-        "at": stamp(found.at),
+        "at": format_timestamp(found.at),
         "phase": found.phase,
         "phase_name": Phase(found.phase).label,
         "kind": found.kind,

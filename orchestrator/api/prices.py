@@ -12,21 +12,34 @@ from rest_framework.response import Response
 
 from budgets.actions import state_price
 from budgets.core.pricing import ModelPrice
-from orchestrator.actions.price_corrections import NAMED, Correction, preview, reprice
-from orchestrator.api.serializers import stamp
+from orchestrator.actions.price_corrections import (
+    NAMED,
+    Correction,
+    apply_price_correction,
+    preview_price_correction,
+)
+from orchestrator.api.serializers import format_timestamp
 from orchestrator.queries.mispriced_calls import Wrong
 from orchestrator.queries.prices import model_prices, stated_versions, tool_prices, unknown_policy
 from orchestrator.queries.tools import ToolNow
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, post_once
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, post_once
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Amount, Exact, Flag, Formed, Id, Text, asked
-from traces.core.canonical import plain
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    Amount,
+    Formed,
+    Id,
+    StrictBooleanField,
+    StrictCharField,
+    StrictSerializer,
+    validate_input,
+)
+from traces.core.canonical import format_decimal
 
 MILLION: Final = Decimal(1_000_000)
 MOST: Final = 1_000_000
@@ -51,7 +64,7 @@ class PriceField(serializers.Serializer[Any]):
 
 
 class ModelPriceField(PriceField):
-    """The price in force. `asked`: new runs are pinned to this model."""
+    """The price in force. `validate_input`: new runs are pinned to this model."""
 
     asked = serializers.BooleanField()
 
@@ -80,33 +93,33 @@ class PricesField(serializers.Serializer[Any]):
     versions = StatedPriceField(many=True)
 
 
-class PriceBody(Exact):
+class PriceBody(StrictSerializer):
     """A new version of a model's price, from now on, for runs to come."""
 
     provider = Formed(PROVIDER)
-    model = Text(max_length=200)
+    model = StrictCharField(max_length=200)
     kind = serializers.ChoiceField(choices=list(KINDS), required=False, default="contract")
     input_usd_per_mtok = Amount(max_value=MOST)
     output_usd_per_mtok = Amount(max_value=MOST)
     cache_read_usd_per_mtok = Amount(max_value=MOST, required=False, allow_null=True, default=None)
     cache_write_usd_per_mtok = Amount(max_value=MOST, required=False, allow_null=True, default=None)
     request_usd = Amount(max_value=10_000, required=False, default=Decimal(0))
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class CorrectionBody(Exact):
+class CorrectionBody(StrictSerializer):
     """Which price was wrong: of a model by provider, name and version, or of a tool by its name and its
-    price's version. `preview` changes nothing; `after` goes on after a run."""
+    price's version. `preview_price_correction` changes nothing; `after` goes on after a run."""
 
     one_of = (("tool",), ("provider", "model"))
 
     provider = Formed(PROVIDER, required=False)
-    model = Text(max_length=200, required=False)
-    tool = Text(max_length=64, required=False)
-    version = Text(max_length=120)
-    preview = Flag(required=False, default=False)
+    model = StrictCharField(max_length=200, required=False)
+    tool = StrictCharField(max_length=64, required=False)
+    version = StrictCharField(max_length=120)
+    preview = StrictBooleanField(required=False, default=False)
     after = Id(required=False, allow_null=True, default=None)
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 class CorrectedRunField(serializers.Serializer[Any]):
@@ -136,23 +149,26 @@ class Prices(APIView):
 
     def get_permissions(self) -> list[BasePermission]:
         """READ to look, ADMIN to state one."""
-        return [requires(Scope.ADMIN if self.request.method == "POST" else Scope.READ)()]
+        return [make_scope_permission(Scope.ADMIN if self.request.method == "POST" else Scope.READ)()]
 
     @extend_schema(operation_id="list_prices", responses=PricesField)
     def get(self, request: Request) -> Response:
         """What models and tools cost, where that is from, and what is not known."""
-        who = caller(request).tenant
-        with tenant(who):
+        who = get_caller(request).tenant
+        with tenant_transaction(who):
             at = database_now()
             body = {
                 "unknown": unknown_policy(),
                 "models": [
-                    {**_price(one.provider, one.model, one.price), "asked": one.asked}
+                    {**_serialize_model_price(one.provider, one.model, one.price), "asked": one.asked}
                     for one in model_prices(who, at)
                 ],
-                "tools": [_tool(tool) for tool in tool_prices(who)],
+                "tools": [_serialize_tool_price(tool) for tool in tool_prices(who)],
                 "versions": [
-                    {**_price(one.price.provider, one.price.model, one.price), "reason": one.reason}
+                    {
+                        **_serialize_model_price(one.price.provider, one.price.model, one.price),
+                        "reason": one.reason,
+                    }
                     for one in stated_versions()
                 ],
             }
@@ -162,11 +178,13 @@ class Prices(APIView):
     def post(self, request: Request) -> Response:
         """State a price. It holds for runs admitted from now on; calls that were charged wrongly are
         corrected by a correction."""
-        who, given = caller(request), asked(PriceBody, request.data)
+        who, given = get_caller(request), validate_input(PriceBody, request.data)
 
-        def act() -> Answer:
-            price = state_price(who.tenant, stated(given), by=who.principal, reason=given["reason"])
-            return Answer(201, _price(price.provider, price.model, price))
+        def act() -> StoredResponse:
+            price = state_price(
+                who.tenant, build_stated_price(given), by=who.principal, reason=given["reason"]
+            )
+            return StoredResponse(201, _serialize_model_price(price.provider, price.model, price))
 
         return post_once(request, act)
 
@@ -174,25 +192,32 @@ class Prices(APIView):
 class Corrections(APIView):
     """Making a wrong price good."""
 
-    permission_classes = [requires(Scope.ADMIN)]
+    permission_classes = [make_scope_permission(Scope.ADMIN)]
 
     @extend_schema(operation_id="correct_price", request=CorrectionBody, responses=CorrectionField)
     def post(self, request: Request) -> Response:
         """Charge the calls of a wrong price at the one in force, by ledger corrections; or look at what that
         would change."""
-        who, given = caller(request), asked(CorrectionBody, request.data)
-        wrong = _wrong(given)
+        who, given = get_caller(request), validate_input(CorrectionBody, request.data)
+        wrong = _parse_wrong_price(given)
 
-        def act() -> Answer:
+        def act() -> StoredResponse:
             if given["preview"]:
-                return Answer(200, _correction(preview(who.tenant, wrong, after=given["after"])))
-            done = reprice(who.tenant, wrong, by=who.principal, reason=given["reason"], after=given["after"])
-            return Answer(200, _correction(done))
+                return StoredResponse(
+                    200,
+                    _serialize_price_correction(
+                        preview_price_correction(who.tenant, wrong, after=given["after"])
+                    ),
+                )
+            done = apply_price_correction(
+                who.tenant, wrong, by=who.principal, reason=given["reason"], after=given["after"]
+            )
+            return StoredResponse(200, _serialize_price_correction(done))
 
         return post_once(request, act)
 
 
-def stated(given: dict[str, Any]) -> ModelPrice:
+def build_stated_price(given: dict[str, Any]) -> ModelPrice:
     """The price that a body or a form states; its version comes with the next."""
     reads, writes = given["cache_read_usd_per_mtok"], given["cache_write_usd_per_mtok"]
     return ModelPrice.model_validate({
@@ -205,7 +230,7 @@ def stated(given: dict[str, Any]) -> ModelPrice:
     })  # fmt: skip
 
 
-def _wrong(given: dict[str, Any]) -> Wrong:
+def _parse_wrong_price(given: dict[str, Any]) -> Wrong:
     named = {name: given[name] for name in ("provider", "model", "tool") if given.get(name)}
     if set(named) not in ({"tool"}, {"provider", "model"}):
         detail = "Name a tool, or a model with its provider."
@@ -215,10 +240,10 @@ def _wrong(given: dict[str, Any]) -> Wrong:
 
 def price_field(price: ModelPrice) -> dict[str, Any]:
     """A known price, as the API says it."""
-    return _price(price.provider, price.model, price)
+    return _serialize_model_price(price.provider, price.model, price)
 
 
-def _price(provider: str, model: str, price: ModelPrice | None) -> dict[str, Any]:
+def _serialize_model_price(provider: str, model: str, price: ModelPrice | None) -> dict[str, Any]:
     return {
         "provider": provider, "model": model,
         "version": None if price is None else price.version,
@@ -227,31 +252,31 @@ def _price(provider: str, model: str, price: ModelPrice | None) -> dict[str, Any
         "output_usd_per_mtok": None if price is None else _per_mtok(price.output),
         "cache_read_usd_per_mtok": None if price is None else _per_mtok(price.cache_read),
         "cache_write_usd_per_mtok": None if price is None else _per_mtok(price.cache_write),
-        "request_usd": None if price is None else plain(price.per_request),
-        "valid_from": None if price is None else stamp(price.valid_from),
+        "request_usd": None if price is None else format_decimal(price.per_request),
+        "valid_from": None if price is None else format_timestamp(price.valid_from),
     }  # fmt: skip
 
 
 def _per_mtok(rate: Decimal | None) -> str | None:
-    return None if rate is None else plain(rate * MILLION)
+    return None if rate is None else format_decimal(rate * MILLION)
 
 
-def _tool(tool: ToolNow) -> dict[str, Any]:
+def _serialize_tool_price(tool: ToolNow) -> dict[str, Any]:
     price = tool.spec.price_usd
     return {
         "tool": tool.spec.name, "version": f"{tool.spec.name}@{tool.spec.version}",
-        "price_usd": None if price is None else plain(price),
+        "price_usd": None if price is None else format_decimal(price),
     }  # fmt: skip
 
 
-def _correction(found: Correction) -> dict[str, Any]:
+def _serialize_price_correction(found: Correction) -> dict[str, Any]:
     beyond: UUID | None = found.beyond
     return {
         "applied": found.applied, "price_version": found.right.version, "calls": found.calls,
-        "delta_usd": plain(found.delta), "runs_in_all": len(found.runs),
+        "delta_usd": format_decimal(found.delta), "runs_in_all": len(found.runs),
         "runs": [
             {
-                "run": str(one.run), "calls": one.calls, "delta_usd": plain(one.delta),
+                "run": str(one.run), "calls": one.calls, "delta_usd": format_decimal(one.delta),
                 "later_calls": one.later,
             }
             for one in found.runs[:NAMED]

@@ -9,17 +9,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.actions.queues import close_queue, reopen_queue
-from orchestrator.api.catalog import ByScope
-from orchestrator.api.serializers import stamp
+from orchestrator.api.catalog import ScopedAPIView
+from orchestrator.api.serializers import format_timestamp
 from orchestrator.queries.queues import QueueNow, queue_now, queues_now
 from tenancy.actions.queues import add_queue, describe_queue
 from tenancy.core.queues import LONGEST_DESCRIPTION, QUEUE_NAME
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, post_once
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, Formed, Text, asked, known, page_of
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, post_once
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    Formed,
+    StrictCharField,
+    StrictSerializer,
+    page_of,
+    path_name,
+    validate_input,
+)
 
 
 class QueueField(serializers.Serializer[Any]):
@@ -39,16 +46,16 @@ class QueueField(serializers.Serializer[Any]):
     closed_by = serializers.UUIDField(allow_null=True)
 
 
-class QueueReasonBody(Exact):
+class QueueReasonBody(StrictSerializer):
     """Why."""
 
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 class DescribeQueueBody(QueueReasonBody):
     """What a queue is for, on one line, and why that is said."""
 
-    description = Text(max_length=LONGEST_DESCRIPTION, allow_blank=True)
+    description = StrictCharField(max_length=LONGEST_DESCRIPTION, allow_blank=True)
 
 
 class QueueBody(DescribeQueueBody):
@@ -57,10 +64,10 @@ class QueueBody(DescribeQueueBody):
     name = Formed(rf"^{QUEUE_NAME.pattern}$")
 
 
-class ByInspector(ByScope):
+class ByInspector(ScopedAPIView):
     """Whoever may look at people looks at queues; administrators change them."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
 
 class Queues(ByInspector):
@@ -69,19 +76,19 @@ class Queues(ByInspector):
     @extend_schema(operation_id="list_queues", responses=page_of(QueueField, "QueuePage"))
     def get(self, request: Request) -> Response:
         """Every queue by its name, closed ones last, in one page."""
-        with tenant(caller(request).tenant):
-            rows = [_queue(one) for one in queues_now()]
+        with tenant_transaction(get_caller(request).tenant):
+            rows = [_serialize_queue(one) for one in queues_now()]
         return Response({"results": rows, "next": None, "previous": None})
 
     @extend_schema(operation_id="add_queue", request=QueueBody, responses={201: QueueField})
     def post(self, request: Request) -> Response:
         """Add a queue, which memberships, tools, workflows and boundaries may name from now on. Raises
         InvalidInput (400)."""
-        body, who = asked(QueueBody, request.data), caller(request)
+        body, who = validate_input(QueueBody, request.data), get_caller(request)
 
-        def added() -> Answer:
+        def added() -> StoredResponse:
             add_queue(who.tenant, body["name"], body["description"], by=who.principal, reason=body["reason"])
-            return Answer(201, _whole(who.tenant, body["name"]))
+            return StoredResponse(201, _load_serialized_queue(who.tenant, body["name"]))
 
         return post_once(request, added)
 
@@ -92,14 +99,16 @@ class OneQueue(ByInspector):
     @extend_schema(operation_id="get_queue", responses=QueueField)
     def get(self, request: Request, queue: str) -> Response:
         """The queue as it stands. Raises NotFound."""
-        return Response(_whole(caller(request).tenant, known(queue)))
+        return Response(_load_serialized_queue(get_caller(request).tenant, path_name(queue)))
 
     @extend_schema(operation_id="describe_queue", request=DescribeQueueBody, responses=QueueField)
     def patch(self, request: Request, queue: str) -> Response:
         """Say what the queue is for. Raises NotFound, InvalidInput (400)."""
-        body, who = asked(DescribeQueueBody, request.data), caller(request)
-        describe_queue(who.tenant, known(queue), body["description"], by=who.principal, reason=body["reason"])
-        return Response(_whole(who.tenant, queue))
+        body, who = validate_input(DescribeQueueBody, request.data), get_caller(request)
+        describe_queue(
+            who.tenant, path_name(queue), body["description"], by=who.principal, reason=body["reason"]
+        )
+        return Response(_load_serialized_queue(who.tenant, queue))
 
 
 class CloseQueue(ByInspector):
@@ -109,11 +118,11 @@ class CloseQueue(ByInspector):
     def post(self, request: Request, queue: str) -> Response:
         """Nothing new may name it. Raises NotFound, QueueInUse (409) while something names it or waits in
         it."""
-        reason, who = asked(QueueReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(QueueReasonBody, request.data)["reason"], get_caller(request)
 
-        def closed() -> Answer:
-            close_queue(who.tenant, known(queue), by=who.principal, reason=reason)
-            return Answer(200, _whole(who.tenant, queue))
+        def closed() -> StoredResponse:
+            close_queue(who.tenant, path_name(queue), by=who.principal, reason=reason)
+            return StoredResponse(200, _load_serialized_queue(who.tenant, queue))
 
         return post_once(request, closed)
 
@@ -124,25 +133,31 @@ class ReopenQueue(ByInspector):
     @extend_schema(operation_id="reopen_queue", request=QueueReasonBody, responses=QueueField)
     def post(self, request: Request, queue: str) -> Response:
         """It may be named again. Raises NotFound."""
-        reason, who = asked(QueueReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(QueueReasonBody, request.data)["reason"], get_caller(request)
 
-        def opened() -> Answer:
-            reopen_queue(who.tenant, known(queue), by=who.principal, reason=reason)
-            return Answer(200, _whole(who.tenant, queue))
+        def opened() -> StoredResponse:
+            reopen_queue(who.tenant, path_name(queue), by=who.principal, reason=reason)
+            return StoredResponse(200, _load_serialized_queue(who.tenant, queue))
 
         return post_once(request, opened)
 
 
-def _whole(tenant_id: UUID, name: str) -> dict[str, Any]:
-    with tenant(tenant_id):
-        return _queue(queue_now(name))
+def _load_serialized_queue(tenant_id: UUID, name: str) -> dict[str, Any]:
+    with tenant_transaction(tenant_id):
+        return _serialize_queue(queue_now(name))
 
 
-def _queue(found: QueueNow) -> dict[str, Any]:
+def _serialize_queue(found: QueueNow) -> dict[str, Any]:
     row = found.row
     return {
-        "name": row.name, "description": row.description, "people": len(found.people),
-        "requests": found.requests, "reviews": found.reviews, "keeps_open": list(found.keeps_open),
-        "created_at": stamp(row.created_at), "created_by": str(row.created_by) if row.created_by else None,
-        "closed_at": stamp(row.closed_at), "closed_by": str(row.closed_by) if row.closed_by else None,
-    }  # fmt: skip
+        "name": row.name,
+        "description": row.description,
+        "people": len(found.people),
+        "requests": found.requests,
+        "reviews": found.reviews,
+        "keeps_open": list(found.keeps_open),
+        "created_at": format_timestamp(row.created_at),
+        "created_by": str(row.created_by) if row.created_by else None,
+        "closed_at": format_timestamp(row.closed_at),
+        "closed_by": str(row.closed_by) if row.closed_by else None,
+    }

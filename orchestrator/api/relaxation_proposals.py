@@ -12,7 +12,7 @@ from orchestrator.actions.change_requests import Agreed, agree_to_tool
 from orchestrator.actions.dual_control import Who
 from orchestrator.actions.relaxation_proposals import drop_tool_proposal
 from orchestrator.api.boundaries import BoundaryField, boundary_field
-from orchestrator.api.catalog import ByScope, defined
+from orchestrator.api.catalog import ScopedAPIView, serialize_tool_definition
 from orchestrator.api.catalog_serializers import ToolField
 from orchestrator.api.ceilings import CeilingsField, ceilings_field
 from orchestrator.api.change_requests import ToolProposalField, proposal_field
@@ -28,13 +28,13 @@ from orchestrator.queries.relaxation_proposals import tool_proposals
 from orchestrator.queries.tool_servers import PlacesNow
 from orchestrator.queries.tools import ToolNow
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.sign_in_rules import RulesNow
-from tenancy.rest.api_helpers import caller, post_once, uuid_or_none
+from tenancy.rest.api_helpers import get_caller, post_once, uuid_or_none
 from tenancy.rest.authentication import Caller
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import asked, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import page_of, validate_input
 
 AGREED = PolymorphicProxySerializer(
     component_name="AgreedTo",
@@ -53,66 +53,68 @@ AGREED = PolymorphicProxySerializer(
 )
 
 
-class ToolProposals(ByScope):
+class ToolProposals(ScopedAPIView):
     """What waits for a second administrator."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(
         operation_id="list_tool_proposals", responses=page_of(ToolProposalField, "ToolProposalPage")
     )
     def get(self, request: Request) -> Response:
         """All that wait, oldest first, in one page."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             rows = [proposal_field(row) for row in tool_proposals()]
         return Response({"results": rows, "next": None, "previous": None})
 
 
-class AgreeToTool(ByScope):
+class AgreeToTool(ScopedAPIView):
     """Agreeing to what guards a tool less."""
 
     @extend_schema(operation_id="agree_to_tool", request=WordBody, responses=AGREED)
     def post(self, request: Request, tool_proposal_id: str) -> Response:
         """A second person's yes: it is done. Raises NotFound, OwnProposal (403),
         ProposalSettled (409), Stale (412)."""
-        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def agreed() -> Answer:
+        def agreed() -> StoredResponse:
             waiting = uuid_or_none(tool_proposal_id)
-            now = agree_to_tool(who.tenant, waiting, who=_who(who), reason=reason)
-            return Answer(200, _field(who.tenant, now))
+            now = agree_to_tool(who.tenant, waiting, who=_build_requester(who), reason=reason)
+            return StoredResponse(200, _serialize_applied_change(who.tenant, now))
 
         return post_once(request, agreed)
 
 
-class DropToolProposal(ByScope):
+class DropToolProposal(ScopedAPIView):
     """Refusing what guards a tool less, or taking one's own back."""
 
     @extend_schema(operation_id="drop_tool_proposal", request=WordBody, responses={204: None})
     def post(self, request: Request, tool_proposal_id: str) -> Response:
         """It waits no longer. Raises NotFound, ProposalSettled (409)."""
-        reason, who = asked(WordBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def dropped() -> Answer:
-            drop_tool_proposal(who.tenant, uuid_or_none(tool_proposal_id), who=_who(who), reason=reason)
-            return Answer(204, {})
+        def dropped() -> StoredResponse:
+            drop_tool_proposal(
+                who.tenant, uuid_or_none(tool_proposal_id), who=_build_requester(who), reason=reason
+            )
+            return StoredResponse(204, {})
 
         return post_once(request, dropped)
 
 
-def _field(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
+def _serialize_applied_change(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
     """What holds now, as its own door says it."""
     if isinstance(now, ToolNow):
-        return defined(now)
+        return serialize_tool_definition(now)
     if isinstance(now, PlacesNow):
         return places_field(now)
     if isinstance(now, RulesNow):
         return rules_field(now)
     if isinstance(now, BoundaryPublication):
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             return boundary_field(now)
     return version_field(now) if isinstance(now, OutsideNow) else ceilings_field(tenant_id)[1]
 
 
-def _who(found: Caller) -> Who:
+def _build_requester(found: Caller) -> Who:
     return Who(principal=found.principal, owner=found.owner)

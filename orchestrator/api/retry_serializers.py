@@ -4,14 +4,20 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenancy.rest.serializer_fields import Cursor, Exact, PageQuery, Text, Whole
+from tenancy.rest.serializer_fields import (
+    Cursor,
+    PageQuery,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 
 
-class RetryBody(Exact):
+class RetryBody(StrictSerializer):
     """After which record the retry begins, and why. Without a record: after the newest checkpoint."""
 
-    record = Whole(required=False, allow_null=True, min_value=0, max_value=2**53)
-    reason = Text(max_length=500)
+    record = StrictIntegerField(required=False, allow_null=True, min_value=0, max_value=2**53)
+    reason = StrictCharField(max_length=500)
 
 
 class CheckpointQuery(PageQuery):

@@ -12,21 +12,27 @@ from rest_framework.response import Response
 from orchestrator.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.api.memory import EvidenceRow
 from orchestrator.core.approval.review_item import FINDINGS, LONGEST_NOTE, SEVERITIES, STATES
-from orchestrator.queries.reviews import Reviewed, item_of, items, reviewed
+from orchestrator.queries.reviews import Reviewed, build_review_item, item_of, list_review_items
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, PageQuery, Text, asked, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    PageQuery,
+    StrictCharField,
+    StrictSerializer,
+    page_of,
+    validate_input,
+)
 
 
 class ReviewFilters(PageQuery):
     """Only those that stand so, or in this queue."""
 
     state = serializers.ChoiceField(choices=STATES, required=False)
-    queue = Text(max_length=64, required=False)
+    queue = StrictCharField(max_length=64, required=False)
 
 
 class ReviewRow(serializers.Serializer[Any]):
@@ -48,59 +54,63 @@ class ReviewRow(serializers.Serializer[Any]):
     said_at = serializers.DateTimeField(allow_null=True)
 
 
-class ReviewAnswerBody(Exact):
+class ReviewAnswerBody(StrictSerializer):
     """A finding and what there is to say about it. It approves no call."""
 
     finding = serializers.ChoiceField(choices=FINDINGS)
-    note = Text(max_length=LONGEST_NOTE)
+    note = StrictCharField(max_length=LONGEST_NOTE)
 
 
-class ReviewNothing(Exact):
+class ReviewNothing(StrictSerializer):
     """Nothing is to be said."""
 
 
 class Reviews(APIView):
     """What runs ask people to look at, newest first."""
 
-    permission_classes = [requires(Scope.READ)]
+    permission_classes = [make_scope_permission(Scope.READ)]
 
     @extend_schema(
         operation_id="list_reviews", parameters=[ReviewFilters], responses=page_of(ReviewRow, "ReviewPage")
     )
     def get(self, request: Request) -> Response:
         """A page of them."""
-        filters = asked(ReviewFilters, request.query_params)
-        with tenant(caller(request).tenant):
-            found = items(filters.get("state", ""), filters.get("queue", "")).annotate(created_at=F("at"))
-            return page(request, found, lambda row: _row(reviewed(row)))
+        filters = validate_input(ReviewFilters, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
+            found = list_review_items(filters.get("state", ""), filters.get("queue", "")).annotate(
+                created_at=F("at")
+            )
+            return paginate_rows(request, found, lambda row: _serialize_review_item(build_review_item(row)))
 
 
 class ReviewOne(APIView):
     """One item."""
 
-    permission_classes = [requires(Scope.READ)]
+    permission_classes = [make_scope_permission(Scope.READ)]
 
     @extend_schema(operation_id="get_review", responses=ReviewRow)
     def get(self, request: Request, review_id: str) -> Response:
         """It, as it stands. Raises NotFound."""
-        with tenant(caller(request).tenant):
-            return Response(ReviewRow(_row(item_of(uuid_or_none(review_id)))).data)
+        with tenant_transaction(get_caller(request).tenant):
+            return Response(ReviewRow(_serialize_review_item(item_of(uuid_or_none(review_id)))).data)
 
 
 class Reviewing(APIView):
     """Something done with one item."""
 
-    permission_classes = [requires(Scope.DECIDE)]
-    body: ClassVar[type[Exact]] = ReviewNothing
+    permission_classes = [make_scope_permission(Scope.DECIDE)]
+    body: ClassVar[type[StrictSerializer]] = ReviewNothing
 
     def post(self, request: Request, review_id: str) -> Response:
         """Do it. Raises NotFound, NotYours, ReviewRefused."""
-        said = asked(self.body, request.data)
+        said = validate_input(self.body, request.data)
         item = uuid_or_none(review_id)
 
-        def act() -> Answer:
-            who = caller(request)
-            return Answer(200, ReviewRow(_row(self.act(who.tenant, item, who.principal, said))).data)
+        def act() -> StoredResponse:
+            who = get_caller(request)
+            return StoredResponse(
+                200, ReviewRow(_serialize_review_item(self.act(who.tenant, item, who.principal, said))).data
+            )
 
         return post_once(request, act)
 
@@ -144,7 +154,7 @@ class AnswerOne(Reviewing):
         return answer_review(house, item, by=by, finding=said["finding"], note=said["note"])
 
 
-def _row(found: Reviewed) -> dict[str, Any]:
+def _serialize_review_item(found: Reviewed) -> dict[str, Any]:
     row = found.row
     return {
         "id": row.id, "run": row.run_id, "queue": row.queue, "severity": row.severity,

@@ -10,19 +10,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.actions.retry import Retry, retry_run
-from orchestrator.api.presenters import links
+from orchestrator.api.presenters import build_run_links
 from orchestrator.api.retry_serializers import CheckpointQuery, CheckpointRow, RetryBody
-from orchestrator.api.serializers import TaskAccepted, stamp
+from orchestrator.api.serializers import TaskAccepted, format_timestamp
 from orchestrator.core.common.errors import RunNotFound
 from orchestrator.queries.checkpoints import Checkpoint, Past
 from orchestrator.queries.runs import run_of
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import PAGE, caller, post_once, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import PAGE, get_caller, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import asked, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import page_of, validate_input
 
 DIGITS = 15
 
@@ -30,7 +30,7 @@ DIGITS = 15
 class Checkpoints(APIView):
     """Where a retry of a run may begin."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
     @extend_schema(
         operation_id="list_checkpoints",
@@ -39,16 +39,16 @@ class Checkpoints(APIView):
     )
     def get(self, request: Request, run_id: str) -> Response:
         """A page of checkpoints, newest first; one may hold fewer than were asked for, and the next go on."""
-        given = asked(CheckpointQuery, request.query_params)
-        limit, below = given.get("limit", PAGE), _read(given.get("cursor", ""))
-        with tenant(caller(request).tenant):
+        given = validate_input(CheckpointQuery, request.query_params)
+        limit, below = given.get("limit", PAGE), _parse_page_cursor(given.get("cursor", ""))
+        with tenant_transaction(get_caller(request).tenant):
             found = Past(run_of(uuid_or_none(run_id))).page(below, limit)
         following = None
         if found.below is not None:
             query = request.query_params.copy()
             query["cursor"] = str(found.below)
             following = f"{request.path}?{query.urlencode()}"
-        rows = [_shown(one) for one in found.found]
+        rows = [_serialize_checkpoint(one) for one in found.found]
         return Response({"results": rows, "next": following, "previous": None})
 
 
@@ -56,7 +56,10 @@ class RetryRun(APIView):
     """Begin an ended run again. It acts in the name of whoever submitted the task, so it takes both what
     submitting takes and what operating does."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.OPERATE), requires(Scope.SUBMIT)]
+    permission_classes: list[type[BasePermission]] = [
+        make_scope_permission(Scope.OPERATE),
+        make_scope_permission(Scope.SUBMIT),
+    ]
 
     @extend_schema(operation_id="retry_run", request=RetryBody, responses={202: TaskAccepted})
     def post(self, request: Request, run_id: str) -> Response:
@@ -64,25 +67,27 @@ class RetryRun(APIView):
         found = uuid_or_none(run_id)
         if found is None:
             raise RunNotFound
-        body = asked(RetryBody, request.data)
+        body = validate_input(RetryBody, request.data)
         return post_once(request, lambda: self._retry(request, found, body))
 
-    def _retry(self, request: Request, run_id: UUID, body: dict[str, Any]) -> Answer:
-        who = caller(request)
+    def _retry(self, request: Request, run_id: UUID, body: dict[str, Any]) -> StoredResponse:
+        who = get_caller(request)
         retry = Retry(
             principal=who.principal, owner=who.owner, reason=body["reason"], record=body.get("record"),
             key=request.headers.get("Idempotency-Key", ""),
         )  # fmt: skip
         accepted = retry_run(who.tenant, run_id, retry)
         run = {"id": str(accepted.run), "status": accepted.status}
-        return Answer(202, {"id": str(accepted.task), "run": run, "links": links(accepted.run)})
+        return StoredResponse(
+            202, {"id": str(accepted.task), "run": run, "links": build_run_links(accepted.run)}
+        )
 
 
-def _shown(one: Checkpoint) -> dict[str, Any]:
+def _serialize_checkpoint(one: Checkpoint) -> dict[str, Any]:
     refused = None if one.refused is None else {"code": one.refused.code, "detail": str(one.refused)}
     return {
         "record": one.record,
-        "at": stamp(one.at),
+        "at": format_timestamp(one.at),
         "node": one.position,
         "next": one.next,
         "retryable": refused is None,
@@ -90,7 +95,7 @@ def _shown(one: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _read(cursor: str) -> int | None:
+def _parse_page_cursor(cursor: str) -> int | None:
     """The record below which a page begins. Raises ParseError."""
     if not cursor:
         return None

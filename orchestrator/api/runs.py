@@ -30,17 +30,17 @@ from orchestrator.api.serializers import (
 from orchestrator.core.common.errors import RunNotFound
 from orchestrator.models import Run
 from orchestrator.queries.plans import plan_of
-from orchestrator.queries.replays import replay
-from orchestrator.queries.runs import result_of, run_of, runs, state_now
+from orchestrator.queries.replays import replay_stored_run
+from orchestrator.queries.runs import filter_runs, result_of, run_of, state_now
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, page, post_once, unless_known, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, unless_known, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
 from tenancy.rest.renderers import JSONLinesRenderer
-from tenancy.rest.serializer_fields import asked, page_of
-from traces.exports.jsonl import export
+from tenancy.rest.serializer_fields import page_of, validate_input
+from traces.exports.jsonl import export_trace
 from traces.queries import events_after
 
 EVENTS_A_PAGE = 500
@@ -50,7 +50,7 @@ WISH: dict[str, Any] = {"request": ReasonBody, "responses": {202: RunRow}}
 class Reading(APIView):
     """A door that only reads."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.READ)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
 
 class Runs(Reading):
@@ -59,9 +59,9 @@ class Runs(Reading):
     @extend_schema(operation_id="list_runs", parameters=[RunFilters], responses=page_of(RunRow, "RunPage"))
     def get(self, request: Request) -> Response:
         """A page of runs, newest first. `status`, `workflow` and the other parameters narrow the list."""
-        filters = asked(RunFilters, request.query_params)
-        with tenant(caller(request).tenant):
-            return page(request, runs(filters), presenters.row)
+        filters = validate_input(RunFilters, request.query_params)
+        with tenant_transaction(get_caller(request).tenant):
+            return paginate_rows(request, filter_runs(filters), presenters.serialize_run_row)
 
 
 class OneRun(Reading):
@@ -74,15 +74,15 @@ class OneRun(Reading):
     def get(self, request: Request, run_id: str) -> HttpResponseBase | Response:
         """The run as it stands, with an ETag that changes with it: its status, the whole of it in one
         sentence, what it used of its budget, and what it is pinned to."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            return unless_known(request, presenters.whole(run), str(run.version))
+            return unless_known(request, presenters.serialize_run(run), str(run.version))
 
 
 class Asking(APIView):
     """A door that leaves an operator's wish."""
 
-    permission_classes: list[type[BasePermission]] = [requires(Scope.OPERATE)]
+    permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.OPERATE)]
     ask: Callable[..., Run]
 
     def post(self, request: Request, run_id: str) -> Response:
@@ -90,20 +90,20 @@ class Asking(APIView):
         found = uuid_or_none(run_id)
         if found is None:
             raise RunNotFound
-        reason = asked(ReasonBody, request.data)["reason"]
+        reason = validate_input(ReasonBody, request.data)["reason"]
         return post_once(request, lambda: self._asked(request, found, reason))
 
-    def _asked(self, request: Request, run_id: UUID, reason: str) -> Answer:
-        who = caller(request)
+    def _asked(self, request: Request, run_id: UUID, reason: str) -> StoredResponse:
+        who = get_caller(request)
         run = type(self).ask(who.tenant, run_id, by=who.principal, reason=reason)
-        return Answer(202, presenters.row(run))
+        return StoredResponse(202, presenters.serialize_run_row(run))
 
 
 @extend_schema_view(post=extend_schema(operation_id="cancel_run", **WISH))
 class Cancel(Asking):
     """Stop the run; a client may stop its own tenant's runs too."""
 
-    permission_classes = [requires(Scope.SUBMIT)]
+    permission_classes = [make_scope_permission(Scope.SUBMIT)]
     ask = staticmethod(run_signals.cancel)
 
 
@@ -130,13 +130,17 @@ class Events(Reading):
     def get(self, request: Request, run_id: str) -> Response:
         """The events after a sequence number, oldest first: each model turn, tool call, decision and state of
         the run."""
-        after: int = asked(EventsQuery, request.query_params)["after"]
-        with tenant(caller(request).tenant):
+        after: int = validate_input(EventsQuery, request.query_params)["after"]
+        with tenant_transaction(get_caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
             found = events_after(run.id, after, EVENTS_A_PAGE)
         following = f"{request.path}?after={found[-1].seq}" if len(found) == EVENTS_A_PAGE else None
         return Response(
-            {"results": [presenters.event(row) for row in found], "next": following, "previous": None}
+            {
+                "results": [presenters.serialize_trace_event(row) for row in found],
+                "next": following,
+                "previous": None,
+            }
         )
 
 
@@ -146,17 +150,17 @@ class Result(Reading):
     @extend_schema(operation_id="get_run_result", responses={200: ResultField, 202: RunRow})
     def get(self, request: Request, run_id: str) -> Response:
         """The typed result or the typed reason why not; 202 while the run is under way."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
             document: dict[str, Any] | None = result_of(run)
         if document is None:
-            return Response(presenters.row(run), status=202)
+            return Response(presenters.serialize_run_row(run), status=202)
         said = {
             "status": run.status,
             "terminal_code": run.terminal_code,
             "reason": run.reason,
             "scripted": run.scripted,
-            **presenters.resting(document),
+            **presenters.serialize_untrusted_facts(document),
         }
         return Response({**said, **{name: value for name, value in document.items() if name not in said}})
 
@@ -167,9 +171,9 @@ class ThePlan(Reading):
     @extend_schema(operation_id="get_run_plan", responses=PlanField)
     def get(self, request: Request, run_id: str) -> Response:
         """The steps with how they stand and what they come after, and the criteria."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            return Response(presenters.plan(plan_of(run, state_now(run.id))))
+            return Response(presenters.serialize_run_plan(plan_of(run, state_now(run.id))))
 
 
 class Trace(Reading):
@@ -180,9 +184,9 @@ class Trace(Reading):
     @extend_schema(operation_id="export_run_trace", responses={(200, "application/jsonl"): OpenApiTypes.STR})
     def get(self, request: Request, run_id: str) -> HttpResponse:
         """JSONL, self-contained: it can be verified without this server."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             run = run_of(uuid_or_none(run_id))
-            lines = b"".join(export(run.id))
+            lines = b"".join(export_trace(run.id))
         name = f'attachment; filename="{run.id}.jsonl"'
         return HttpResponse(lines, content_type="application/jsonl", headers={"Content-Disposition": name})
 
@@ -196,12 +200,12 @@ class Replay(Reading):
         found = uuid_or_none(run_id)
         if found is None:
             raise RunNotFound
-        asked(NothingBody, request.data)
+        validate_input(NothingBody, request.data)
         return post_once(request, lambda: self._replayed(request, found))
 
-    def _replayed(self, request: Request, run_id: UUID) -> Answer:
-        who = caller(request)
-        with tenant(who.tenant):
+    def _replayed(self, request: Request, run_id: UUID) -> StoredResponse:
+        who = get_caller(request)
+        with tenant_transaction(who.tenant):
             run = run_of(run_id)
-        report = replay(who.tenant, run.id)
-        return Answer(200, report.model_dump(mode="json"))
+        report = replay_stored_run(who.tenant, run.id)
+        return StoredResponse(200, report.model_dump(mode="json"))

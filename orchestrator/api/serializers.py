@@ -8,9 +8,17 @@ from rest_framework import serializers
 from orchestrator.api.file_serializers import FileBody
 from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.core.files.workspace import MOST_FILES
-from tenancy.rest.serializer_fields import Amount, Exact, Flag, Moment, PageQuery, Text, Whole
+from tenancy.rest.serializer_fields import (
+    Amount,
+    Moment,
+    PageQuery,
+    StrictBooleanField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 from tenancy.rest.serializer_fields import ReasonBody as ReasonBody
-from tenancy.rest.serializer_fields import stamp as stamp
+from tenancy.rest.serializer_fields import format_timestamp as format_timestamp
 
 STATUSES = [status.value for status in Status]
 CODES = [code.value for code in TerminalCode]
@@ -30,37 +38,39 @@ class Parameter(serializers.JSONField):
         return self.fail("invalid")
 
 
-class CriterionField(Exact):
+class CriterionField(StrictSerializer):
     """One acceptance criterion: a named validator with its parameters."""
 
-    validator = Text(max_length=64)
+    validator = StrictCharField(max_length=64)
     parameters = serializers.DictField(child=Parameter(allow_null=True), required=False)
 
 
-class GoalField(Exact):
+class GoalField(StrictSerializer):
     """The goal object (R-GRAPH-13)."""
 
-    objective = Text(max_length=20_000)
+    objective = StrictCharField(max_length=20_000)
     acceptance = CriterionField(many=True, required=False, max_length=50)  # type: ignore[call-arg]
-    constraints = serializers.ListField(child=Text(max_length=2_000), required=False, max_length=50)
+    constraints = serializers.ListField(
+        child=StrictCharField(max_length=2_000), required=False, max_length=50
+    )
     inputs = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
     output_schema = serializers.DictField(
         child=serializers.JSONField(allow_null=True), required=False, allow_null=True
     )
-    done_condition = Text(max_length=2_000, required=False, allow_blank=True)
-    validation_method = Text(max_length=2_000, required=False, allow_blank=True)
-    stop_rules = serializers.ListField(child=Text(max_length=2_000), required=False, max_length=20)
+    done_condition = StrictCharField(max_length=2_000, required=False, allow_blank=True)
+    validation_method = StrictCharField(max_length=2_000, required=False, allow_blank=True)
+    stop_rules = serializers.ListField(child=StrictCharField(max_length=2_000), required=False, max_length=20)
     deadline = Moment(required=False, allow_null=True)
-    requires_human_approval = Flag(required=False)
+    requires_human_approval = StrictBooleanField(required=False)
 
 
-class TaskBody(Exact):
+class TaskBody(StrictSerializer):
     """A task to be done. `budget` asks for less than the boundary gives, by dimension."""
 
-    workflow = Text(max_length=64)
+    workflow = StrictCharField(max_length=64)
     goal = GoalField()
     mode = serializers.ChoiceField(choices=MODES, required=False)
-    boundary = Text(max_length=64, required=False)
+    boundary = StrictCharField(max_length=64, required=False)
     budget = serializers.DictField(child=Amount(), required=False)
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
     files = FileBody(many=True, required=False, max_length=MOST_FILES)  # type: ignore[call-arg]
@@ -91,7 +101,7 @@ class TaskAccepted(serializers.Serializer[Any]):
     links = RunLinks()
 
 
-class NothingBody(Exact):
+class NothingBody(StrictSerializer):
     """An empty object."""
 
 
@@ -99,16 +109,16 @@ class RunFilters(PageQuery):
     """Which runs: `q` is a part of the id or of the workflow's name."""
 
     status = serializers.ChoiceField(choices=STATUSES, required=False)
-    workflow = Text(max_length=64, required=False)
+    workflow = StrictCharField(max_length=64, required=False)
     terminal_code = serializers.ChoiceField(choices=CODES, required=False)
     created_after = Moment(required=False)
-    q = Text(max_length=200, required=False)
+    q = StrictCharField(max_length=200, required=False)
 
 
-class EventsQuery(Exact):
+class EventsQuery(StrictSerializer):
     """From where on."""
 
-    after = Whole(required=False, min_value=0, max_value=2**53, default=0)
+    after = StrictIntegerField(required=False, min_value=0, max_value=2**53, default=0)
 
 
 class BeganField(serializers.Serializer[Any]):

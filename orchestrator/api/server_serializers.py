@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from orchestrator.core.tools.destinations import A_SECRET
 from orchestrator.core.tools.registration import Admission, DeclarationBesideOperation, HttpDeclaration
-from tenancy.rest.serializer_fields import URL, Exact, Formed, Judged, Moment, Text
+from tenancy.rest.serializer_fields import URL, Formed, Judged, Moment, StrictCharField, StrictSerializer
 
 SERVER = r"^[a-z][a-z0-9_]{0,30}$"
 NO_SECRET = rf"^$|{A_SECRET}"
@@ -51,50 +51,50 @@ class ServerField(ServerRow):
     offered = serializers.ListField(child=OfferedField())
 
 
-class ServerBody(Exact):
+class ServerBody(StrictSerializer):
     """A server to add: `http` with its URL, or `stdio` with the name of one of the operator's commands."""
 
     slug = Formed(SERVER)
     kind = serializers.ChoiceField(choices=["http", "stdio"])
-    address = Text(max_length=2_000)
+    address = StrictCharField(max_length=2_000)
     secret = Formed(NO_SECRET, required=False, default="")
     secret_header = Formed(r"^[A-Za-z0-9_-]{1,64}$", required=False, default="Authorization")
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class AdmitBody(Exact):
+class AdmitBody(StrictSerializer):
     """Which tool is admitted as which definition, and how it may be used (docs/tools.md). `admission` may say
     `error_means_no_effect`: an answer that says that a call failed says that it changed nothing."""
 
-    tool = Text(max_length=128)
-    seen = Text(max_length=64)
+    tool = StrictCharField(max_length=128)
+    seen = StrictCharField(max_length=64)
     admission = Judged(Admission)
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class QuarantineBody(Exact):
+class QuarantineBody(StrictSerializer):
     """Which tool goes back, and why."""
 
-    tool = Text(max_length=128)
-    reason = Text(max_length=500)
+    tool = StrictCharField(max_length=128)
+    reason = StrictCharField(max_length=500)
 
 
-class HttpToolBody(Exact):
+class HttpToolBody(StrictSerializer):
     """A tool that is one request (docs/tools.md); `declaration` may say `error_means_no_effect` as an
     admission does."""
 
     declaration = Judged(HttpDeclaration)
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
-class HttpOperationBody(Exact):
+class HttpOperationBody(StrictSerializer):
     """A tool that is an operation of an OpenAPI document, which fills in what the declaration leaves out."""
 
     declaration = Judged(DeclarationBesideOperation)
     openapi = serializers.DictField(child=serializers.JSONField(allow_null=True))
-    operation = Text(max_length=200)
-    server = Text(max_length=2_000, required=False)
-    reason = Text(max_length=500)
+    operation = StrictCharField(max_length=200)
+    server = StrictCharField(max_length=2_000, required=False)
+    reason = StrictCharField(max_length=500)
 
 
 class PlacesField(serializers.Serializer[Any]):
@@ -106,11 +106,11 @@ class PlacesField(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True)
 
 
-class PlacesBody(Exact):
+class PlacesBody(StrictSerializer):
     """Every private `host:port` that tools may reach, and why."""
 
     places = serializers.ListField(child=Formed(PLACE), max_length=100)
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 class SecretRow(serializers.Serializer[Any]):
@@ -123,17 +123,17 @@ class SecretRow(serializers.Serializer[Any]):
     renews_at = serializers.CharField(allow_blank=True)
 
 
-class RenewalBody(Exact):
+class RenewalBody(StrictSerializer):
     """Where a new secret is had: an OAuth 2 token endpoint, and what it is asked with."""
 
     url = Formed(URL)
-    client_id = Text(max_length=500)
-    client_secret = Text(max_length=4_000, trim_whitespace=False)
-    refresh_token = Text(max_length=4_000, required=False, allow_blank=True, default="")
-    scope = Text(max_length=500, required=False, allow_blank=True, default="")
+    client_id = StrictCharField(max_length=500)
+    client_secret = StrictCharField(max_length=4_000, trim_whitespace=False)
+    refresh_token = StrictCharField(max_length=4_000, required=False, allow_blank=True, default="")
+    scope = StrictCharField(max_length=500, required=False, allow_blank=True, default="")
 
 
-class SecretBody(Exact):
+class SecretBody(StrictSerializer):
     """A secret to keep. One that expires may say where a new one is had."""
 
     expires_at = Moment(required=False, allow_null=True, default=None)
@@ -141,5 +141,5 @@ class SecretBody(Exact):
 
     name = Formed(A_SECRET)
     value = Formed(r"^[ -~]{1,8192}$")
-    origin = Text(max_length=300)
-    reason = Text(max_length=500)
+    origin = StrictCharField(max_length=300)
+    reason = StrictCharField(max_length=500)

@@ -10,18 +10,23 @@ from rest_framework.response import Response
 
 from orchestrator.actions.dual_control import Who
 from orchestrator.actions.limit_changes import ask_for_sign_in_rules
-from orchestrator.api.catalog import ByScope
+from orchestrator.api.catalog import ScopedAPIView
 from orchestrator.api.change_requests import ToolProposalField, proposal_field
-from orchestrator.api.serializers import stamp
+from orchestrator.api.serializers import format_timestamp
 from orchestrator.models import ToolProposal
 from tenancy.actions.sign_in_rules import read_rules, rules_document
 from tenancy.core.roles import Role, Scope
 from tenancy.core.sign_in.rules import LONGEST_MINUTES, Area
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
-from tenancy.rest.api_helpers import caller, expected_version, tagged, unless_known
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import Exact, Text, Whole, asked
+from tenancy.rest.api_helpers import build_etag_header, expected_version, get_caller, unless_known
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import (
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    validate_input,
+)
 
 ROLES = tuple(role.value for role in Role)
 AREAS = tuple(area.value for area in Area)
@@ -39,19 +44,19 @@ class SignInRulesField(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True)
 
 
-class SignInRulesBody(Exact):
+class SignInRulesBody(StrictSerializer):
     """All of the rules, and why."""
 
     second_factor = serializers.ListField(child=serializers.ChoiceField(choices=ROLES), max_length=len(ROLES))
     ask_again = serializers.ListField(child=serializers.ChoiceField(choices=AREAS), max_length=len(AREAS))
-    minutes = Whole(min_value=1, max_value=LONGEST_MINUTES)
-    reason = Text(max_length=500)
+    minutes = StrictIntegerField(min_value=1, max_value=LONGEST_MINUTES)
+    reason = StrictCharField(max_length=500)
 
 
-class SignInRulesDoor(ByScope):
+class SignInRulesDoor(ScopedAPIView):
     """The rules of signing in of the caller's tenant."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(
         operation_id="get_sign_in_rules",
@@ -61,7 +66,7 @@ class SignInRulesDoor(ByScope):
     )  # fmt: skip
     def get(self, request: Request) -> HttpResponseBase | Response:
         """The rules in force, with an ETag that changes with them."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             now = sign_in_rules_now()
         return unless_known(request, rules_field(now), str(now.version))
 
@@ -73,7 +78,7 @@ class SignInRulesDoor(ByScope):
         """Make these the rules, from everybody's next request on. Rules that ask for less wait for a second
         administrator, where there is one (202). With If-Match only over the version that was looked at.
         Raises InvalidInput (400), ProposalOpen (409), Stale (412)."""
-        body, who = asked(SignInRulesBody, request.data), caller(request)
+        body, who = validate_input(SignInRulesBody, request.data), get_caller(request)
         now = ask_for_sign_in_rules(
             who.tenant, read_rules(body), expected=expected_version(request),
             who=Who(principal=who.principal, owner=who.owner), reason=body["reason"],
@@ -81,11 +86,14 @@ class SignInRulesDoor(ByScope):
         if isinstance(now, ToolProposal):
             return Response(proposal_field(now), status=202)
         shown = rules_field(now)
-        return Response(shown, headers=tagged(shown, str(now.version)))
+        return Response(shown, headers=build_etag_header(shown, str(now.version)))
 
 
 def rules_field(now: RulesNow) -> dict[str, Any]:
     """The rules as the API says them."""
     return {
-        **rules_document(now.rules), "version": now.version, "reason": now.reason, "at": stamp(now.at)
-    }  # fmt: skip
+        **rules_document(now.rules),
+        "version": now.version,
+        "reason": now.reason,
+        "at": format_timestamp(now.at),
+    }

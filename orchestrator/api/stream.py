@@ -19,14 +19,14 @@ from orchestrator.api.serializers import EventsQuery
 from orchestrator.consumers import RunFeed
 from orchestrator.queries.runs import run_of
 from tenancy.core.errors import TenancyError
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, uuid_or_none
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, uuid_or_none
 from tenancy.rest.authentication import Caller, KeyAuthentication
 from tenancy.rest.renderers import EventStreamRenderer
-from tenancy.rest.serializer_fields import asked
+from tenancy.rest.serializer_fields import validate_input
 from tenancy.web.connection_auth import Presence, of_caller, of_session
-from traces.consumers.sse import ADMISSION, Admission, event
-from traces.live.feeds import Batch, sequence
+from traces.consumers.sse import ADMISSION, Admission, encode_sse_event
+from traces.live.feeds import Batch, parse_run_cursor
 
 FEED = RunFeed()
 LAST_EVENT_ID = OpenApiParameter(
@@ -45,10 +45,10 @@ SENT: Any = {
     },
     "required": ["event", "data"],
 }
-SAID = """Server-sent events: `event` (an event of the trace, its `seq` as the id), `progress` (the envelope
-of the newest committed step), `delta` (without an id: what a model writes, before anything of it is
-committed: `effect`, and its `text` from the character `at` on, as far as it goes), `end` (status and terminal
-code; nothing follows). Comments keep it open."""
+SAID = """Server-sent events: `encode_sse_event` (an event of the trace, its `seq` as the id), `progress`
+(the envelope of the newest committed step), `delta` (without an id: what a model writes, before anything of
+it is committed: `effect`, and its `text` from the character `at` on, as far as it goes), `end` (status and
+terminal code; nothing follows). Comments keep it open."""
 # The page's own session is nothing that a program's document offers.
 BY_KEY: Any = [{"apiKey": []}]
 
@@ -85,25 +85,25 @@ class Stream(Reading):
     )
     def get(self, request: Request, run_id: str) -> HttpResponse | Response:
         """The events after a sequence number, and on from there."""
-        after: int = asked(EventsQuery, request.query_params)["after"]
+        after: int = validate_input(EventsQuery, request.query_params)["after"]
         last = request.headers.get("Last-Event-ID", "")
         try:
-            after = sequence(last) if last else after
+            after = parse_run_cursor(last) if last else after
         except ValueError:
-            asked(EventsQuery, {"after": "-1"})
-        who = caller(request)
-        with tenant(who.tenant):
+            validate_input(EventsQuery, {"after": "-1"})
+        who = get_caller(request)
+        with tenant_transaction(who.tenant):
             run = run_of(uuid_or_none(run_id))
         admission: Admission | None = getattr(request._request, "scope", {}).get(ADMISSION)  # noqa: SLF001
         body = b""
         if admission is None:
             body = _so_far(who.tenant, run.id, after)
         else:
-            admission.admit(_presence(request, who), run.id, after)
+            admission.admit(_get_presence(request, who), run.id, after)
         return HttpResponse(body, content_type="text/event-stream")
 
 
-def _presence(request: Request, who: Caller) -> Presence:
+def _get_presence(request: Request, who: Caller) -> Presence:
     found: Presence | None = getattr(request._request, "presence", None)  # noqa: SLF001
     return found or of_caller(who)
 
@@ -113,8 +113,8 @@ def _so_far(tenant_id: UUID, run_id: UUID, after: int) -> bytes:
     more = True
     while more:
         batch: Batch = FEED.read(tenant_id, run_id, after)
-        parts += [event("event", item.body, item.seq) for item in batch.items]
-        parts += [event(name, body) for name, body in sorted(batch.beside.items())]
+        parts += [encode_sse_event("event", item.body, item.seq) for item in batch.items]
+        parts += [encode_sse_event(name, body) for name, body in sorted(batch.beside.items())]
         after, more = int(batch.seq), batch.more
     ending: Any = batch.end
-    return b"".join(parts) + (event("end", ending) if ending is not None else b"")
+    return b"".join(parts) + (encode_sse_event("end", ending) if ending is not None else b"")

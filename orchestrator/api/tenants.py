@@ -28,20 +28,20 @@ from tenancy.db.ids import fresh_id
 from tenancy.models import Tenant
 from tenancy.people.platform_admins import Administrators, count_administrators, first_administrator_of
 from tenancy.queries import tenant_by_slug
-from tenancy.rest.api_helpers import expected_tag, page, tagged, unless_known
-from tenancy.rest.idempotency import Answer
+from tenancy.rest.api_helpers import build_etag_header, expected_tag, paginate_rows, unless_known
+from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.platform_api import ByPlatform, platform_caller, post_once_about
 from tenancy.rest.serializer_fields import (
-    Exact,
     Formed,
     PageQuery,
     ReasonBody,
-    Text,
-    Whole,
-    asked,
-    known,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    format_timestamp,
     page_of,
-    stamp,
+    path_name,
+    validate_input,
 )
 
 TIER_NAMES = [(tier, tier) for tier in TIERS]
@@ -79,23 +79,23 @@ class TenantMade(LinkField):
     tenant = TenantField()
 
 
-class TenantSettings(Exact):
+class TenantSettings(StrictSerializer):
     """What a tenant is called and may do."""
 
-    name = Text(max_length=200)
-    time_zone = Text(max_length=64, required=False, default="UTC")
+    name = StrictCharField(max_length=200)
+    time_zone = StrictCharField(max_length=64, required=False, default="UTC")
     tier = serializers.ChoiceField(choices=TIER_NAMES, required=False, default=DEFAULT_TIER)
-    highest_autonomy_tier = Whole(
+    highest_autonomy_tier = StrictIntegerField(
         min_value=LOWEST_AUTONOMY, max_value=HIGHEST_AUTONOMY, required=False, default=6
     )
 
 
-class AdministratorBody(Exact):
+class AdministratorBody(StrictSerializer):
     """The address and the name of a tenant's first administrator. Who is known already keeps name and
     password."""
 
     email = serializers.EmailField(max_length=254)
-    name = Text(max_length=200)
+    name = StrictCharField(max_length=200)
 
 
 class TenantBody(TenantSettings):
@@ -103,23 +103,25 @@ class TenantBody(TenantSettings):
 
     slug = Formed(SLUG)
     administrator = serializers.EmailField(max_length=254)
-    administrator_name = Text(max_length=200)
+    administrator_name = StrictCharField(max_length=200)
 
 
-class TenantChange(Exact):
+class TenantChange(StrictSerializer):
     """What to change of a tenant; what is left out stays."""
 
-    name = Text(max_length=200, required=False)
-    time_zone = Text(max_length=64, required=False)
+    name = StrictCharField(max_length=200, required=False)
+    time_zone = StrictCharField(max_length=64, required=False)
     tier = serializers.ChoiceField(choices=TIER_NAMES, required=False)
-    highest_autonomy_tier = Whole(min_value=LOWEST_AUTONOMY, max_value=HIGHEST_AUTONOMY, required=False)
-    reason = Text(max_length=500)
+    highest_autonomy_tier = StrictIntegerField(
+        min_value=LOWEST_AUTONOMY, max_value=HIGHEST_AUTONOMY, required=False
+    )
+    reason = StrictCharField(max_length=500)
 
 
-class SuspendBody(Exact):
+class SuspendBody(StrictSerializer):
     """Why a tenant is suspended: its people and programs are told."""
 
-    reason = Text(max_length=500)
+    reason = StrictCharField(max_length=500)
 
 
 class Tenants(ByPlatform):
@@ -130,26 +132,28 @@ class Tenants(ByPlatform):
     )
     def get(self, request: Request) -> Response:
         """A page of all of them, the one that was opened last first."""
-        asked(PageQuery, request.query_params)
-        answer = page(request, Tenant.objects.all(), lambda row: row)
+        validate_input(PageQuery, request.query_params)
+        answer = paginate_rows(request, Tenant.objects.all(), lambda row: row)
         rows: list[Tenant] = answer.data["results"]
         counts = count_administrators(platform_caller(request).person, [row.id for row in rows])
-        answer.data["results"] = [_row(row, counts.get(row.id, Administrators())) for row in rows]
+        answer.data["results"] = [
+            _serialize_tenant_row(row, counts.get(row.id, Administrators())) for row in rows
+        ]
         return answer
 
     @extend_schema(operation_id="open_tenant", request=TenantBody, responses={201: TenantMade})
     def post(self, request: Request) -> Response:
         """Open a tenant with the tools, boundaries, prompts and the general workflow that ship, and invite
         its first administrator. Raises InvalidInput (400)."""
-        body, who, tenant_id = asked(TenantBody, request.data), platform_caller(request), fresh_id()
+        body, who, tenant_id = validate_input(TenantBody, request.data), platform_caller(request), fresh_id()
         links: list[str] = []
 
-        def opened() -> Answer:
+        def opened() -> StoredResponse:
             made = open_tenant(
-                NewTenant(**body), by=who.actor, tenant_id=tenant_id, origin=_origin(request)
+                NewTenant(**body), by=who.actor, tenant_id=tenant_id, origin=_get_request_origin(request)
             )  # fmt: skip
-            shown = {"tenant": _whole(request, made.tenant)}
-            return Answer(201, shown | _delivered(request, made.administrator, links))
+            shown = {"tenant": _serialize_tenant(request, made.tenant)}
+            return StoredResponse(201, shown | _serialize_link_delivery(request, made.administrator, links))
 
         return _with_link(post_once_about(request, tenant_id, opened), links)
 
@@ -163,20 +167,20 @@ class OneTenant(ByPlatform):
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase | Response:
         """It, with an ETag that changes with it. Raises NotFound."""
-        row = _named(tenant_slug)
-        return unless_known(request, _whole(request, row), tenant_tag(row))
+        row = _get_tenant(tenant_slug)
+        return unless_known(request, _serialize_tenant(request, row), tenant_tag(row))
 
     @extend_schema(operation_id="change_tenant", request=TenantChange, responses=TenantField)
     def patch(self, request: Request, tenant_slug: str) -> Response:
         """Change name, time zone, tier or highest autonomy. With If-Match only what was looked at. Raises
         NotFound, InvalidInput (400), Stale (412)."""
-        body = asked(TenantChange, request.data)
+        body = validate_input(TenantChange, request.data)
         row = update_tenant(
-            _named(tenant_slug).id, {name: body[name] for name in CHANGEABLE if name in body},
+            _get_tenant(tenant_slug).id, {name: body[name] for name in CHANGEABLE if name in body},
             by=platform_caller(request).actor, reason=body["reason"], expected=expected_tag(request),
         )  # fmt: skip
-        shown = _whole(request, row)
-        return Response(shown, headers=tagged(shown, tenant_tag(row)))
+        shown = _serialize_tenant(request, row)
+        return Response(shown, headers=build_etag_header(shown, tenant_tag(row)))
 
 
 class SuspendTenant(ByPlatform):
@@ -186,11 +190,11 @@ class SuspendTenant(ByPlatform):
     def post(self, request: Request, tenant_slug: str) -> Response:
         """Refuse its people and keys and ask its runs to pause; `runs_to_pause` of the tenant says how many
         beforehand. The same again changes nothing. Raises NotFound."""
-        reason, row = asked(SuspendBody, request.data)["reason"], _named(tenant_slug)
+        reason, row = validate_input(SuspendBody, request.data)["reason"], _get_tenant(tenant_slug)
 
-        def suspended() -> Answer:
+        def suspended() -> StoredResponse:
             suspend_with_runs(row.id, by=platform_caller(request).actor, reason=reason)
-            return Answer(200, _whole(request, _named(tenant_slug)))
+            return StoredResponse(200, _serialize_tenant(request, _get_tenant(tenant_slug)))
 
         return post_once_about(request, row.id, suspended)
 
@@ -202,11 +206,11 @@ class ResumeTenant(ByPlatform):
     def post(self, request: Request, tenant_slug: str) -> Response:
         """Let its people and keys act again; an operator of the tenant resumes its runs. The same again
         changes nothing. Raises NotFound."""
-        reason, row = asked(ReasonBody, request.data)["reason"], _named(tenant_slug)
+        reason, row = validate_input(ReasonBody, request.data)["reason"], _get_tenant(tenant_slug)
 
-        def resumed() -> Answer:
+        def resumed() -> StoredResponse:
             resume_tenant(row.id, by=platform_caller(request).actor, reason=reason)
-            return Answer(200, _whole(request, _named(tenant_slug)))
+            return StoredResponse(200, _serialize_tenant(request, _get_tenant(tenant_slug)))
 
         return post_once_about(request, row.id, resumed)
 
@@ -220,30 +224,34 @@ class InviteAdministrator(ByPlatform):
     def post(self, request: Request, tenant_slug: str) -> Response:
         """A new link for the first administrator, or another one in their place, while no administrator of
         the tenant has signed in. Raises NotFound, InvalidInput (400), AdministratorThere (409)."""
-        body, row, links = asked(AdministratorBody, request.data), _named(tenant_slug), list[str]()
+        body, row, links = (
+            validate_input(AdministratorBody, request.data),
+            _get_tenant(tenant_slug),
+            list[str](),
+        )
 
-        def invited() -> Answer:
+        def invited() -> StoredResponse:
             found = invite_first_administrator(
                 row.id, body["email"], body["name"], by=platform_caller(request).actor,
-                origin=_origin(request),
+                origin=_get_request_origin(request),
             )  # fmt: skip
-            return Answer(200, _delivered(request, found, links))
+            return StoredResponse(200, _serialize_link_delivery(request, found, links))
 
         return _with_link(post_once_about(request, row.id, invited), links)
 
 
-def _named(slug: str) -> Tenant:
-    found = tenant_by_slug(known(slug))
+def _get_tenant(slug: str) -> Tenant:
+    found = tenant_by_slug(path_name(slug))
     if found is None:
         raise NotFound
     return found
 
 
-def _origin(request: Request) -> str:
+def _get_request_origin(request: Request) -> str:
     return request.build_absolute_uri("/").rstrip("/")
 
 
-def _delivered(request: Request, found: FirstAdministrator, links: list[str]) -> dict[str, Any]:
+def _serialize_link_delivery(request: Request, found: FirstAdministrator, links: list[str]) -> dict[str, Any]:
     """What became of the link. What an Idempotency-Key keeps of the answer does not have it."""
     if found.path:
         links.append(request.build_absolute_uri(found.path))
@@ -257,19 +265,19 @@ def _with_link(answer: Response, links: list[str]) -> Response:
     return answer
 
 
-def _row(row: Tenant, counts: Administrators) -> dict[str, Any]:
+def _serialize_tenant_row(row: Tenant, counts: Administrators) -> dict[str, Any]:
     return {
         "id": str(row.id), "slug": row.slug, "name": row.name, "time_zone": row.time_zone, "tier": row.tier,
-        "highest_autonomy_tier": row.highest_autonomy_tier, "created_at": stamp(row.created_at),
-        "suspended_at": stamp(row.suspended_at), "suspended_reason": row.suspended_reason,
+        "highest_autonomy_tier": row.highest_autonomy_tier, "created_at": format_timestamp(row.created_at),
+        "suspended_at": format_timestamp(row.suspended_at), "suspended_reason": row.suspended_reason,
         "administrators": counts.total, "administrators_waiting": counts.waiting,
     }  # fmt: skip
 
 
-def _whole(request: Request, row: Tenant) -> dict[str, Any]:
+def _serialize_tenant(request: Request, row: Tenant) -> dict[str, Any]:
     counts = count_administrators(platform_caller(request).person, [row.id])
     return {
-        **_row(row, counts.get(row.id, Administrators())),
+        **_serialize_tenant_row(row, counts.get(row.id, Administrators())),
         "first_administrator": first_administrator_of(row.id) or None,
         "runs_to_pause": 0 if row.suspended_at is not None else count_runs_to_pause(row.id),
     }

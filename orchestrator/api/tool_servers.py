@@ -18,10 +18,10 @@ from orchestrator.actions.tool_servers import (
     quarantine_tool,
     remove_server,
 )
-from orchestrator.api.catalog import ByScope, defined
+from orchestrator.api.catalog import ScopedAPIView, serialize_tool_definition
 from orchestrator.api.catalog_serializers import ToolField
 from orchestrator.api.change_requests import ToolProposalField, proposal_field
-from orchestrator.api.serializers import ReasonBody, stamp
+from orchestrator.api.serializers import ReasonBody, format_timestamp
 from orchestrator.api.server_serializers import (
     AdmitBody,
     HttpOperationBody,
@@ -48,12 +48,12 @@ from orchestrator.queries.tool_servers import (
     servers_now,
 )
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, expected_version, key_of, post_once
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import expected_version, get_caller, key_of, post_once
 from tenancy.rest.authentication import Caller
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import asked, faults_within, known, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import faults_within, page_of, path_name, validate_input
 from tenancy.secret_store import Renewal, revoke_secret, secrets_of
 
 DECLARED = PolymorphicProxySerializer(
@@ -63,62 +63,62 @@ DECLARED = PolymorphicProxySerializer(
 )
 
 
-class ToolServers(ByScope):
+class ToolServers(ScopedAPIView):
     """The tool servers of the tenant."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(operation_id="list_tool_servers", responses=page_of(ServerRow, "ToolServerPage"))
     def get(self, request: Request) -> Response:
         """All of them by name, in one page."""
-        with tenant(caller(request).tenant):
-            rows = [_row(one) for one in servers_now()]
+        with tenant_transaction(get_caller(request).tenant):
+            rows = [_serialize_server_row(one) for one in servers_now()]
         return Response({"results": rows, "next": None, "previous": None})
 
     @extend_schema(operation_id="add_tool_server", request=ServerBody, responses={201: ServerField})
     def post(self, request: Request) -> Response:
         """Add one; it is looked at by a request of its own. Raises InvalidInput, EgressRefused (422),
         NameTaken (409)."""
-        body, who = asked(ServerBody, request.data), caller(request)
+        body, who = validate_input(ServerBody, request.data), get_caller(request)
         reason = body.pop("reason")
 
-        def added() -> Answer:
+        def added() -> StoredResponse:
             server = add_server(who.tenant, NewServer(**body), by=who.principal, reason=reason)
-            return Answer(201, _whole(who.tenant, server.slug))
+            return StoredResponse(201, _serialize_server(who.tenant, server.slug))
 
         return post_once(request, added)
 
 
-class OneToolServer(ByScope):
+class OneToolServer(ScopedAPIView):
     """One tool server."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(operation_id="get_tool_server", responses=ServerField)
     def get(self, request: Request, server: str) -> Response:
         """It, with every tool it offers: what it is now, what was admitted, and the difference. Raises
         NotFound."""
-        return Response(_whole(caller(request).tenant, known(server)))
+        return Response(_serialize_server(get_caller(request).tenant, path_name(server)))
 
 
-class Look(ByScope):
+class Look(ScopedAPIView):
     """Looking at a tool server."""
 
     @extend_schema(operation_id="look_at_tool_server", request=ReasonBody, responses={200: ServerField})
     def post(self, request: Request, server: str) -> Response:
         """Ask it what it offers now; new and changed tools are quarantined. Raises NotFound,
         ServerUnreachable (424), EgressRefused (422)."""
-        asked(ReasonBody, request.data)
-        who = caller(request)
+        validate_input(ReasonBody, request.data)
+        who = get_caller(request)
 
-        def looked() -> Answer:
-            look_at_server(who.tenant, known(server), by=who.principal)
-            return Answer(200, _whole(who.tenant, server))
+        def looked() -> StoredResponse:
+            look_at_server(who.tenant, path_name(server), by=who.principal)
+            return StoredResponse(200, _serialize_server(who.tenant, server))
 
         return post_once(request, looked)
 
 
-class Admit(ByScope):
+class Admit(ScopedAPIView):
     """Admitting a server's tool."""
 
     @extend_schema(
@@ -129,21 +129,26 @@ class Admit(ByScope):
         """Admit a tool as it was seen: a version of it. What guards it less than it did, or than the tool
         looks like, waits for a second administrator, where there is one (202). Raises NotFound, Stale (412),
         InvalidInput (400), ProposalOpen (409)."""
-        body, who = asked(AdmitBody, request.data), caller(request)
+        body, who = validate_input(AdmitBody, request.data), get_caller(request)
         admission = asked_admission(body["admission"])
 
-        def admitted() -> Answer:
+        def admitted() -> StoredResponse:
             with faults_within("admission"):
                 found = ask_to_admit(
-                    who.tenant, known(server), body["tool"], body["seen"], admission, who=_who(who),
+                    who.tenant,
+                    path_name(server),
+                    body["tool"],
+                    body["seen"],
+                    admission,
+                    who=_build_requester(who),
                     reason=body["reason"],
-                )  # fmt: skip
-            return _answered(found)
+                )
+            return _build_tool_response(found)
 
         return post_once(request, admitted)
 
 
-class QuarantineTool(ByScope):
+class QuarantineTool(ScopedAPIView):
     """Quarantining a server's tool."""
 
     @extend_schema(
@@ -151,33 +156,35 @@ class QuarantineTool(ByScope):
     )
     def post(self, request: Request, server: str) -> Response:
         """Put an admitted tool back into quarantine, for runs under way too. Raises NotFound."""
-        body, who = asked(QuarantineBody, request.data), caller(request)
+        body, who = validate_input(QuarantineBody, request.data), get_caller(request)
 
-        def quarantined() -> Answer:
-            quarantine_tool(who.tenant, known(server), body["tool"], by=who.principal, reason=body["reason"])
-            return Answer(200, _whole(who.tenant, server))
+        def quarantined() -> StoredResponse:
+            quarantine_tool(
+                who.tenant, path_name(server), body["tool"], by=who.principal, reason=body["reason"]
+            )
+            return StoredResponse(200, _serialize_server(who.tenant, server))
 
         return post_once(request, quarantined)
 
 
-class RemoveToolServer(ByScope):
+class RemoveToolServer(ScopedAPIView):
     """Removing a tool server."""
 
     @extend_schema(operation_id="remove_tool_server", request=ReasonBody, responses={200: ServerRow})
     def post(self, request: Request, server: str) -> Response:
         """Remove it; its tools take no further call. Raises NotFound."""
-        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def removed() -> Answer:
-            with tenant(who.tenant):
-                row = server_of(known(server))
+        def removed() -> StoredResponse:
+            with tenant_transaction(who.tenant):
+                row = server_of(path_name(server))
             remove_server(who.tenant, row.slug, by=who.principal, reason=reason)
-            return Answer(200, _row(ServerNow(row=row, states={})))
+            return StoredResponse(200, _serialize_server_row(ServerNow(row=row, states={})))
 
         return post_once(request, removed)
 
 
-class HttpTools(ByScope):
+class HttpTools(ScopedAPIView):
     """Tools that are one HTTP request."""
 
     @extend_schema(
@@ -189,7 +196,10 @@ class HttpTools(ByScope):
         second administrator, where there is one (202). Raises InvalidInput (400),
         DefinitionRefused, EgressRefused (422), NameTaken (409)."""
         by_operation = isinstance(request.data, dict) and "openapi" in request.data
-        body, who = asked(HttpOperationBody if by_operation else HttpToolBody, request.data), caller(request)
+        body, who = (
+            validate_input(HttpOperationBody if by_operation else HttpToolBody, request.data),
+            get_caller(request),
+        )
         given = dict(body["declaration"])
         if by_operation:
             found = operation_of(body["openapi"], body["operation"], server=body.get("server", ""))
@@ -202,24 +212,26 @@ class HttpTools(ByScope):
         with faults_within("declaration"):
             declaration = asked_declaration(given)
 
-        def made() -> Answer:
+        def made() -> StoredResponse:
             with faults_within("declaration"):
-                found = ask_to_declare(who.tenant, declaration, who=_who(who), reason=body["reason"])
-            return _answered(found, made=201)
+                found = ask_to_declare(
+                    who.tenant, declaration, who=_build_requester(who), reason=body["reason"]
+                )
+            return _build_tool_response(found, made=201)
 
         return post_once(request, made)
 
 
-class PrivatePlacesDoor(ByScope):
+class PrivatePlacesDoor(ScopedAPIView):
     """The private places that tools may reach."""
 
-    reading = requires(Scope.INSPECT)
+    reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(operation_id="get_private_places", responses=PlacesField)
     def get(self, request: Request) -> Response:
         """The list in force, with its version as the ETag."""
-        with tenant(caller(request).tenant):
-            return _places(places_now())
+        with tenant_transaction(get_caller(request).tenant):
+            return _build_private_hosts_response(places_now())
 
     @extend_schema(
         operation_id="set_private_places", request=PlacesBody,
@@ -229,25 +241,25 @@ class PrivatePlacesDoor(ByScope):
         """Make exactly these the list, from the next call on. One with more on it waits for a second
         administrator, where there is one (202). With If-Match only the version that was looked at. Raises
         InvalidInput (400), ProposalOpen (409), Stale (412)."""
-        body, who = asked(PlacesBody, request.data), caller(request)
+        body, who = validate_input(PlacesBody, request.data), get_caller(request)
         now = ask_for_places(
-            who.tenant, tuple(body["places"]), expected=expected_version(request), who=_who(who),
+            who.tenant, tuple(body["places"]), expected=expected_version(request), who=_build_requester(who),
             reason=body["reason"],
         )  # fmt: skip
         if isinstance(now, ToolProposal):
             return Response(proposal_field(now), status=202)
-        return _places(now)
+        return _build_private_hosts_response(now)
 
 
-class Secrets(ByScope):
+class Secrets(ScopedAPIView):
     """The secrets of the tenant: names and origins, never a value."""
 
-    reading = requires(Scope.ADMIN)
+    reading = make_scope_permission(Scope.ADMIN)
 
     @extend_schema(operation_id="list_secrets", responses=page_of(SecretRow, "SecretPage"))
     def get(self, request: Request) -> Response:
         """All of them by name, in one page."""
-        rows = [_secret(one) for one in secrets_of(caller(request).tenant)]
+        rows = [_serialize_secret(one) for one in secrets_of(get_caller(request).tenant)]
         return Response({"results": rows, "next": None, "previous": None})
 
     @extend_schema(operation_id="keep_secret", request=SecretBody, responses={201: SecretRow})
@@ -255,82 +267,96 @@ class Secrets(ByScope):
         """Keep one, or replace the one of this name; its value is never shown again. Raises InvalidInput."""
         # Twice is as once, and no digest of a secret is kept beside it: the key is read and not claimed.
         key_of(request)
-        body, who = asked(SecretBody, request.data), caller(request)
+        body, who = validate_input(SecretBody, request.data), get_caller(request)
         renewal = Renewal(**body["renewal"]) if body["renewal"] is not None else None
         made = keep_credential(
             who.tenant, body["name"], body["value"], origin=body["origin"], by=who.principal,
             reason=body["reason"], expires_at=body["expires_at"], renewal=renewal,
         )  # fmt: skip
-        return Response(_secret(made), status=201)
+        return Response(_serialize_secret(made), status=201)
 
 
-class RevokeSecret(ByScope):
+class RevokeSecret(ScopedAPIView):
     """Taking a secret out of use."""
 
     @extend_schema(operation_id="revoke_secret", request=ReasonBody, responses={204: None})
     def post(self, request: Request, secret: str) -> Response:
         """From the next call on: what names it is refused. Raises NotFound."""
-        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def revoked() -> Answer:
-            revoke_secret(who.tenant, known(secret), by=who.principal, reason=reason)
-            return Answer(204, None)
+        def revoked() -> StoredResponse:
+            revoke_secret(who.tenant, path_name(secret), by=who.principal, reason=reason)
+            return StoredResponse(204, None)
 
         return post_once(request, revoked)
 
 
-def _who(found: Caller) -> Who:
+def _build_requester(found: Caller) -> Who:
     return Who(principal=found.principal, owner=found.owner)
 
 
-def _answered(found: Asked, *, made: int = 200) -> Answer:
+def _build_tool_response(found: Asked, *, made: int = 200) -> StoredResponse:
     if isinstance(found, ToolProposal):
-        return Answer(202, proposal_field(found))
-    return Answer(made, defined(found))
+        return StoredResponse(202, proposal_field(found))
+    return StoredResponse(made, serialize_tool_definition(found))
 
 
-def _row(one: ServerNow) -> dict[str, Any]:
+def _serialize_server_row(one: ServerNow) -> dict[str, Any]:
     row = one.row
     return {
-        "name": row.slug, "kind": row.kind, "address": row.address, "origin": row.origin,
+        "name": row.slug,
+        "kind": row.kind,
+        "address": row.address,
+        "origin": row.origin,
         "secret": row.secret,
-        "protocol": row.protocol, "server": row.named, "looked_at": stamp(row.looked_at), "fault": row.fault,
+        "protocol": row.protocol,
+        "server": row.named,
+        "looked_at": format_timestamp(row.looked_at),
+        "fault": row.fault,
         "tools": one.states,
-    }  # fmt: skip
+    }
 
 
-def _whole(tenant_id: Any, slug: str) -> dict[str, Any]:
-    with tenant(tenant_id):
+def _serialize_server(tenant_id: Any, slug: str) -> dict[str, Any]:
+    with tenant_transaction(tenant_id):
         server: ToolServer = server_of(slug)
         offered = offered_by(server)
         states: dict[str, int] = {}
         for one in offered:
             states[one.row.state] = states.get(one.row.state, 0) + 1
-        return {**_row(ServerNow(row=server, states=states)), "offered": [_offered(one) for one in offered]}
+        return {
+            **_serialize_server_row(ServerNow(row=server, states=states)),
+            "offered": [_serialize_offered_tool(one) for one in offered],
+        }
 
 
-def _offered(one: OfferedTool) -> dict[str, Any]:
+def _serialize_offered_tool(one: OfferedTool) -> dict[str, Any]:
     row = one.row
     return {
         "tool": row.tool, "name": row.name, "state": row.state, "why": row.why, "seen": row.seen,
-        "admitted": row.admitted, "since": stamp(row.since), "warnings": list(one.warnings),
+        "admitted": row.admitted, "since": format_timestamp(row.since), "warnings": list(one.warnings),
         "definition": one.now.model_dump(mode="json") if one.now is not None else None,
         "before": one.before, "after": one.after,
     }  # fmt: skip
 
 
-def _places(now: PlacesNow) -> Response:
+def _build_private_hosts_response(now: PlacesNow) -> Response:
     return Response(places_field(now), headers={"ETag": f'"{now.version}"'})
 
 
 def places_field(now: PlacesNow) -> dict[str, Any]:
     """The list as the API says it."""
-    return {"places": list(now.places), "version": now.version, "reason": now.reason, "at": stamp(now.at)}
-
-
-def _secret(one: Any) -> dict[str, Any]:
     return {
-        "name": one.name, "origin": one.origin, "created_at": stamp(one.created_at),
-        "expires_at": stamp(one.expires_at) if one.expires_at is not None else None,
+        "places": list(now.places),
+        "version": now.version,
+        "reason": now.reason,
+        "at": format_timestamp(now.at),
+    }
+
+
+def _serialize_secret(one: Any) -> dict[str, Any]:
+    return {
+        "name": one.name, "origin": one.origin, "created_at": format_timestamp(one.created_at),
+        "expires_at": format_timestamp(one.expires_at) if one.expires_at is not None else None,
         "renews_at": one.renews_at,
     }  # fmt: skip

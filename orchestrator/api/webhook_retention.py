@@ -8,9 +8,9 @@ from orchestrator.actions.webhook_retention import keep_log
 from orchestrator.api.webhook_serializers import WebhookLogBody, WebhookLogField, keeping_shown
 from orchestrator.api.webhooks import ByAdmin
 from orchestrator.queries.webhooks import KeepingNow, keeping_now
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, expected_version
-from tenancy.rest.serializer_fields import asked
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import expected_version, get_caller
+from tenancy.rest.serializer_fields import validate_input
 
 
 class WebhookLog(ByAdmin):
@@ -19,15 +19,15 @@ class WebhookLog(ByAdmin):
     @extend_schema(operation_id="get_webhook_log", responses=WebhookLogField)
     def get(self, request: Request) -> Response:
         """What holds, with its version as the ETag."""
-        with tenant(caller(request).tenant):
-            return _told(keeping_now())
+        with tenant_transaction(get_caller(request).tenant):
+            return _build_retention_response(keeping_now())
 
     @extend_schema(operation_id="set_webhook_log", request=WebhookLogBody, responses=WebhookLogField)
     def put(self, request: Request) -> Response:
         """Keep what was taken or given up for so many days from then; what waits is kept in any case. Raises
         InvalidInput (400), Stale (412)."""
-        body, who = asked(WebhookLogBody, request.data), caller(request)
-        return _told(
+        body, who = validate_input(WebhookLogBody, request.data), get_caller(request)
+        return _build_retention_response(
             keep_log(
                 who.tenant, body["days"], expected=expected_version(request), by=who.principal,
                 reason=body["reason"],
@@ -35,5 +35,5 @@ class WebhookLog(ByAdmin):
         )  # fmt: skip
 
 
-def _told(now: KeepingNow) -> Response:
+def _build_retention_response(now: KeepingNow) -> Response:
     return Response(keeping_shown(now), headers={"ETag": f'"{now.version}"'})

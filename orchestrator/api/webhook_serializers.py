@@ -4,12 +4,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.api.serializers import stamp
+from orchestrator.api.serializers import format_timestamp
 from orchestrator.core.notifications.delivery_policy import FEWEST_DAYS, MOST_DAYS
 from orchestrator.queries.webhooks import Endpoint, KeepingNow, Logged
 from tenancy.core.event_kinds import KINDS, TEST
 from tenancy.models import WebhookDelivery
-from tenancy.rest.serializer_fields import URL, Exact, Formed, Text, Whole
+from tenancy.rest.serializer_fields import URL, Formed, StrictCharField, StrictIntegerField, StrictSerializer
 
 STATES = (("waiting", "waiting"), ("delivered", "delivered"), ("failed", "failed"))
 
@@ -39,15 +39,15 @@ class WebhookMade(WebhookField):
     secret = serializers.CharField(allow_null=True)
 
 
-class WebhookBody(Exact):
+class WebhookBody(StrictSerializer):
     """An endpoint to add: https, or http at one of the tenant's private places."""
 
-    name = Text(max_length=80)
+    name = StrictCharField(max_length=80)
     url = Formed(URL)
     events = serializers.ListField(
         child=serializers.ChoiceField(choices=list(KINDS)), min_length=1, max_length=len(KINDS)
     )
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+    reason = StrictCharField(max_length=500, required=False, allow_blank=True, default="")
 
 
 class DeliveryRow(serializers.Serializer[Any]):
@@ -92,43 +92,56 @@ class WebhookLogField(serializers.Serializer[Any]):
     at = serializers.DateTimeField(allow_null=True)
 
 
-class WebhookLogBody(Exact):
+class WebhookLogBody(StrictSerializer):
     """How long the log is to be kept, and why."""
 
-    days = Whole(min_value=FEWEST_DAYS, max_value=MOST_DAYS)
-    reason = Text(max_length=500)
+    days = StrictIntegerField(min_value=FEWEST_DAYS, max_value=MOST_DAYS)
+    reason = StrictCharField(max_length=500)
 
 
 def keeping_shown(now: KeepingNow) -> dict[str, Any]:
     """What holds, as programs get it."""
-    return {"days": now.days, "version": now.version, "reason": now.reason, "at": stamp(now.at)}
+    return {"days": now.days, "version": now.version, "reason": now.reason, "at": format_timestamp(now.at)}
 
 
 def webhook_shown(one: Endpoint) -> dict[str, Any]:
     """An endpoint as programs get it."""
     row = one.row
     return {
-        "id": str(row.id), "name": row.name, "url": row.url, "events": row.events,
-        "on": row.off_at is None, "created_at": stamp(row.created_at),
-        "failing_since": stamp(row.failing_since), "off_at": stamp(row.off_at), "off_why": row.off_why,
-        "old_secret_until": stamp(row.before_until), "waiting": one.waiting, "failed": one.failed,
-    }  # fmt: skip
+        "id": str(row.id),
+        "name": row.name,
+        "url": row.url,
+        "events": row.events,
+        "on": row.off_at is None,
+        "created_at": format_timestamp(row.created_at),
+        "failing_since": format_timestamp(row.failing_since),
+        "off_at": format_timestamp(row.off_at),
+        "off_why": row.off_why,
+        "old_secret_until": format_timestamp(row.before_until),
+        "waiting": one.waiting,
+        "failed": one.failed,
+    }
 
 
 def delivery_shown(row: WebhookDelivery) -> dict[str, Any]:
     """A delivery as programs get it in a list."""
     return {
-        "id": str(row.id), "message": str(row.message_id), "type": row.message.kind, "state": row.state,
-        "attempts": row.attempts, "created_at": stamp(row.created_at),
-        "next_at": stamp(row.next_at) if row.state == "waiting" else None, "done_at": stamp(row.done_at),
-    }  # fmt: skip
+        "id": str(row.id),
+        "message": str(row.message_id),
+        "type": row.message.kind,
+        "state": row.state,
+        "attempts": row.attempts,
+        "created_at": format_timestamp(row.created_at),
+        "next_at": format_timestamp(row.next_at) if row.state == "waiting" else None,
+        "done_at": format_timestamp(row.done_at),
+    }
 
 
 def whole_delivery(one: Logged) -> dict[str, Any]:
     """A delivery with its body and its tries."""
     log = [
         {
-            "number": each.number, "at": stamp(each.at), "milliseconds": each.milliseconds,
+            "number": each.number, "at": format_timestamp(each.at), "milliseconds": each.milliseconds,
             "status": each.status, "error": each.error, "length": each.length,
         }
         for each in one.attempts

@@ -16,7 +16,7 @@ from orchestrator.actions.webhooks import (
     try_webhook,
     turn_on,
 )
-from orchestrator.api.catalog import ByScope
+from orchestrator.api.catalog import ScopedAPIView
 from orchestrator.api.serializers import ReasonBody
 from orchestrator.api.webhook_serializers import (
     DeliveryField,
@@ -31,23 +31,23 @@ from orchestrator.api.webhook_serializers import (
 from orchestrator.queries.webhooks import (
     deliveries_of,
     delivery_of,
-    endpoints,
-    logged,
+    list_deliveries_with_attempts,
+    list_webhook_endpoints,
     webhook_of,
     webhooks_now,
 )
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import PageQuery, asked, page_of
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, uuid_or_none
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import PageQuery, page_of, validate_input
 
 
-class ByAdmin(ByScope):
+class ByAdmin(ScopedAPIView):
     """Where the endpoints are, and what they were told, is for administrators."""
 
-    reading = requires(Scope.ADMIN)
+    reading = make_scope_permission(Scope.ADMIN)
 
 
 class Webhooks(ByAdmin):
@@ -56,7 +56,7 @@ class Webhooks(ByAdmin):
     @extend_schema(operation_id="list_webhooks", responses=page_of(WebhookField, "WebhookPage"))
     def get(self, request: Request) -> Response:
         """All of them by name, in one page."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             rows = [webhook_shown(one) for one in webhooks_now()]
         return Response({"results": rows, "next": None, "previous": None})
 
@@ -64,7 +64,7 @@ class Webhooks(ByAdmin):
     def post(self, request: Request) -> Response:
         """Add one; its signing secret is in this answer and nowhere else. Raises InvalidInput, EgressRefused
         (422), NameTaken (409)."""
-        body, who = asked(WebhookBody, request.data), caller(request)
+        body, who = validate_input(WebhookBody, request.data), get_caller(request)
 
         def added() -> NewSecret:
             return add_webhook(
@@ -81,12 +81,12 @@ class OneWebhook(ByAdmin):
     @extend_schema(operation_id="get_webhook", responses=WebhookField)
     def get(self, request: Request, webhook_id: str) -> Response:
         """It. Raises NotFound."""
-        return Response(_whole(caller(request).tenant, uuid_or_none(webhook_id)))
+        return Response(_serialize_webhook(get_caller(request).tenant, uuid_or_none(webhook_id)))
 
     @extend_schema(operation_id="remove_webhook", responses={204: None})
     def delete(self, request: Request, webhook_id: str) -> Response:
         """Send nothing to it any more; what waits for it is given up. Raises NotFound."""
-        who = caller(request)
+        who = get_caller(request)
         remove_webhook(who.tenant, uuid_or_none(webhook_id), by=who.principal)
         return Response(status=204)
 
@@ -97,7 +97,7 @@ class Rotate(ByAdmin):
     @extend_schema(operation_id="rotate_webhook_secret", request=ReasonBody, responses={200: WebhookMade})
     def post(self, request: Request, webhook_id: str) -> Response:
         """A new secret; the old one signs beside it for a day. Raises NotFound."""
-        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
         def rotated() -> NewSecret:
             return rotate_secret(who.tenant, uuid_or_none(webhook_id), by=who.principal, reason=reason)
@@ -111,11 +111,11 @@ class TurnOn(ByAdmin):
     @extend_schema(operation_id="turn_on_webhook", request=ReasonBody, responses={200: WebhookField})
     def post(self, request: Request, webhook_id: str) -> Response:
         """Send to it again, what has waited first. Raises NotFound."""
-        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def turned() -> Answer:
+        def turned() -> StoredResponse:
             made = turn_on(who.tenant, uuid_or_none(webhook_id), by=who.principal, reason=reason)
-            return Answer(200, _whole(who.tenant, made.id))
+            return StoredResponse(200, _serialize_webhook(who.tenant, made.id))
 
         return post_once(request, turned)
 
@@ -127,12 +127,12 @@ class Try(ByAdmin):
     def post(self, request: Request, webhook_id: str) -> Response:
         """Send it a message of type webhook.test now; its log says what came of it. Raises NotFound,
         WebhookOff (409)."""
-        asked(ReasonBody, request.data)
-        who, wanted = caller(request), uuid_or_none(webhook_id)
+        validate_input(ReasonBody, request.data)
+        who, wanted = get_caller(request), uuid_or_none(webhook_id)
 
-        def tried() -> Answer:
+        def tried() -> StoredResponse:
             delivery = try_webhook(who.tenant, wanted, by=who.principal)
-            return Answer(200, _delivery(who.tenant, wanted, delivery))
+            return StoredResponse(200, _serialize_delivery(who.tenant, wanted, delivery))
 
         return post_once(request, tried)
 
@@ -146,9 +146,9 @@ class Deliveries(ByAdmin):
     )  # fmt: skip
     def get(self, request: Request, webhook_id: str) -> Response:
         """Newest first. Raises NotFound."""
-        with tenant(caller(request).tenant):
+        with tenant_transaction(get_caller(request).tenant):
             rows = deliveries_of(webhook_of(uuid_or_none(webhook_id)))
-            return page(request, rows, delivery_shown)
+            return paginate_rows(request, rows, delivery_shown)
 
 
 class OneDelivery(ByAdmin):
@@ -158,7 +158,7 @@ class OneDelivery(ByAdmin):
     def get(self, request: Request, webhook_id: str, delivery_id: str) -> Response:
         """It, with its body and every try. Raises NotFound."""
         wanted = uuid_or_none(delivery_id)
-        return Response(_delivery(caller(request).tenant, uuid_or_none(webhook_id), wanted))
+        return Response(_serialize_delivery(get_caller(request).tenant, uuid_or_none(webhook_id), wanted))
 
 
 class ReplayDelivery(ByAdmin):
@@ -167,12 +167,12 @@ class ReplayDelivery(ByAdmin):
     @extend_schema(operation_id="replay_webhook_delivery", request=ReasonBody, responses={200: DeliveryField})
     def post(self, request: Request, webhook_id: str, delivery_id: str) -> Response:
         """Send the message again under its own id, now. Raises NotFound, WebhookOff (409)."""
-        asked(ReasonBody, request.data)
-        who, hook, wanted = caller(request), uuid_or_none(webhook_id), uuid_or_none(delivery_id)
+        validate_input(ReasonBody, request.data)
+        who, hook, wanted = get_caller(request), uuid_or_none(webhook_id), uuid_or_none(delivery_id)
 
-        def replayed() -> Answer:
+        def replayed() -> StoredResponse:
             replay_delivery(who.tenant, hook, wanted, by=who.principal)
-            return Answer(200, _delivery(who.tenant, hook, wanted))
+            return StoredResponse(200, _serialize_delivery(who.tenant, hook, wanted))
 
         return post_once(request, replayed)
 
@@ -180,12 +180,12 @@ class ReplayDelivery(ByAdmin):
 def _secret_once(request: Request, status: int, make: Any) -> Response:
     """Answer with a new secret. What an Idempotency-Key keeps of the answer does not have it: the secret
     lies sealed, or nowhere (R-SEC-4)."""
-    who, clear = caller(request), []
+    who, clear = get_caller(request), []
 
-    def made() -> Answer:
+    def made() -> StoredResponse:
         new: NewSecret = make()
         clear.append(new.clear)
-        return Answer(status, {**_whole(who.tenant, new.webhook.id), "secret": None})
+        return StoredResponse(status, {**_serialize_webhook(who.tenant, new.webhook.id), "secret": None})
 
     response = post_once(request, made)
     if clear:
@@ -193,11 +193,13 @@ def _secret_once(request: Request, status: int, make: Any) -> Response:
     return response
 
 
-def _whole(tenant_id: UUID, webhook_id: UUID | None) -> dict[str, Any]:
-    with tenant(tenant_id):
-        return webhook_shown(endpoints([webhook_of(webhook_id)])[0])
+def _serialize_webhook(tenant_id: UUID, webhook_id: UUID | None) -> dict[str, Any]:
+    with tenant_transaction(tenant_id):
+        return webhook_shown(list_webhook_endpoints([webhook_of(webhook_id)])[0])
 
 
-def _delivery(tenant_id: UUID, webhook_id: UUID | None, delivery_id: UUID | None) -> dict[str, Any]:
-    with tenant(tenant_id):
-        return whole_delivery(logged([delivery_of(webhook_of(webhook_id), delivery_id)])[0])
+def _serialize_delivery(tenant_id: UUID, webhook_id: UUID | None, delivery_id: UUID | None) -> dict[str, Any]:
+    with tenant_transaction(tenant_id):
+        return whole_delivery(
+            list_deliveries_with_attempts([delivery_of(webhook_of(webhook_id), delivery_id)])[0]
+        )

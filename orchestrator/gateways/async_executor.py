@@ -52,7 +52,7 @@ class EffectLoop:
 
     def run(self, work: Coroutine[Any, Any, T], timeout_ms: int) -> T:
         """Perform and wait. Raises TimeoutError after `timeout_ms`; the work is then cancelled."""
-        return self.submit(_within(work, timeout_ms)).result()
+        return self.submit(_run_with_timeout(work, timeout_ms)).result()
 
     def client(self, key: Hashable, make: Callable[[], tuple[T, Close]]) -> T:
         """The client kept under `key`, made at first use with what closes it. Call it on the loop only. The
@@ -89,24 +89,24 @@ class EffectLoop:
 
     async def _wind_up(self) -> None:
         # First who was asked for: they end what they have started themselves. Then what is left.
-        await _cancelled(self._working)
-        await _cancelled(asyncio.all_tasks())
+        await _cancel_tasks(self._working)
+        await _cancel_tasks(asyncio.all_tasks())
         kept, self._clients = self._clients, OrderedDict()
         for _, close in kept.values():
-            await _closed(close)
+            await _close_client(close)
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name="effects", daemon=True
+                    target=_run_event_loop, args=(self._loop,), name="effects", daemon=True
                 )
                 self._thread.start()
             return self._loop
 
 
-async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _cancel_tasks(tasks: Iterable[asyncio.Task[Any]]) -> None:
     others = [task for task in tasks if task is not asyncio.current_task()]
     for task in others:
         task.cancel()
@@ -114,24 +114,24 @@ async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 def _close_soon(close: Close) -> None:
-    task = asyncio.ensure_future(_closed(close))
+    task = asyncio.ensure_future(_close_client(close))
     _CLOSING.add(task)
     task.add_done_callback(_CLOSING.discard)
 
 
-async def _closed(close: Close) -> None:
+async def _close_client(close: Close) -> None:
     try:
         await close()
     except Exception as error:  # noqa: BLE001 - a client that will not close must not keep the next one open
         log.warning("effects_loop.client_not_closed", error=type(error).__name__)
 
 
-async def _within(work: Coroutine[Any, Any, T], timeout_ms: int) -> T:
+async def _run_with_timeout(work: Coroutine[Any, Any, T], timeout_ms: int) -> T:
     async with asyncio.timeout(timeout_ms / 1000):
         return await work
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _run_event_loop(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()

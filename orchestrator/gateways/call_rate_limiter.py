@@ -5,8 +5,8 @@
 import threading
 from collections.abc import Hashable
 
-from orchestrator.core.common.sliding_window import EMPTY, SPAN, Window, noted, wait_for
-from orchestrator.gateways.monotonic_clock import Monotonic, steady
+from orchestrator.core.common.sliding_window import EMPTY, SPAN, Window, wait_for, with_counted_call
+from orchestrator.gateways.monotonic_clock import Monotonic, read_monotonic_clock
 
 # Finer than the core's slots, and a second shorter than its minute: what the core allowed is not refused here
 # for the phase of another clock.
@@ -18,7 +18,7 @@ KEPT = 1_024
 class Pace:
     """Windows by whoever calls. Thread-safe, and bounded: what has been quiet for a minute is forgotten."""
 
-    def __init__(self, clock: Monotonic = steady) -> None:
+    def __init__(self, clock: Monotonic = read_monotonic_clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._windows: dict[Hashable, Window] = {}
@@ -32,7 +32,7 @@ class Pace:
             window = self._windows.get(caller, EMPTY)
             wait = wait_for(window, rate, now, grain=GRAIN, span=WITHIN)
             if not wait:
-                self._windows[caller] = noted(window, now, grain=GRAIN, span=WITHIN)
+                self._windows[caller] = with_counted_call(window, now, grain=GRAIN, span=WITHIN)
                 self._last[caller] = now
                 self._forget(now)
             return wait

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from orchestrator.core.tools import circuit_breaker as rules
 from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
-from orchestrator.gateways.monotonic_clock import Monotonic, steady
+from orchestrator.gateways.monotonic_clock import Monotonic, read_monotonic_clock
 
 # A prober's lease outlives its call by this much.
 GRACE_MS = 2_000
@@ -76,7 +76,7 @@ class Admitted:
 class LocalCircuits:
     """Circuits of this object alone. Thread-safe."""
 
-    def __init__(self, setting: Setting | None = None, clock: Monotonic = steady) -> None:
+    def __init__(self, setting: Setting | None = None, clock: Monotonic = read_monotonic_clock) -> None:
         self._setting, self._clock = setting or Setting(), clock
         self._lock = threading.Lock()
         self._held: dict[tuple[str, str], Circuit] = {}
@@ -85,7 +85,9 @@ class LocalCircuits:
         """Those of `subjects` that take no call now; looking takes no probe."""
         with self._lock:
             now = self._now()
-            return tuple(s for s in subjects if rules.blocks(self._held.get((kind, s), Circuit()), now))
+            return tuple(
+                s for s in subjects if rules.is_circuit_blocking(self._held.get((kind, s), Circuit()), now)
+            )
 
     def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
         """As the protocol says."""
@@ -95,7 +97,7 @@ class LocalCircuits:
                 return Ticket(kind=kind, subject=subject)
             if found.state == "closed":
                 return Ticket(kind=kind, subject=subject, changes=found.changes, marked=found.failures > 0)
-            probe = rules.probed(found, now, timedelta(milliseconds=timeout_ms + GRACE_MS))
+            probe = rules.with_probe(found, now, timedelta(milliseconds=timeout_ms + GRACE_MS))
             if probe is None:
                 return Blocked(wait_ms=rules.wait_ms(found, now))
             self._held[kind, subject] = probe
@@ -106,13 +108,13 @@ class LocalCircuits:
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:
-                self._held[ticket.kind, ticket.subject] = rules.succeeded(found, ticket.changes)
+                self._held[ticket.kind, ticket.subject] = rules.with_success(found, ticket.changes)
 
     def failed(self, ticket: Ticket, reason: str) -> None:
         """As the protocol says."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject), Circuit())
-            after = rules.failed(found, ticket.changes, self._now(), reason, self._setting)
+            after = rules.with_failure(found, ticket.changes, self._now(), reason, self._setting)
             self._held[ticket.kind, ticket.subject] = after
 
     def released(self, ticket: Ticket) -> None:
@@ -120,14 +122,14 @@ class LocalCircuits:
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:
-                after = rules.released(found, ticket.changes, self._now(), self._setting)
+                after = rules.with_probe_released(found, ticket.changes, self._now(), self._setting)
                 self._held[ticket.kind, ticket.subject] = after
 
     def trip(self, kind: Kind, subject: str, reason: str) -> None:
         """As the protocol says."""
         with self._lock:
             found = self._held.get((kind, subject), Circuit())
-            self._held[kind, subject] = rules.tripped(found, self._now(), reason, self._setting)
+            self._held[kind, subject] = rules.with_circuit_trip(found, self._now(), reason, self._setting)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(0, UTC) + timedelta(seconds=self._clock())

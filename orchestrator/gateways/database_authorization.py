@@ -11,8 +11,8 @@ from uuid import UUID
 import psycopg
 from django.db import connection
 
-from orchestrator.gateways.monotonic_clock import steady
-from orchestrator.gateways.send_authorization import PermitRefused
+from orchestrator.gateways.monotonic_clock import read_monotonic_clock
+from orchestrator.gateways.send_authorization import SendRefused
 
 ASK = "SELECT interlock_permit(%s, %s, %s, %s)"
 # Of a look-up: it asks what became of an effect in flight, whose intent may have expired since.
@@ -25,7 +25,7 @@ ASK_ALL = b"SELECT e, interlock_permit($1, $2, e, $3) FROM unnest($4::text[]) AS
 FRESH_SECONDS = 0.25
 
 
-class Known(NamedTuple):
+class CachedAuthorization(NamedTuple):
     """An answer of the database, asked for at the steady second `at`."""
 
     reason: str
@@ -45,7 +45,7 @@ class DatabasePermit:
         run_id: UUID,
         effect: str,
         fence: int,
-        known: Known | None = None,
+        known: CachedAuthorization | None = None,
         *,
         look: bool = False,
         late: bool = False,
@@ -60,12 +60,12 @@ class DatabasePermit:
         """The run that asks."""
         return self._keys[1]
 
-    def check(self) -> PermitRefused | None:
+    def check(self) -> SendRefused | None:
         """None when the effect may be sent now, else why not. One statement, one round trip, or none."""
         known, self._known = self._known, None
-        fresh = known is not None and steady() - known.at <= FRESH_SECONDS
+        fresh = known is not None and read_monotonic_clock() - known.at <= FRESH_SECONDS
         reason = known.reason if known is not None and fresh else self._asked()
-        return None if reason == "ok" else PermitRefused(reason=reason)
+        return None if reason == "ok" else SendRefused(reason=reason)
 
     def _asked(self) -> str:
         connection.ensure_connection()

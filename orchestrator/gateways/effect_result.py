@@ -8,16 +8,16 @@ from typing import Any
 
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
 from orchestrator.core.domain.run_state import Unread
-from orchestrator.gateways.tools.echoes import closed
+from orchestrator.gateways.tools.echoes import replace_opened_values
 from traces.core.canonical import canonical_outside, payload_digest
-from traces.core.redaction import redact
+from traces.core.redaction import redact_secrets
 
 NOTHING_OPENED: Mapping[str, str] = {}
 Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed
 KEPT_DETAIL = 20_000
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Does nothing: the default of `before_wait`."""
 
 
@@ -67,7 +67,7 @@ class Keeper:
 
     def keep(self, body: bytes) -> str:
         """Keep `body`; its digest (hex)."""
-        cleaned, taken = redact(closed(body, self.opened))
+        cleaned, taken = redact_secrets(replace_opened_values(body, self.opened))
         self.redacted.update(one.kind for one in taken)
         digest = payload_digest(self._salt, cleaned)
         self.bodies[digest] = cleaned
@@ -82,7 +82,7 @@ class Keeper:
         return self.keep(text[:limit].encode("utf-8", "backslashreplace")) if text else None
 
 
-def done(performed: Performed) -> "Future[Performed]":
+def make_completed_future(performed: Performed) -> "Future[Performed]":
     """A future that is over already: for what needs no waiting."""
     future: Future[Performed] = Future()
     future.set_result(performed)

@@ -13,7 +13,7 @@ class Monotonic(Protocol):
     def __call__(self) -> float: ...
 
 
-def steady() -> float:
+def read_monotonic_clock() -> float:
     """Monotonic seconds."""
     return monotonic()
 

@@ -19,7 +19,7 @@ PASSING = (UNREACHABLE, "fence", "intent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PermitRefused:
+class SendRefused:
     """The effect must not be sent; `reason` is a closed word, such as `no_intent` or `stopped`."""
 
     reason: str
@@ -31,7 +31,7 @@ class PermitRefused:
         return self.reason in PASSING
 
 
-class Permit(Protocol):
+class SendAuthorization(Protocol):
     """The right to perform one effect once."""
 
     @property
@@ -39,17 +39,17 @@ class Permit(Protocol):
         """The run that asks: rates are counted by it."""
         ...
 
-    def check(self) -> PermitRefused | None:
+    def check(self) -> SendRefused | None:
         """None when the effect may be sent now: its intent is committed, unexpired, reserved, under the
         current fence.
         """
         ...
 
 
-def ask(permit: Permit) -> PermitRefused | None:
+def check_before_send(permit: SendAuthorization) -> SendRefused | None:
     """Ask the permit; a database that cannot answer has not permitted anything."""
     try:
         return permit.check()
     except Error as error:
         log.warning("permit.unreachable", error=type(error).__name__)
-        return PermitRefused(reason=UNREACHABLE)
+        return SendRefused(reason=UNREACHABLE)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 
-async def started(*argv: str, **how: Any) -> Process:
+async def spawn_process_group(*argv: str, **how: Any) -> Process:
     """`asyncio.create_subprocess_exec` in a session of its own. Whoever is cancelled meanwhile leaves nothing
     behind: the library would end the first process alone, and wait for whoever holds its streams. Raises
     OSError where it cannot be started."""
@@ -17,11 +17,11 @@ async def started(*argv: str, **how: Any) -> Process:
     try:
         return await asyncio.shield(creating)
     except asyncio.CancelledError:
-        await surely(_left(creating))
+        await run_to_completion(_kill_created_group(creating))
         raise
 
 
-async def surely(work: Coroutine[Any, Any, None]) -> None:
+async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
     """Do it to its end, however often whoever waits for it is cancelled; then they are."""
     doing, cancelled = asyncio.ensure_future(work), False
     while not doing.done():
@@ -34,15 +34,15 @@ async def surely(work: Coroutine[Any, Any, None]) -> None:
         raise asyncio.CancelledError
 
 
-def kill(process: Process) -> None:
+def kill_process_group(process: Process) -> None:
     """End a process and all of its group at once."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-async def ended(process: Process) -> None:
+async def kill_group_and_wait(process: Process) -> None:
     """End it and its group, and wait until it is gone. What made a session of its own is not of the group."""
-    kill(process)
+    kill_process_group(process)
     transport = process._transport  # type: ignore[attr-defined]  # noqa: SLF001
     # Its end is told only once its streams have ended, and what is left in them nobody reads.
     for stream in range(3):
@@ -52,6 +52,6 @@ async def ended(process: Process) -> None:
     transport.close()
 
 
-async def _left(creating: "asyncio.Future[Process]") -> None:
+async def _kill_created_group(creating: "asyncio.Future[Process]") -> None:
     with suppress(OSError):
-        await ended(await creating)
+        await kill_group_and_wait(await creating)

@@ -19,7 +19,7 @@ from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.notifications.delivery_policy import admit_endpoint
 from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.tools.guarded_transport import Resolver, guarded_client, system_resolver
-from traces.core.redaction import redact
+from traces.core.redaction import redact_secrets
 
 SECONDS = 10.0
 READING_SECONDS = 2.0
@@ -58,7 +58,7 @@ def secret_of(chance: bytes) -> str:
     return PREFIX + b64encode(chance).decode()
 
 
-def signed(sending: Sending) -> dict[str, str]:
+def build_signed_headers(sending: Sending) -> dict[str, str]:
     """The headers: the message's id, the second of this try, and a signature by each secret."""
     text = sending.body.decode()
     signatures = [Signer(secret).sign(sending.id, sending.at, text) for secret in sending.secrets]
@@ -69,18 +69,18 @@ def signed(sending: Sending) -> dict[str, str]:
     }
 
 
-async def send(sending: Sending, *, resolver: Resolver = system_resolver) -> Sent:
+async def send_webhook(sending: Sending, *, resolver: Resolver = system_resolver) -> Sent:
     """Send it and say what came of it. Raises nothing: every failure is a try to be written down."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
-            answer = await _posted(sending, resolver)
+            answer = await _post_message(sending, resolver)
     except EgressRefused as error:
         answer = Sent(status=None, error=f"not sent: {error.data['detail']}"[:KEPT])
     except (TimeoutError, httpx2.TimeoutException):
         answer = Sent(status=None, error=f"no answer within {SECONDS:.0f} seconds")
     except httpx2.ConnectError as error:
-        answer = Sent(status=None, error=_clean(f"no connection: {error}"))
+        answer = Sent(status=None, error=_redact_error_text(f"no connection: {error}"))
     except Exception as error:  # noqa: BLE001 - what breaks in a new way must not hold up the others of its round
         # Not the error's own words: they may quote what was answered.
         answer = Sent(status=None, error=f"{type(error).__name__}: the try broke off"[:KEPT])
@@ -90,19 +90,27 @@ async def send(sending: Sending, *, resolver: Resolver = system_resolver) -> Sen
     )
 
 
-async def _posted(sending: Sending, resolver: Resolver) -> Sent:
+async def _post_message(sending: Sending, resolver: Resolver) -> Sent:
     admit_endpoint(target_of(sending.url), sending.leave)
-    headers = {"content-type": "application/json", "user-agent": "Interlock-Webhooks/1", **signed(sending)}
+    headers = {
+        "content-type": "application/json",
+        "user-agent": "Interlock-Webhooks/1",
+        **build_signed_headers(sending),
+    }
     async with guarded_client(sending.leave, resolver=resolver, headers=headers, timeout=SECONDS) as client:
         request = client.build_request("POST", sending.url, content=sending.body)
         response = await client.send(request, stream=True)
         try:
-            return Sent(status=response.status_code, length=await _length(response), wish=_wish(response))
+            return Sent(
+                status=response.status_code,
+                length=await _count_response_bytes(response),
+                wish=_parse_retry_after(response),
+            )
         finally:
             await response.aclose()
 
 
-async def _length(response: httpx2.Response) -> int:
+async def _count_response_bytes(response: httpx2.Response) -> int:
     """How many bytes the answer has, MOST_READ at most: nothing else of it is kept. A body that breaks off
     takes nothing back: the status has been said."""
     read = 0
@@ -115,14 +123,16 @@ async def _length(response: httpx2.Response) -> int:
     return min(read, MOST_READ)
 
 
-def _clean(text: str) -> str:
+def _redact_error_text(text: str) -> str:
     """As it may be kept: no secret, no NUL, not long."""
     return (
-        redact(text.encode("utf-8", "replace"))[0].decode().replace("\0", "\N{REPLACEMENT CHARACTER}")[:KEPT]
+        redact_secrets(text.encode("utf-8", "replace"))[0]
+        .decode()
+        .replace("\0", "\N{REPLACEMENT CHARACTER}")[:KEPT]
     )
 
 
-def _wish(response: httpx2.Response) -> timedelta | None:
+def _parse_retry_after(response: httpx2.Response) -> timedelta | None:
     if response.status_code not in (429, 503):
         return None
     try:

@@ -2,12 +2,12 @@
 
 from django.db import migrations
 
-from orchestrator.core.domain.status_transitions import moves
+from orchestrator.core.domain.status_transitions import enumerate_transitions
 from tenancy.db.integrity_guards import (
     append_only,
-    crossing,
-    definer,
-    grant,
+    create_cross_tenant_policy,
+    create_definer_function,
+    grant_table_rights,
     grant_sequence,
     row_security,
     same_tenant_key,
@@ -23,7 +23,7 @@ PUBLISHED = (
     "task",
 )
 APPENDED = ("runsignal", "signalreceipt", "intent", "dispatch")
-LEGAL = ", ".join(f"('{source}','{target}')" for source, target in moves())
+LEGAL = ", ".join(f"('{source}','{target}')" for source, target in enumerate_transitions())
 MOVES = f"""
 CREATE FUNCTION orchestrator_run_moves() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 BEGIN
@@ -114,10 +114,10 @@ class Migration(migrations.Migration):
     operations = [
         *(row_security(f"orchestrator_{table}") for table in (*PUBLISHED, *APPENDED, "run", "workflowversion")),
         *(append_only(f"orchestrator_{table}") for table in (*PUBLISHED, *APPENDED)),
-        *(grant(f"orchestrator_{table}", "SELECT, INSERT") for table in (*PUBLISHED, *APPENDED)),
-        grant("orchestrator_workflowversion", "SELECT, INSERT, UPDATE"),
-        grant("orchestrator_run", "SELECT, INSERT, UPDATE"),
-        grant("orchestrator_emergencystop", "SELECT, INSERT, UPDATE"),
+        *(grant_table_rights(f"orchestrator_{table}", "SELECT, INSERT") for table in (*PUBLISHED, *APPENDED)),
+        grant_table_rights("orchestrator_workflowversion", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("orchestrator_run", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("orchestrator_emergencystop", "SELECT, INSERT, UPDATE"),
         *(grant_sequence(f"orchestrator_{table}_id_seq") for table in ("runsignal", "intent")),
         migrations.RunSQL(MOVES, migrations.RunSQL.noop),
         migrations.RunSQL(PERMIT, "DROP FUNCTION interlock_permit(uuid, uuid, text, bigint);"),
@@ -125,9 +125,9 @@ class Migration(migrations.Migration):
         same_tenant_key("orchestrator_run", "workflow_version_id", "orchestrator_workflowversion"),
         same_tenant_key("orchestrator_runsignal", "run_id", "orchestrator_run"),
         same_tenant_key("orchestrator_dispatch", "run_id", "orchestrator_run"),
-        crossing("orchestrator_run", "SELECT"), crossing("orchestrator_run", "UPDATE"),
-        crossing("orchestrator_runsignal", "SELECT"), crossing("orchestrator_signalreceipt", "SELECT"),
-        definer("tenant_of_run", "wanted uuid", "uuid", "SELECT tenant_id FROM orchestrator_run WHERE id = wanted"),
-        definer("due_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
-        definer("renew_leases", "worker text, seconds double precision", "SETOF uuid", RENEW, volatility="VOLATILE"),
+        create_cross_tenant_policy("orchestrator_run", "SELECT"), create_cross_tenant_policy("orchestrator_run", "UPDATE"),
+        create_cross_tenant_policy("orchestrator_runsignal", "SELECT"), create_cross_tenant_policy("orchestrator_signalreceipt", "SELECT"),
+        create_definer_function("tenant_of_run", "wanted uuid", "uuid", "SELECT tenant_id FROM orchestrator_run WHERE id = wanted"),
+        create_definer_function("due_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
+        create_definer_function("renew_leases", "worker text, seconds double precision", "SETOF uuid", RENEW, volatility="VOLATILE"),
     ]  # fmt: skip

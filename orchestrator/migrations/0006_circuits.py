@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-from tenancy.db.integrity_guards import grant
+from tenancy.db.integrity_guards import grant_table_rights
 
 OURS = "tenant_id IS NULL OR tenant_id = nullif(current_setting('interlock.tenant', true), '')::uuid"
 APART = f"""
@@ -54,5 +54,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunSQL(APART, "DROP POLICY of_this_tenant_or_nobody ON orchestrator_circuitrow;"),
-        grant("orchestrator_circuitrow", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("orchestrator_circuitrow", "SELECT, INSERT, UPDATE"),
     ]

@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models import Q
 
-from tenancy.db.integrity_guards import definer
+from tenancy.db.integrity_guards import create_definer_function
 
 READY = "status IN ('queued', 'in_progress') AND wake_at IS NULL"
 # A skip scan over the tenants that have anything ready, the oldest of each, and then the fewest at work. Runs
@@ -70,7 +70,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="run", index=models.Index(fields=["tenant", "-started_at"], name="run_begun")
         ),
-        definer("next_run", "taken uuid[], share integer", "SETOF uuid", NEXT, volatility="VOLATILE"),
+        create_definer_function(
+            "next_run", "taken uuid[], share integer", "SETOF uuid", NEXT, volatility="VOLATILE"
+        ),
         migrations.RunSQL("DROP FUNCTION due_runs(integer);", migrations.RunSQL.noop),
-        definer("due_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
+        create_definer_function("due_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
     ]

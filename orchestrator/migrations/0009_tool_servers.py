@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 import tenancy.db.ids
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("toolserver", "tooldefinition", "servertool", "privateplaces")
@@ -191,8 +191,14 @@ class Migration(MadeTogether):
         ),
         *(row_security(f"orchestrator_{table}") for table in TABLES),
         *(append_only(f"orchestrator_{table}") for table in ("tooldefinition", "privateplaces")),
-        *(grant(f"orchestrator_{table}", "SELECT, INSERT") for table in ("tooldefinition", "privateplaces")),
-        *(grant(f"orchestrator_{table}", "SELECT, INSERT, UPDATE") for table in ("toolserver", "servertool")),
+        *(
+            grant_table_rights(f"orchestrator_{table}", "SELECT, INSERT")
+            for table in ("tooldefinition", "privateplaces")
+        ),
+        *(
+            grant_table_rights(f"orchestrator_{table}", "SELECT, INSERT, UPDATE")
+            for table in ("toolserver", "servertool")
+        ),
         *(
             same_tenant_key(f"orchestrator_{table}", "server_id", "orchestrator_toolserver")
             for table in ("tooldefinition", "servertool")

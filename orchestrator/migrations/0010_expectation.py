@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 import tenancy.db.ids
-from tenancy.db.integrity_guards import grant, row_security
+from tenancy.db.integrity_guards import grant_table_rights, row_security
 
 
 class Migration(migrations.Migration):
@@ -41,5 +41,5 @@ class Migration(migrations.Migration):
             },
         ),
         row_security("orchestrator_expectation"),
-        grant("orchestrator_expectation", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("orchestrator_expectation", "SELECT, INSERT, UPDATE"),
     ]

@@ -3,7 +3,7 @@
 import django.contrib.postgres.search
 import django.db.models.deletion
 import tenancy.db.ids
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
 
@@ -153,7 +153,7 @@ class Migration(MadeTogether):
         ),
         *(row_security(f"orchestrator_{table}") for table in TABLES),
         *(append_only(f"orchestrator_{table}") for table in TABLES),
-        *(grant(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
+        *(grant_table_rights(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
         same_tenant_key("orchestrator_corpuspassage", "document_id", "orchestrator_corpusdocument"),
         migrations.RunSQL(
             "CREATE INDEX corpuspassage_words ON orchestrator_corpuspassage USING gin (search)",

@@ -5,7 +5,7 @@ from django.db import migrations, models
 from django.db.models import F, Q
 
 import tenancy.db.ids
-from tenancy.db.integrity_guards import append_only, grant, row_security
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security
 from tenancy.db.migration_operations import MadeTogether
 
 STAYS = """
@@ -118,7 +118,7 @@ class Migration(MadeTogether):
         ),
         *(row_security(f"orchestrator_{table}") for table in ("policyversion", "policyproposal")),
         append_only("orchestrator_policyversion"),
-        grant("orchestrator_policyversion", "SELECT, INSERT"),
-        grant("orchestrator_policyproposal", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("orchestrator_policyversion", "SELECT, INSERT"),
+        grant_table_rights("orchestrator_policyproposal", "SELECT, INSERT, UPDATE"),
         migrations.RunSQL(STAYS, UNDO),
     ]

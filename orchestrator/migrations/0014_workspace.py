@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("filecontent", "workspacerevision")
@@ -91,7 +91,7 @@ class Migration(MadeTogether):
         ),
         *(row_security(f"orchestrator_{table}") for table in TABLES),
         *(append_only(f"orchestrator_{table}") for table in TABLES),
-        *(grant(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
+        *(grant_table_rights(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
         *(same_tenant_key(f"orchestrator_{table}", "run_id", "orchestrator_run") for table in TABLES),
         migrations.RunSQL(TRUE, UNTRUE),
     ]

@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 import tenancy.db.ids
-from tenancy.db.integrity_guards import grant, row_security
+from tenancy.db.integrity_guards import grant_table_rights, row_security
 
 
 class Migration(migrations.Migration):
@@ -40,5 +40,5 @@ class Migration(migrations.Migration):
             },
         ),
         row_security("orchestrator_conflictclaim"),
-        grant("orchestrator_conflictclaim", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("orchestrator_conflictclaim", "SELECT, INSERT, UPDATE"),
     ]

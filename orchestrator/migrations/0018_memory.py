@@ -5,7 +5,7 @@ import django.contrib.postgres.search
 import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("memoryproposal", "memoryverdict")
@@ -130,7 +130,7 @@ class Migration(MadeTogether):
         ),
         *(row_security(f"orchestrator_{table}") for table in TABLES),
         *(append_only(f"orchestrator_{table}") for table in TABLES),
-        *(grant(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
+        *(grant_table_rights(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
         same_tenant_key("orchestrator_memoryproposal", "run_id", "orchestrator_run"),
         same_tenant_key("orchestrator_memoryverdict", "proposal_id", "orchestrator_memoryproposal"),
     ]

@@ -4,7 +4,7 @@ import django.db.models.deletion
 import django.db.models.functions.text
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import grant_table_rights, row_security, same_tenant_key
 
 TABLE = "orchestrator_savedview"
 
@@ -54,6 +54,6 @@ class Migration(migrations.Migration):
             },
         ),
         row_security(TABLE),
-        grant(TABLE, "SELECT, INSERT, UPDATE, DELETE"),
+        grant_table_rights(TABLE, "SELECT, INSERT, UPDATE, DELETE"),
         same_tenant_key(TABLE, "principal", "tenancy_principal"),
     ]

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 from tenancy.db.migration_operations import MadeTogether
 
 TABLES = ("reviewitem", "reviewword")
@@ -120,7 +120,7 @@ class Migration(MadeTogether):
         ),
         *(row_security(f"orchestrator_{table}") for table in TABLES),
         *(append_only(f"orchestrator_{table}") for table in TABLES),
-        *(grant(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
+        *(grant_table_rights(f"orchestrator_{table}", "SELECT, INSERT") for table in TABLES),
         same_tenant_key("orchestrator_reviewitem", "run_id", "orchestrator_run"),
         same_tenant_key("orchestrator_reviewword", "item_id", "orchestrator_reviewitem"),
     ]

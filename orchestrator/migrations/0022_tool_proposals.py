@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import grant, row_security
+from tenancy.db.integrity_guards import grant_table_rights, row_security
 
 STAYS = """
 CREATE TRIGGER proposal_stays BEFORE UPDATE ON orchestrator_toolproposal FOR EACH ROW
@@ -84,6 +84,6 @@ class Migration(migrations.Migration):
             },
         ),
         row_security("orchestrator_toolproposal"),
-        grant("orchestrator_toolproposal", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("orchestrator_toolproposal", "SELECT, INSERT, UPDATE"),
         migrations.RunSQL(STAYS, UNDO),
     ]

@@ -7,7 +7,12 @@ from django.db import migrations, models
 from django.db.models import Q
 
 import tenancy.db.ids
-from tenancy.db.integrity_guards import crossing, definer, grant, row_security
+from tenancy.db.integrity_guards import (
+    create_cross_tenant_policy,
+    create_definer_function,
+    grant_table_rights,
+    row_security,
+)
 
 TENANT = ("tenant", models.ForeignKey(
     db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenancy.tenant",
@@ -133,15 +138,15 @@ class Migration(migrations.Migration):
             },
         ),
         *(row_security(f"orchestrator_{table}") for table in ("modelturn", "modelserved")),
-        grant("orchestrator_modelturn", "SELECT, INSERT, UPDATE, DELETE"),
-        grant("orchestrator_modelserved", "SELECT"),
+        grant_table_rights("orchestrator_modelturn", "SELECT, INSERT, UPDATE, DELETE"),
+        grant_table_rights("orchestrator_modelserved", "SELECT"),
         *(
-            crossing(f"orchestrator_{table}", command)
+            create_cross_tenant_policy(f"orchestrator_{table}", command)
             for table in ("modelturn", "modelserved")
             for command in ("SELECT", "UPDATE")
         ),
         written_by_owner("orchestrator_modelserved"),
         seen_by_owner("orchestrator_circuitrow"), seen_by_owner("orchestrator_emergencystop"),
-        definer("call_up", "wanted uuid", "SETOF uuid", CALL_UP, volatility="VOLATILE"),
-        definer("called_up_runs", "n integer", "SETOF uuid", CALLED_UP, volatility="VOLATILE"),
+        create_definer_function("call_up", "wanted uuid", "SETOF uuid", CALL_UP, volatility="VOLATILE"),
+        create_definer_function("called_up_runs", "n integer", "SETOF uuid", CALLED_UP, volatility="VOLATILE"),
     ]  # fmt: skip

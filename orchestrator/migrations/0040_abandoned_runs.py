@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.db.integrity_guards import definer
+from tenancy.db.integrity_guards import create_definer_function
 
 ABANDONED = r"""
 WITH leased AS MATERIALIZED (
@@ -27,5 +27,7 @@ class Migration(migrations.Migration):
             "GRANT EXECUTE ON FUNCTION interlock_lock_is_held(bigint) TO interlock_owner;",
             migrations.RunSQL.noop,
         ),
-        definer("abandoned_runs", "n integer", "SETOF uuid", ABANDONED, volatility="VOLATILE"),
+        create_definer_function(
+            "abandoned_runs", "n integer", "SETOF uuid", ABANDONED, volatility="VOLATILE"
+        ),
     ]

@@ -4,7 +4,7 @@ change is looked up (R-TOOL-9, R-SESS-9)."""
 from django.db import migrations, models
 from django.db.models import Q
 
-from tenancy.db.integrity_guards import definer
+from tenancy.db.integrity_guards import create_definer_function
 
 LATE = ("reconciled", "look_up")
 # Nobody says of their own run what happened; the rule that the application asks is wider.
@@ -94,5 +94,5 @@ class Migration(migrations.Migration):
         migrations.RunSQL(GUARD, UNGUARD),
         migrations.RunSQL(PERMIT, "DROP FUNCTION interlock_late_look_permit(uuid, uuid, text, bigint);"),
         migrations.RunSQL("DROP FUNCTION due_runs(integer);", migrations.RunSQL.noop),
-        definer("due_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
+        create_definer_function("due_runs", "n integer", "SETOF uuid", DUE, volatility="VOLATILE"),
     ]

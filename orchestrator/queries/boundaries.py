@@ -24,17 +24,17 @@ class BoundaryNow:
 def boundaries_now() -> list[BoundaryNow]:
     """Every boundary by its slug, in the version that is in force; not those that are retired wholly."""
     rows = BoundaryVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
-    return _named(rows)
+    return _with_workflow_names(rows)
 
 
 def boundaries_retired() -> list[BoundaryNow]:
     """The boundaries of which every version is retired, by their slug, in the newest version."""
     rows = BoundaryVersion.objects.order_by("slug", "-version").distinct("slug")
     stands = set(BoundaryVersion.objects.filter(retired_at=None).values_list("slug", flat=True))
-    return _named(row for row in rows if row.slug not in stands)
+    return _with_workflow_names(row for row in rows if row.slug not in stands)
 
 
-def _named(rows: Iterable[BoundaryVersion]) -> list[BoundaryNow]:
+def _with_workflow_names(rows: Iterable[BoundaryVersion]) -> list[BoundaryNow]:
     named = _workflows_by_boundary()
     return [
         BoundaryNow(row=row, boundary=boundary_in(row), workflows=named.get(row.slug, ())) for row in rows

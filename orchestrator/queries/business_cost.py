@@ -12,7 +12,7 @@ from django.conf import settings
 from approvals.models import Decision
 from budgets.core.amounts import ZERO, Vector
 from budgets.core.statistics.business_cost import Part, Rates, business_parts
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.models import Run
 
 WORDS: Final = {
@@ -41,7 +41,9 @@ class Business:
 
 def business_of(run: Run) -> Business:
     """What the run cost so far: what it was charged, and each kind of work at the house's own rates."""
-    used = Vector.of({name.value: line.used for name, line in usage(run.id).items() if not name.gauge})
+    used = Vector.of(
+        {name.value: line.used for name, line in get_usage_lines(run.id).items() if not name.gauge}
+    )
     reviews = Decision.objects.filter(request__run_id=run.id).count()
     rates: Rates = settings.INTERLOCK_BUSINESS_RATES
     parts = business_parts(used, rates, human_reviews=reviews)

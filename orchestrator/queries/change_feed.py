@@ -11,7 +11,7 @@ from approvals.queries.change_tokens import version_of
 from approvals.queries.live_requests import CANDIDATES as REQUESTS
 from orchestrator.models import Run, RunSignal
 from orchestrator.models.run import LIVE
-from tenancy.db.change_cursor import SLACK, WRITTEN, changes, mark_now, mark_of
+from tenancy.db.change_cursor import SLACK, WRITTEN, list_changes, mark_now, mark_of
 from tenancy.db.tenant_context import current_tenant, raw_cursor
 from tenancy.people.dual_control import ALONE
 
@@ -35,12 +35,12 @@ def changed_runs(after: str) -> ChangedRuns:
 
     A run may come twice, none is missed. Raises ValueError for a cursor that is none of ours.
     """
-    found = changes(CANDIDATES, after)
+    found = list_changes(CANDIDATES, after)
     rows = Run.objects.select_related("workflow_version").in_bulk(found.ids)
     return ChangedRuns(tuple(rows[key] for key in found.ids if key in rows), found.seq, found.more)
 
 
-def beside(run_id: UUID) -> str:
+def get_run_change_token(run_id: UUID) -> str:
     """A name of what was said to a run beside its trace: words to its requests, wishes of operators. Another
     name as soon as anything of it changed."""
     wishes = RunSignal.objects.filter(run_id=run_id).count()
@@ -72,7 +72,7 @@ SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
     OR {" OR ".join(f"EXISTS (SELECT FROM {table} WHERE {{written}} >= {{xid}})" for table in _BESIDE)}"""  # noqa: S608 - our own words
 
 
-def stirred(after: str) -> Stirred:
+def has_changed_since(after: str) -> Stirred:
     """Whether runs, requests, stops, circuits, alerts, flags, notices or loosenings of the tenant changed
     after a cursor.
 

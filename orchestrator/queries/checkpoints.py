@@ -14,9 +14,9 @@ from orchestrator.core.admission.checkpoint_retry import (
     SENTENCES,
     Unfit,
     checkpoint_of,
-    coming,
-    heeded,
+    describe_next_action,
     otherwise_since,
+    with_later_refusals,
 )
 from orchestrator.core.common.errors import (
     ChangedSince,
@@ -31,7 +31,7 @@ from orchestrator.core.common.errors import (
 )
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.core.domain.graph import CompiledGraph
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.late_reconciliation import Doubt, settled_calls
 from orchestrator.models import Intent, Run
 from orchestrator.queries.in_doubt_changes import doubts_of
@@ -39,7 +39,7 @@ from orchestrator.queries.pending_signals import has_untaken
 from orchestrator.queries.retry_lineage import newest_of, retried_as
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import graph_of
-from traces.core.state_patch import apply
+from traces.core.state_patch import apply_patch
 from traces.models import Record
 from traces.queries import recall_at
 
@@ -88,7 +88,7 @@ class Past:
         return [(at, tool) for at, tool, body in rows if orjson.loads(bytes(body))["call"] not in known]
 
     @cached_property
-    def end(self) -> State:
+    def end(self) -> RunState:
         """The state as the run ended."""
         return state_now(self.run.id)
 
@@ -121,7 +121,7 @@ class Past:
         effects = [one.change.effect for one in self.doubts]
         return refused(tools=", ".join(tools), effects=effects, see=f"/api/v1/runs/{self.run.id}/effects")
 
-    def refused(self, then: State) -> OrchestratorError | None:
+    def refused(self, then: RunState) -> OrchestratorError | None:
         """Why no retry may begin at a checkpoint: what it changed after that would be done twice, or is not
         as it was known then."""
         if self.over is not None:
@@ -132,17 +132,17 @@ class Past:
         tools = sorted({*sent, *otherwise_since(then.deeds, end)})
         return ChangedSince(tools=", ".join(tools)) if tools else None
 
-    def state_at(self, number: int) -> State:
+    def state_at(self, number: int) -> RunState:
         """The state after a record. Raises NoCheckpoint for a record that the run has not."""
         if not 0 <= number <= self.run.record_number:
             raise NoCheckpoint(why=f"the run has no record {number}")
         found = recall_at(self.run.id, number)
         plain = orjson.loads(found.state)
         for patch in found.patches:
-            plain = apply(plain, patch)
-        return State.model_validate(plain)
+            plain = apply_patch(plain, patch)
+        return RunState.model_validate(plain)
 
-    def checkpoint(self, number: int | None) -> tuple[State, State]:
+    def checkpoint(self, number: int | None) -> tuple[RunState, RunState]:
         """The state after a record and the one that a retry would know; of the newest checkpoint where no
         record is named. Raises NoCheckpoint, ChangedSince and what `over` says."""
         if self.over is not None:
@@ -155,7 +155,7 @@ class Past:
             raise NoCheckpoint(why=SENTENCES[known])
         if (refused := self.refused(then)) is not None:
             raise refused
-        return then, heeded(known, self.end)
+        return then, with_later_refusals(known, self.end)
 
     def page(self, below: int | None, limit: int) -> Page:
         """So many checkpoints below a record, newest first."""
@@ -192,23 +192,23 @@ class Past:
             told = [plain.get(name) for name in TOLD]
             if told == before or any(plain.get(name) for name in OPEN):
                 continue
-            state = State.model_validate(plain)
-            if not isinstance(checkpoint_of(self.graph, state), State):
+            state = RunState.model_validate(plain)
+            if not isinstance(checkpoint_of(self.graph, state), RunState):
                 continue
             before = told
             if state.version >= low:
                 yield Checkpoint(
                     record=state.version, at=times[state.version], position=state.position,
-                    next=coming(self.graph, state), refused=self.refused(state),
+                    next=describe_next_action(self.graph, state), refused=self.refused(state),
                 )  # fmt: skip
 
     def _states(self, low: int, top: int) -> Iterator[Mapping[str, Any]]:
         found = recall_at(self.run.id, low)
         plain = orjson.loads(found.state)
         for patch in found.patches:
-            plain = apply(plain, patch)
+            plain = apply_patch(plain, patch)
         yield plain
         rows = Record.objects.filter(run_id=self.run.id, number__gt=low, number__lt=top).order_by("number")
         for body in rows.values_list("body", flat=True):
-            plain = apply(plain, orjson.loads(bytes(body))["patch"])
+            plain = apply_patch(plain, orjson.loads(bytes(body))["patch"])
             yield plain

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from orchestrator.core.tools.circuit_breaker import Circuit, Condition, Kind, seen
+from orchestrator.core.tools.circuit_breaker import Circuit, Condition, Kind, derive_visible_state
 from orchestrator.models import CircuitRow
 from tenancy.core.errors import NotFound
 
@@ -33,7 +33,7 @@ class CircuitSeen:
 
 def circuits_now(at: datetime) -> tuple[CircuitSeen, ...]:
     """All that ever failed, those in trouble first. Whatever is not among them is closed."""
-    found = [_seen(row, at) for row in CircuitRow.objects.order_by("kind", "subject")]
+    found = [_build_circuit_status(row, at) for row in CircuitRow.objects.order_by("kind", "subject")]
     return tuple(sorted(found, key=lambda one: (ORDER.index(one.state), -one.failures, one.subject)))
 
 
@@ -47,13 +47,15 @@ def circuit_now(circuit_id: UUID, at: datetime) -> CircuitSeen:
     row = CircuitRow.objects.filter(id=circuit_id).first()
     if row is None:
         raise NotFound
-    return _seen(row, at)
+    return _build_circuit_status(row, at)
 
 
-def _seen(row: CircuitRow, at: datetime) -> CircuitSeen:
+def _build_circuit_status(row: CircuitRow, at: datetime) -> CircuitSeen:
     state: Condition = row.state  # type: ignore[assignment]
     kind: Kind = row.kind  # type: ignore[assignment]
-    now = seen(Circuit(state=state, failures=row.failures, changes=row.changes, until=row.until), at)
+    now = derive_visible_state(
+        Circuit(state=state, failures=row.failures, changes=row.changes, until=row.until), at
+    )
     waiting = row.until is not None and row.until > at
     return CircuitSeen(
         id=row.id, kind=kind, subject=row.subject, state=now, failures=row.failures, since=row.since,

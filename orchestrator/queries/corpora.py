@@ -93,7 +93,7 @@ def passage_of(corpus: str, name: str, version: int, number: int) -> CorpusPassa
 def corpora_now() -> list[CorpusNow]:
     """Every corpus with a document in it, by name."""
     found: dict[str, list[CorpusDocument]] = {}
-    for row in _newest(CorpusDocument.objects.all()):
+    for row in _list_newest_documents(CorpusDocument.objects.all()):
         found.setdefault(row.corpus, []).append(row)
     return [
         CorpusNow(
@@ -106,7 +106,9 @@ def corpora_now() -> list[CorpusNow]:
 
 def documents_of(corpus: str) -> list[CorpusDocument]:
     """The documents of a corpus as they are now, by name, without their text."""
-    return [row for row in _newest(CorpusDocument.objects.filter(corpus=corpus)) if not row.removed]
+    return [
+        row for row in _list_newest_documents(CorpusDocument.objects.filter(corpus=corpus)) if not row.removed
+    ]
 
 
 def versions_of_document(corpus: str, name: str) -> list[CorpusDocument]:
@@ -119,5 +121,5 @@ def passages_now(document: CorpusDocument) -> list[CorpusPassage]:
     return list(CorpusPassage.objects.filter(document=document).defer("search").order_by("number"))
 
 
-def _newest(rows: Any) -> list[CorpusDocument]:
+def _list_newest_documents(rows: Any) -> list[CorpusDocument]:
     return list(rows.order_by("corpus", "name", "-version").distinct("corpus", "name").defer("text"))

@@ -9,7 +9,7 @@ from django.db import connection
 _NEXT = "SELECT run, tenant_of_run(run) FROM next_run(%s::uuid[], %s) AS run"
 
 
-def _ids(call: str, parameters: tuple[Any, ...]) -> list[UUID]:
+def _list_ids(call: str, parameters: tuple[Any, ...]) -> list[UUID]:
     with connection.cursor() as cursor:
         cursor.execute(call, parameters)
         return [row[0] for row in cursor.fetchall() if row[0] is not None]
@@ -17,29 +17,29 @@ def _ids(call: str, parameters: tuple[Any, ...]) -> list[UUID]:
 
 def tenant_of_run(run_id: UUID) -> UUID | None:
     """Whose run it is, or None where there is no such run."""
-    return next(iter(_ids("SELECT tenant_of_run(%s)", (run_id,))), None)
+    return next(iter(_list_ids("SELECT tenant_of_run(%s)", (run_id,))), None)
 
 
 def due_runs(limit: int) -> list[UUID]:
     """Runs that wait for nobody and yet stand still: signals wait, the lease is dead, or their time has
     come."""
-    return _ids("SELECT due_runs(%s)", (limit,))
+    return _list_ids("SELECT due_runs(%s)", (limit,))
 
 
 def abandoned_runs(limit: int) -> list[UUID]:
     """Runs whose lease lives and names the lock of a process that holds it no more."""
-    return _ids("SELECT abandoned_runs(%s)", (limit,))
+    return _list_ids("SELECT abandoned_runs(%s)", (limit,))
 
 
 def deferred_runs(limit: int) -> list[UUID]:
     """Runs with a request to which a yes was kept back whose time has come."""
-    return _ids("SELECT deferred_runs(%s)", (limit,))
+    return _list_ids("SELECT deferred_runs(%s)", (limit,))
 
 
 def called_up_runs(limit: int) -> list[UUID]:
     """Runs that waited for a model and may ask it now; of those behind a circuit whose cooldown is over, one.
     Also those that an emergency stop ends."""
-    return _ids("SELECT called_up_runs(%s)", (limit,))
+    return _list_ids("SELECT called_up_runs(%s)", (limit,))
 
 
 def next_run(taken: Sequence[UUID], share: int) -> tuple[UUID, UUID] | None:

@@ -18,8 +18,8 @@ from approvals.queries.inbox import waiting_for
 from budgets.models import Account, Line
 from budgets.queries import tenant_spending
 from orchestrator.models import CircuitRow, EmergencyStop, Run
-from orchestrator.queries.reviews import unanswered
-from orchestrator.queries.run_list import LIVE, Count, Filters, Meter, count, plan_anew, runs_by
+from orchestrator.queries.reviews import list_unanswered_reviews
+from orchestrator.queries.run_list import LIVE, Count, Filters, Meter, count_up_to_cap, plan_anew, runs_by
 from tenancy.db.tenant_context import current_tenant
 
 DAY: Final = timedelta(days=1)
@@ -94,7 +94,7 @@ class Overview:
     fresh: bool
 
 
-def overview(at: datetime, decider: Decider | None = None) -> Overview:
+def build_overview(at: datetime, decider: Decider | None = None) -> Overview:
     """The first page's numbers at `at`, for somebody; for nobody in person every open request counts."""
     plan_anew()
     moving = now_of(at)
@@ -111,13 +111,13 @@ def needs_of(at: datetime, decider: Decider | None = None) -> Needs:
     theirs = waiting if decider is None else waiting_for(decider)
     ends = theirs.aggregate(oldest=Min("created_at"), nearest=Min("expires_at"))
     return Needs(
-        requests=count(theirs),
-        open=count(waiting),
+        requests=count_up_to_cap(theirs),
+        open=count_up_to_cap(waiting),
         oldest=ends["oldest"],
         nearest=ends["nearest"],
-        reviews=count(unanswered()),
-        paused=count(runs_by(Filters(status="paused"))),
-        failed=count(runs_by(Filters(view="problems", finished_after=since))),
+        reviews=count_up_to_cap(list_unanswered_reviews()),
+        paused=count_up_to_cap(runs_by(Filters(status="paused"))),
+        failed=count_up_to_cap(runs_by(Filters(view="problems", finished_after=since))),
         since=since,
     )
 
@@ -130,13 +130,13 @@ def money_of(at: datetime) -> tuple[Spending, ...]:
     lines = {line.account_id: line for line in Line.objects.filter(account__in=accounts)}
     found = sorted(accounts, key=lambda account: account.kind)
     return tuple(
-        _spending(account, lines[account.id], spent[account.kind], names[account.kind], at)
+        _build_spending(account, lines[account.id], spent[account.kind], names[account.kind], at)
         for account in found
         if account.id in lines
     )
 
 
-def _spending(account: Account, line: Line, spent: Decimal, name: str, at: datetime) -> Spending:
+def _build_spending(account: Account, line: Line, spent: Decimal, name: str, at: datetime) -> Spending:
     """A run's tranche is held on the line as a whole: what of it is spent counts as spent."""
     assert account.window_start is not None
     assert account.window_end is not None
@@ -160,10 +160,10 @@ def now_of(at: datetime) -> Now:
     hours = dict(began.order_by().values_list("hour").annotate(n=Counted("id")))
     first = at.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
     return Now(
-        begun=count(runs_by(Filters(created_after=at - DAY))),
-        running=count(runs_by(Filters(status="in_progress"))),
-        waiting=count(runs_by(Filters(view="needs"))),
-        queued=count(queued),
+        begun=count_up_to_cap(runs_by(Filters(created_after=at - DAY))),
+        running=count_up_to_cap(runs_by(Filters(status="in_progress"))),
+        waiting=count_up_to_cap(runs_by(Filters(view="needs"))),
+        queued=count_up_to_cap(queued),
         oldest_queued=queued.aggregate(oldest=Min("created_at"))["oldest"],
         hours=tuple(hours.get(first + timedelta(hours=number), 0) for number in range(HOURS)),
     )
@@ -172,10 +172,10 @@ def now_of(at: datetime) -> Now:
 def health_of(at: datetime, moving: Now) -> Health:
     """What works, as this tenant's runs show it: workers are seen by the runs they hold or held last."""
     since = at - DAY
-    live, held = Run.objects.filter(status__in=LIVE), _stops()
+    live, held = Run.objects.filter(status__in=LIVE), _list_tenant_stops()
     seen = live.filter(lease_until__gt=at).aggregate(workers=Counted("lease_owner", distinct=True))
     away, repeated = (
-        count(runs_by(Filters(terminal_code=code, finished_after=since)))
+        count_up_to_cap(runs_by(Filters(terminal_code=code, finished_after=since)))
         for code in ("UNAVAILABLE_DEP", "REPEATED_FAILURE")
     )
     return Health(
@@ -190,7 +190,7 @@ def health_of(at: datetime, moving: Now) -> Health:
     )
 
 
-def _stops() -> list[EmergencyStop]:
+def _list_tenant_stops() -> list[EmergencyStop]:
     """The stops that hold this tenant's runs. Not a tenant table: the tenant is asked for."""
     of_ours = Q(scope="global") | Q(tenant_id=current_tenant())
     found = EmergencyStop.objects.filter(of_ours, lifted_at=None).exclude(scope="policy")

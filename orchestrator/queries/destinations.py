@@ -29,12 +29,14 @@ class OutsideNow:
 def outside_now(kind: Kind) -> OutsideNow:
     """The version in force."""
     newest = Outside.objects.filter(kind=kind).order_by("-version").first()
-    return OutsideNow(kind=kind, body={}) if newest is None else _as(kind, newest)
+    return OutsideNow(kind=kind, body={}) if newest is None else _build_destination(kind, newest)
 
 
 def outside_before(kind: Kind) -> list[OutsideNow]:
     """Every version, newest first, fifty at most."""
-    return [_as(kind, row) for row in Outside.objects.filter(kind=kind).order_by("-version")[:50]]
+    return [
+        _build_destination(kind, row) for row in Outside.objects.filter(kind=kind).order_by("-version")[:50]
+    ]
 
 
 def web_rules() -> WebRules:
@@ -42,7 +44,7 @@ def web_rules() -> WebRules:
     return WebRules.model_validate(outside_now("web").body)
 
 
-def databases() -> Databases:
+def get_allowed_databases() -> Databases:
     """The databases in force."""
     return Databases.model_validate(outside_now("databases").body)
 
@@ -70,5 +72,5 @@ def kept_draft(run: UUID, draft: UUID) -> tuple[dict[str, Any], str] | None:
     return MailDraft.objects.filter(run_id__in=line_of(run), id=draft).values_list("body", "sha256").first()
 
 
-def _as(kind: Kind, row: Outside) -> OutsideNow:
+def _build_destination(kind: Kind, row: Outside) -> OutsideNow:
     return OutsideNow(kind=kind, body=row.body, version=row.version, reason=row.reason, by=row.by, at=row.at)

@@ -7,16 +7,16 @@ from typing import Final
 
 from budgets.core.dimension import ABOUT, Dimension
 from budgets.core.statistics.forecast import UNKNOWN, Interval
-from budgets.queries import usage
-from orchestrator.core.accounting.remaining_estimate import outlook
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.llm.cost_downgrade import thrifty
+from budgets.queries import get_usage_lines
+from orchestrator.core.accounting.remaining_estimate import estimate_remaining_usage
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.llm.cost_downgrade import is_cost_threshold_passed
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.run_list import Meter
 from orchestrator.queries.run_summary import Dial
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
 from orchestrator.queries.tripped_breakers import cost_set_by
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 UNITS: Final[Mapping[Dimension, str]] = {Dimension.COST_USD: "usd", Dimension.WALL_CLOCK_SECONDS: "s"}
 LABELS: Final[Mapping[str, Dimension]] = {
@@ -55,53 +55,60 @@ class Foreseen:
         return left is not None and left + self.meter.reserved < self.rest.lower
 
 
-def rest_of(run: Run, state: State) -> dict[str, Interval]:
+def rest_of(run: Run, state: RunState) -> dict[str, Interval]:
     """The bounds of what remains, by dimension, as the run stands; empty once it has ended."""
     if state.outcome is not None:
         return {}
     body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
     manifest = manifest_of(bytes(body), pins_of(run.tenant_id, pinned))
-    return outlook(graph_of(run.tenant_id, run.workflow_version_id), manifest, state)
+    return estimate_remaining_usage(graph_of(run.tenant_id, run.workflow_version_id), manifest, state)
 
 
-def foreseen(dials: tuple[Dial, ...], run: Run, state: State) -> tuple[Foreseen, ...]:
+def with_remaining_estimates(dials: tuple[Dial, ...], run: Run, state: RunState) -> tuple[Foreseen, ...]:
     """The dials of a run's page with the rest."""
     rest = rest_of(run, state)
     return tuple(
         Foreseen(
-            label=dial.label, unit=dial.unit, meter=dial.meter, rest=rest.get(_name(dial), UNKNOWN),
-            note=_spent(run, dial) if dial.unit == "usd" and thrifty(state) else "",
+            label=dial.label,
+            unit=dial.unit,
+            meter=dial.meter,
+            rest=rest.get(_get_dimension_name(dial), UNKNOWN),
+            note=_format_downgrade_note(run, dial)
+            if dial.unit == "usd" and is_cost_threshold_passed(state)
+            else "",
         )
         for dial in dials
-    )  # fmt: skip
+    )
 
 
-def _spent(run: Run, dial: Dial) -> str:
+def _format_downgrade_note(run: Run, dial: Dial) -> str:
     """That the run goes to the cheaper model, and by whose limit (R-BUDGET-5)."""
-    return SPENT.format(limit=plain(dial.meter.limit or Decimal(0)), who=cost_set_by(run))
+    return SPENT.format(limit=format_decimal(dial.meter.limit or Decimal(0)), who=cost_set_by(run))
 
 
-def limits_of(run: Run, state: State) -> tuple[Foreseen, ...]:
+def limits_of(run: Run, state: RunState) -> tuple[Foreseen, ...]:
     """Every limit of a run: used, reserved, left and the rest (R-BUDGET-14)."""
     rest = rest_of(run, state)
     return tuple(
         Foreseen(
             label=dimension.value.replace("_usd", "").replace("_", " ").capitalize(),
             unit=UNITS.get(dimension, ABOUT[dimension].unit),
-            meter=Meter(used=_used(dimension, line.used, run), reserved=line.reserved, limit=line.limit),
+            meter=Meter(
+                used=_count_used(dimension, line.used, run), reserved=line.reserved, limit=line.limit
+            ),
             rest=rest.get(dimension.value, UNKNOWN),
             gauge=dimension.gauge,
         )
-        for dimension, line in usage(run.id).items()
+        for dimension, line in get_usage_lines(run.id).items()
         if line.limit is not None or line.used or line.reserved
     )
 
 
-def _used(dimension: Dimension, used: Decimal, run: Run) -> Decimal:
+def _count_used(dimension: Dimension, used: Decimal, run: Run) -> Decimal:
     """No effect reserves transitions: the records count themselves."""
     return Decimal(run.record_number) if dimension is Dimension.TRANSITIONS else used
 
 
-def _name(dial: Dial) -> str:
+def _get_dimension_name(dial: Dial) -> str:
     found = LABELS.get(dial.label)
     return found.value if found is not None else ""

@@ -23,12 +23,12 @@ class Offered:
     used_up: str = ""
 
 
-def offered(starters: Iterable[Starter]) -> tuple[Offered, ...]:
+def list_offered_goals(starters: Iterable[Starter]) -> tuple[Offered, ...]:
     """These starters, in their order."""
-    return tuple(map(_offered, starters))
+    return tuple(map(_build_offered_goal, starters))
 
 
-def _offered(starter: Starter) -> Offered:
+def _build_offered_goal(starter: Starter) -> Offered:
     goals = starter.goals()
     if starter.once is None:
         return Offered(starter=starter, goal=starter.goal)

@@ -4,27 +4,27 @@ from typing import Any, Final
 
 import orjson
 
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.readmodel.reason_texts import Told
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.readmodel.reason_texts import FailureDetail
 from orchestrator.models import Run
 from orchestrator.queries.state_loader import graph_of
-from traces.queries import payloads
+from traces.queries import load_payloads
 
 LONGEST: Final = 400
 
 
-def told_by_source(run: Run, state: State) -> Told | None:
+def told_by_source(run: Run, state: RunState) -> FailureDetail | None:
     """The `reason` in the answer that a branch looked at, where the run ended for what that branch found."""
     name = _branched_on(run) if run.terminal_code else ""
     fact = dict(state.facts_in_order()).get(name)
-    body = payloads(run.id, (fact.digest,)).get(fact.digest) if fact is not None else None
+    body = load_payloads(run.id, (fact.digest,)).get(fact.digest) if fact is not None else None
     if fact is None or body is None:
         return None
     try:
         text = _reason_in(orjson.loads(body))
     except orjson.JSONDecodeError:
         return None
-    return Told(tool=fact.tool, text=text[:LONGEST]) if text else None
+    return FailureDetail(tool=fact.tool, text=text[:LONGEST]) if text else None
 
 
 def _branched_on(run: Run) -> str:

@@ -13,7 +13,7 @@ from approvals.models import Request
 from orchestrator.core.approval.reconciliation import QUEUE as RECONCILIATION
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.effects import CallTool, SentChange
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.late_reconciliation import NOTHING_SENT, Doubt, list_doubts
 from orchestrator.models import Intent, ManifestRow, Run
 from orchestrator.queries.pending_signals import is_asked_of_effect
@@ -22,12 +22,12 @@ from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import manifest_of, pins_of
 from traces.core.sealed_references import holds_reference
 from traces.models import Event
-from traces.queries import payloads
+from traces.queries import load_payloads
 
 LATE_KINDS: Final = ("reconciled", "look_up")
 
 
-def doubts_of(run: Run, state: State | None = None) -> tuple[Doubt, ...]:
+def doubts_of(run: Run, state: RunState | None = None) -> tuple[Doubt, ...]:
     """The changes in doubt of an ended run, in the order in which they were asked for; none of a run that is
     under way."""
     if Status(run.status) not in TERMINAL_STATUSES:
@@ -39,14 +39,14 @@ def doubts_of(run: Run, state: State | None = None) -> tuple[Doubt, ...]:
     return found if retried_as(run.id) is None else tuple(one for one in found if one.blocks)
 
 
-def changes_of(run_id: UUID, state: State) -> tuple[SentChange, ...]:
+def changes_of(run_id: UUID, state: RunState) -> tuple[SentChange, ...]:
     """The newest requests of calls that change something: the run's own, and those of its line that are open
     in its state, under the calls that asked for them last."""
     known = {one.effect: one.call for one in state.opened.values()}
     rows = Intent.objects.filter(Q(run_id=run_id) | Q(effect__in=list(known)), mutating=True)
     newest: dict[str, SentChange] = {}
     attempts: dict[str, list[str]] = {}
-    for effect in intended(rows.order_by("id").values_list("body", flat=True)):
+    for effect in parse_call_intents(rows.order_by("id").values_list("body", flat=True)):
         call = known.get(effect.id, effect.call)
         attempts.setdefault(call, []).append(effect.id)
         newest[call] = SentChange(
@@ -56,7 +56,7 @@ def changes_of(run_id: UUID, state: State) -> tuple[SentChange, ...]:
     return tuple(newest.values())
 
 
-def intended(bodies: Iterable[bytes | memoryview]) -> list[CallTool]:
+def parse_call_intents(bodies: Iterable[bytes | memoryview]) -> list[CallTool]:
     """The tool calls of stored intents."""
     return [CallTool.model_validate_json(bytes(body)) for body in bodies]
 
@@ -82,7 +82,7 @@ def asked_about(run: Run, change: SentChange) -> Asked:
     manifest = manifest_of(bytes(row.body), pins_of(row.tenant_id, row.pins_digest))
     spec = manifest.pins.by_name.get(change.tool)
     retriers = retriers_of(run.id)
-    held = payloads(run.id, (change.arguments,)).get(change.arguments, b"")
+    held = load_payloads(run.id, (change.arguments,)).get(change.arguments, b"")
     return Asked(
         kind="reconciliation", queue=RECONCILIATION, risk=spec.risk.value if spec is not None else "",
         amount=None, has_amount=False, submitter=str(manifest.principal),
@@ -108,13 +108,13 @@ def shown_doubts(run: Run) -> list[ShownDoubt]:
     found = doubts_of(run)
     if not found:
         return []
-    bodies = payloads(run.id, [one.change.arguments for one in found])
+    bodies = load_payloads(run.id, [one.change.arguments for one in found])
     asked = Request.objects.filter(run_id=run.id, kind="reconciliation").order_by("created_at")
     requests = dict(asked.values_list("call_id", "id"))
     return [
         ShownDoubt(
             doubt=one,
-            arguments=_json(bodies.get(one.change.arguments)),
+            arguments=_parse_json_body(bodies.get(one.change.arguments)),
             can_look_up=is_looked_up_by(run, one.change.tool),
             being_recorded=any(is_asked_of_effect(run.id, kind, one.change.effect) for kind in LATE_KINDS),
             request=requests.get(one.change.call),
@@ -123,7 +123,7 @@ def shown_doubts(run: Run) -> list[ShownDoubt]:
     ]
 
 
-def _json(body: bytes | None) -> Any:
+def _parse_json_body(body: bytes | None) -> Any:
     try:
         return None if body is None else orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from orchestrator.core.domain.effects import CallModel, CallTool
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 OPEN = """
 SELECT DISTINCT ON (effect) body, extract(epoch FROM deadline - clock_timestamp()) FROM orchestrator_intent
@@ -37,7 +37,7 @@ class IntentRow:
 
 def open_intents(tenant_id: UUID, effects: tuple[str, ...]) -> list[IntentRow]:
     """The intents of these effects, each as it was committed last."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(OPEN, (tenant_id, list(effects)))
         rows: list[tuple[Any, ...]] = cursor.fetchall()
@@ -46,7 +46,7 @@ def open_intents(tenant_id: UUID, effects: tuple[str, ...]) -> list[IntentRow]:
 
 def was_sent_in_line(tenant_id: UUID, run_id: UUID, key: str) -> bool:
     """Whether an earlier run of a line of retries sent a change under this key, as far as is known."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(SENT_BEFORE, {"tenant": tenant_id, "run": run_id, "key": key})
         row = cursor.fetchone()

@@ -12,13 +12,13 @@ from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from orchestrator.core.common.run_status import Status
-from orchestrator.core.domain.memory_gate import Evidence, Proposed, Standing
+from orchestrator.core.domain.memory_gate import Evidence, MemoryStatus, Proposed
 from orchestrator.core.policy.provenance.value_matching import words_of
 from orchestrator.models import MemoryProposal, MemoryVerdict, Run
 from orchestrator.queries.retry_lineage import line_of
 from tenancy.core.errors import NotFound
 from traces.models import Event, Snapshot
-from traces.queries import payloads
+from traces.queries import load_payloads
 
 WAITING = "waiting"
 
@@ -45,7 +45,7 @@ class Remembered:
         return "trusted" if vouched else "untrusted"
 
 
-def proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
+def list_memory_proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
     """Proposals with their newest verdict (`verdict`, None while they wait), newest first; only those
     with one where it is named."""
     said = MemoryVerdict.objects.filter(proposal=OuterRef("pk")).order_by("-number")
@@ -60,26 +60,26 @@ def proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
     return found.order_by("-id")
 
 
-def search(words: str, at: datetime, limit: int) -> list[Remembered]:
+def search_kept_memory(words: str, at: datetime, limit: int) -> list[Remembered]:
     """What is kept, has not run out and holds these words, best first."""
     query = SearchQuery(words, config="simple", search_type="websearch")
     rows = (
-        proposals("kept").filter(search=query, expires_at__gt=at)
+        list_memory_proposals("kept").filter(search=query, expires_at__gt=at)
         .annotate(rank=SearchRank(F("search"), query)).order_by("-rank", "-id")[:limit]
     )  # fmt: skip
-    return [remembered(row) for row in rows]
+    return [build_memory_entry(row) for row in rows]
 
 
 def proposal_of(proposal: UUID | None) -> Remembered:
     """One proposal. Raises NotFound, also for another tenant's."""
-    row = None if proposal is None else proposals().filter(id=proposal).first()
+    row = None if proposal is None else list_memory_proposals().filter(id=proposal).first()
     if row is None:
         raise NotFound
-    return remembered(row)
+    return build_memory_entry(row)
 
 
-def remembered(row: Any) -> Remembered:
-    """A row of `proposals`, typed."""
+def build_memory_entry(row: Any) -> Remembered:
+    """A row of `list_memory_proposals`, typed."""
     return Remembered(
         row=row, verdict=row.verdict or WAITING, reason=row.reason or "", decided_at=row.decided_at,
         rank=float(getattr(row, "rank", 0.0)),
@@ -112,7 +112,7 @@ def _begun_with(run: UUID) -> dict[str, Evidence]:
 
 def words_of_facts(run: UUID, digests: Iterable[str]) -> list[str]:
     """The words of facts of a run, as far as they are kept."""
-    return [words_of(orjson.loads(body)) for body in payloads(run, digests).values()]
+    return [words_of(orjson.loads(body)) for body in load_payloads(run, digests).values()]
 
 
 def strange_words(run: UUID) -> list[str]:
@@ -129,18 +129,20 @@ def _strange_words(run: UUID) -> list[str]:
     said = [(event.kind, orjson.loads(bytes(event.body))) for event in events]
     facts = [one["digest"] for kind, one in said if kind == "fact_committed" and one["trust"] == "untrusted"]
     failed = [one["observation"] for kind, one in said if kind == "failure_committed" and one["observation"]]
-    held = payloads(run, {*facts, *failed})
+    held = load_payloads(run, {*facts, *failed})
     told = [words_of(orjson.loads(held[one])) if one in held else "" for one in facts]
     return [*told, *(held.get(one, b"").decode("utf-8", "backslashreplace") for one in failed)]
 
 
-def standing_of_run(run: UUID) -> Standing:
+def standing_of_run(run: UUID) -> MemoryStatus:
     """What the gate asks of a proposal's run."""
     row = Run.objects.get(id=run)
-    return Standing(status=Status(row.status), terminal_code=row.terminal_code or "", facts=facts_of_run(run))
+    return MemoryStatus(
+        status=Status(row.status), terminal_code=row.terminal_code or "", facts=facts_of_run(run)
+    )
 
 
-def proposed(found: Remembered) -> Proposed:
+def build_gate_input(found: Remembered) -> Proposed:
     """What the gate looks at."""
     row = found.row
     return Proposed.model_validate(

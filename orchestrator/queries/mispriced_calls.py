@@ -122,7 +122,11 @@ def told_of(run_id: UUID, wrong: Wrong) -> QuerySet[RunSignal]:
 def runs_charged_at(tenant_id: UUID, wrong: Wrong) -> Sequence[UUID]:
     """The runs that were admitted under that price, or were corrected to it since, in the order of their
     ids."""
-    held = [row.digest for row in PinSet.objects.order_by("id").iterator(chunk_size=20) if _names(row, wrong)]
+    held = [
+        row.digest
+        for row in PinSet.objects.order_by("id").iterator(chunk_size=20)
+        if _is_pinned_to_wrong_price(row, wrong)
+    ]
     pinned = ManifestRow.objects.filter(pins_digest__in=held).values_list("id", flat=True)
     told = RunSignal.objects.filter(
         kind="repriced", payload__subject=wrong.subject, payload__price_version=wrong.version
@@ -133,23 +137,23 @@ def runs_charged_at(tenant_id: UUID, wrong: Wrong) -> Sequence[UUID]:
     return sorted({*pinned, *told.values_list("run_id", flat=True), *corrected})
 
 
-def _names(row: PinSet, wrong: Wrong) -> bool:
+def _is_pinned_to_wrong_price(row: PinSet, wrong: Wrong) -> bool:
     return bool(wrong.pinned(Pins.model_validate_json(bytes(row.body))))
 
 
-def charged(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
+def list_mispriced_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
     """The settled calls of a run that were charged at the wrong price and are not at the right one yet."""
-    return [call for call in _calls(tenant_id, run_id, wrong, right) if call.delta]
+    return [call for call in _list_settled_calls(tenant_id, run_id, wrong, right) if call.delta]
 
 
-def _calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterator[Charged]:
+def _list_settled_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterator[Charged]:
     pinned = ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run_id)
     pins = pins_of(tenant_id, pinned)
     names, ours = wrong.names(run_id, pins), frozenset({wrong.tool} if wrong.tool else wrong.profiles(pins))
     cursor = raw_cursor()
     cursor.execute(_BOOKED, {"tenant": tenant_id, "run": run_id, "version": wrong.version})
     rows = cursor.fetchall()
-    said = _said(run_id, "call_observed" if wrong.tool else "model_replied")
+    said = _load_event_bodies(run_id, "call_observed" if wrong.tool else "model_replied")
     for effect, kind, tool, profile, cost, tokens_in, tokens_out, settled, unknown, at_it, took in rows:
         name = profile if kind == "call_model" else tool
         if not settled or name not in ours or not (at_it or name in names):
@@ -166,7 +170,7 @@ def _calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterato
             yield Charged(effect=effect, booked=cost, true=right.a_call if sent else cost)
 
 
-def _said(run_id: UUID, kind: str) -> Mapping[str, Mapping[str, Any]]:
+def _load_event_bodies(run_id: UUID, kind: str) -> Mapping[str, Mapping[str, Any]]:
     """What the run's events of one kind say, by effect, the newest of each."""
     bodies = Event.objects.filter(run_id=run_id, kind=kind).order_by("seq").values_list("body", flat=True)
     read = (orjson.loads(bytes(body)) for body in bodies)

@@ -77,14 +77,14 @@ def models_now(tenant_id: UUID, at: datetime) -> list[ModelNow]:
         )
         found.append(
             ModelNow(
-                profile=profile.evolve(price=price), key=_key(environment, profile, kept),
+                profile=profile.evolve(price=price), key=_get_key_status(environment, profile, kept),
                 circuit=before[0] if before else None,
             )
         )  # fmt: skip
     return found
 
 
-def _key(environment: ModelEnvironment, profile: ModelProfile, kept: dict[str, bool]) -> Key:
+def _get_key_status(environment: ModelEnvironment, profile: ModelProfile, kept: dict[str, bool]) -> Key:
     if not profile.own:
         return "none" if key_for(environment, profile) == NO_KEY else "operator"
     if not profile.secret:

@@ -64,11 +64,11 @@ def acts_of(run: Run) -> tuple[Act, ...]:
         )
         for decision in decisions
     ]  # fmt: skip
-    acts.append(_first(run, names.get(by[0], "") if by[0] else ""))
+    acts.append(_build_first_action(run, names.get(by[0], "") if by[0] else ""))
     return tuple(sorted(acts, key=lambda act: act.at))
 
 
-def _first(run: Run, who: str) -> Act:
+def _build_first_action(run: Run, who: str) -> Act:
     """How the run came about."""
     if run.retry_of_id is None:
         return Act(id="task", at=run.created_at, who=who, what="submitted the task")

@@ -50,15 +50,15 @@ def is_asked_of_effect(run_id: UUID, kind: str, effect: str) -> bool:
 
 def has_untaken(run_id: UUID) -> bool:
     """Whether anything waits there that no record has taken."""
-    return _found(UNTAKEN, run_id)
+    return _has_pending_signal(UNTAKEN, run_id)
 
 
-def parking(run_id: UUID) -> bool:
+def has_pending_park_signal(run_id: UUID) -> bool:
     """Whether the wish to pause the run that nobody but Interlock has waits there."""
-    return _found(PARKING, run_id)
+    return _has_pending_signal(PARKING, run_id)
 
 
-def _found(question: LiteralString, run_id: UUID) -> bool:
+def _has_pending_signal(question: LiteralString, run_id: UUID) -> bool:
     cursor = raw_cursor()
     cursor.execute(question, {"run": run_id}, prepare=True)
     row = cursor.fetchone()

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.readmodel.run_plan import Asked, Move, Outlook, Said, carried_calls, outlook
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.readmodel.run_plan import Asked, Move, RunPlan, Said, build_run_plan, carried_calls
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.checkpoints import Past
 from orchestrator.queries.runs import path_through
@@ -29,20 +29,20 @@ them has no link to its row."""
 class Plan:
     """The outlook, the way that the run took, and the event in which each call was asked for, by its id."""
 
-    outlook: Outlook
+    outlook: RunPlan
     path: tuple[str, ...]
     rows: dict[str, int]
 
 
-def plan_of(run: Run, state: State) -> Plan:
+def plan_of(run: Run, state: RunState) -> Plan:
     """The plan as the run stands."""
     body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
     manifest = manifest_of(bytes(body), pins_of(run.tenant_id, pinned))
     graph = graph_of(run.tenant_id, run.workflow_version_id)
     moves = moves_of(run.id)
-    asked, rows = _calls(run)
+    asked, rows = _load_requested_calls(run)
     return Plan(
-        outlook=outlook(graph, manifest, state, moves, asked, _said(run.id)),
+        outlook=build_run_plan(graph, manifest, state, moves, asked, _find_newest_check(run.id)),
         path=path_through(move.target for move in moves),
         rows=rows,
     )
@@ -54,7 +54,7 @@ def moves_of(run_id: UUID) -> tuple[Move, ...]:
     return tuple(Move(*move) for move in records.values_list("source", "outcome", "target"))
 
 
-def _calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
+def _load_requested_calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
     """The calls since the newest reply, before its own first one with those that a retry began with, and the
     rows of all that were read."""
     newest = Event.objects.filter(run_id=run.id, kind__in=CALLS).order_by("-seq")[:NEWEST]
@@ -74,7 +74,7 @@ def _calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
     return tuple(found.values()), rows
 
 
-def _said(run_id: UUID) -> Said | None:
+def _find_newest_check(run_id: UUID) -> Said | None:
     """What the newest check said."""
     newest = Event.objects.filter(run_id=run_id, kind__in=CHECKS).order_by("-seq")
     body = newest.values_list("body", flat=True).first()

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.policy.rules import SHIPPED, Policy, Weaker, loosenings
+from orchestrator.core.policy.rules import SHIPPED, Policy, Weaker, find_weaker_cases
 from orchestrator.core.policy.task_scope import ScopeGrant, TaskScope
 from orchestrator.models import ManifestRow, PinSet, PolicyProposal, PolicyVersion
 from orchestrator.queries.boundaries import newest_boundary
@@ -93,7 +93,7 @@ def granted_by(boundary: str) -> ScopeGrant:
     return ScopeGrant.model_validate(found or {})
 
 
-def proposed() -> Proposed | None:
+def find_open_proposal() -> Proposed | None:
     """What waits for a second person."""
     row = PolicyProposal.objects.filter(status="open").first()
     return None if row is None else shown_proposal(row, policy_now().policy)
@@ -102,7 +102,7 @@ def proposed() -> Proposed | None:
 def shown_proposal(row: PolicyProposal, before: Policy) -> Proposed:
     """A proposal beside the policy it would follow."""
     policy = policy_in(bytes(row.body))
-    weaker = loosenings(before, policy)
+    weaker = find_weaker_cases(before, policy)
     return Proposed(
         row=row, policy=policy, weaker=weaker, additions=policy.after_untrusted != before.after_untrusted
     )

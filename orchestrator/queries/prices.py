@@ -53,12 +53,12 @@ def model_prices(tenant_id: UUID, at: datetime) -> list[Priced]:
     models = [*asked, *(named for named in rows if named not in asked)]
     found: list[Priced] = []
     for provider, model in models:
-        price = _known(tenant_id, provider, model, at) or asked.get((provider, model))
+        price = _find_known_price(tenant_id, provider, model, at) or asked.get((provider, model))
         found.append(Priced(provider=provider, model=model, asked=(provider, model) in asked, price=price))
     return found
 
 
-def _known(tenant_id: UUID, provider: str, model: str, at: datetime) -> ModelPrice | None:
+def _find_known_price(tenant_id: UUID, provider: str, model: str, at: datetime) -> ModelPrice | None:
     try:
         return price_for(tenant_id, provider, model, at)
     except PriceUnknown:

@@ -6,14 +6,14 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import Run
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.state_loader import state_of
 from tenancy.db.clock import database_now
 from traces.core.events.progress import BudgetRemaining, Progress
 from traces.models import Event
-from traces.queries import recall
+from traces.queries import load_state_parts
 
 KINDS: Final = ("fact_committed", "failure_committed")
 MOST_KEPT: Final = 1_000
@@ -28,36 +28,36 @@ def progress_of(run: Run) -> Progress:
     Steps are actions observed and committed; how many there will be is unknown without a plan.
     """
     at = Event.objects.filter(run_id=run.id, seq=run.event_seq).values_list("at", flat=True).first()
-    return _envelope(run, state_now(run.id), at or database_now())
+    return _build_progress(run, state_now(run.id), at or database_now())
 
 
 def progress_at(run: Run, at: datetime) -> Progress | None:
     """The same for a row whose newest event was at `at`; None where the run has gone on since it was read."""
-    found = recall(run.id)
+    found = load_state_parts(run.id)
     if found.snapshot_number + len(found.patches) != run.record_number:
         return None
-    return _envelope(run, state_of(found.state, found.patches)[0], at)
+    return _build_progress(run, state_of(found.state, found.patches)[0], at)
 
 
-def _envelope(run: Run, state: State, at: datetime) -> Progress:
+def _build_progress(run: Run, state: RunState, at: datetime) -> Progress:
     return Progress(
         session_id=str(run.id),
         progress_id=run.event_seq,
         emitted_at=at,
         current_step=run.position,
-        completed_step_count=_committed(run.id, run.event_seq),
+        completed_step_count=_count_committed_steps(run.id, run.event_seq),
         total_step_count=None,
         budget_remaining=BudgetRemaining(
-            tokens=_whole(state.left("total_tokens")),
-            tool_calls=_whole(state.left("tool_calls")),
-            cost_cents=_whole(state.left("cost_usd"), 100),
-            wall_clock_ms=_whole(state.left("wall_clock_seconds"), 1000),
+            tokens=_to_whole_units(state.left("total_tokens")),
+            tool_calls=_to_whole_units(state.left("tool_calls")),
+            cost_cents=_to_whole_units(state.left("cost_usd"), 100),
+            wall_clock_ms=_to_whole_units(state.left("wall_clock_seconds"), 1000),
         ),
         awaiting_gate=bool(state.gates),
     )
 
 
-def _committed(run_id: UUID, seq: int) -> int:
+def _count_committed_steps(run_id: UUID, seq: int) -> int:
     """Of a trace nothing changes but its end: only what came since the last look is counted."""
     counted, steps = _COUNTED.get(run_id, (0, 0))
     if counted > seq:
@@ -67,16 +67,16 @@ def _committed(run_id: UUID, seq: int) -> int:
     if counted < seq:
         # The events of one commit have one time, and a run's newest event ends a commit.
         steps += since.filter(kind__in=KINDS).values("at").distinct().count()
-        _keep(run_id, seq, steps)
+        _cache_step_count(run_id, seq, steps)
     return steps
 
 
-def _keep(run_id: UUID, seq: int, steps: int) -> None:
+def _cache_step_count(run_id: UUID, seq: int, steps: int) -> None:
     with _KEEPING:
         _COUNTED[run_id] = (seq, steps)
         while len(_COUNTED) > MOST_KEPT:
             del _COUNTED[next(iter(_COUNTED))]
 
 
-def _whole(amount: Decimal | None, scale: int = 1) -> int | None:
+def _to_whole_units(amount: Decimal | None, scale: int = 1) -> int | None:
     return None if amount is None else int(amount * scale)

@@ -52,8 +52,8 @@ class QueueNow:
 def queues_now() -> list[QueueNow]:
     """Every queue by its name, closed ones after the open."""
     rows = sorted(Queue.objects.all(), key=lambda row: (row.closed_at is not None, row.name))
-    named, people, everywhere = _named(), *_people()
-    requests, reviews = _waiting()
+    named, people, everywhere = _list_queue_sources(), *_list_deciders()
+    requests, reviews = _count_waiting_items()
     return [
         QueueNow(
             row=row, people=tuple(sorted({*everywhere, *people.get(row.name, ())})),
@@ -72,15 +72,21 @@ def queue_now(name: str) -> QueueNow:
     raise NotFound
 
 
-def _named() -> Mapping[str, list[str]]:
+def _list_queue_sources() -> Mapping[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for queue, words in (*_always(), *_by_workflows(), *_by_boundaries(), *_by_tools(), *_by_members()):
+    for queue, words in (
+        *_list_built_in_queues(),
+        *_by_workflows(),
+        *_by_boundaries(),
+        *_by_tools(),
+        *_by_members(),
+    ):
         if words not in found[queue]:
             found[queue].append(words)
     return found
 
 
-def _always() -> Iterator[tuple[str, str]]:
+def _list_built_in_queues() -> Iterator[tuple[str, str]]:
     for name in sorted(ALWAYS_OPEN):
         yield name, "runs themselves"
 
@@ -111,7 +117,7 @@ def _by_members() -> Iterator[tuple[str, str]]:
             yield name, f"{member.person.name} as {member.role}"
 
 
-def _people() -> tuple[Mapping[str, list[str]], list[str]]:
+def _list_deciders() -> tuple[Mapping[str, list[str]], list[str]]:
     """Who decides in which queue, and who in every one."""
     named: dict[str, list[str]] = defaultdict(list)
     everywhere: list[str] = []
@@ -122,7 +128,7 @@ def _people() -> tuple[Mapping[str, list[str]], list[str]]:
     return named, everywhere
 
 
-def _waiting() -> tuple[Mapping[str, int], Mapping[str, int]]:
+def _count_waiting_items() -> tuple[Mapping[str, int], Mapping[str, int]]:
     requests = Request.objects.filter(status="pending").values("queue").annotate(count=Count("id"))
     reviews = ReviewItem.objects.filter(answered_at=None).values("queue").annotate(count=Count("id"))
     return (

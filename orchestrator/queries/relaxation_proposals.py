@@ -48,7 +48,7 @@ def boundary_name(slug: str) -> str:
     return f"{BOUNDARY}{slug}"
 
 
-def outdated(tenant_id: UUID, row: ToolProposal) -> str:
+def find_stale_reason(tenant_id: UUID, row: ToolProposal) -> str:
     """Why nobody can agree to a proposal any more: what it is about is another by now, or gone. Empty where
     it stands as it was looked at."""
     if (now := _tag_now(tenant_id, row)) is not None:
@@ -58,7 +58,7 @@ def outdated(tenant_id: UUID, row: ToolProposal) -> str:
     except NotFound:
         return _not_offered(row) if not row.tag else "There is no such tool any more."
     if tool.tag != row.tag:
-        return _became(tool)
+        return _format_tool_change(tool)
     return _not_offered(row)
 
 
@@ -80,9 +80,9 @@ def _tag_now(tenant_id: UUID, row: ToolProposal) -> str | None:
     return newest_ceilings(tenant_id, raw_cursor()).digest if kind == "ceilings" else None
 
 
-def _became(now: ToolNow) -> str:
+def _format_tool_change(now: ToolNow) -> str:
     remote = now.spec.remote
-    if remote is not None and remote.kind == "mcp" and not _serves(remote.server):
+    if remote is not None and remote.kind == "mcp" and not _is_active_server(remote.server):
         return "Its server was removed, and the tool with it."
     if not now.enabled:
         return "The tool was taken out of use."
@@ -93,7 +93,7 @@ def _not_offered(row: ToolProposal) -> str:
     """Why what was seen of a server's tool can be admitted no more; empty for anything but an admission."""
     if row.kind != "admit":
         return ""
-    if not _serves(row.body["server"]):
+    if not _is_active_server(row.body["server"]):
         return "Its server was removed, and the tool with it."
     found = ServerTool.objects.filter(
         server__slug=row.body["server"], server__removed_at=None, tool=row.body["tool"]
@@ -103,5 +103,5 @@ def _not_offered(row: ToolProposal) -> str:
     return "" if found.seen == row.body["seen"] else "Its server offers the tool in another form by now."
 
 
-def _serves(server: str) -> bool:
+def _is_active_server(server: str) -> bool:
     return ToolServer.objects.filter(slug=server, removed_at=None).exists()

@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from approvals.core.policy import Asked, Refusal, refusal
+from approvals.core.policy import Asked, Refusal, explain_decision_refusal
 from approvals.queries.people import Stands, decider_of
 from orchestrator.core.approval.review_item import SEVERITIES, Finding, Kind, Last, State, state_of
 from orchestrator.core.domain.memory_gate import Evidence
@@ -47,7 +47,7 @@ class Reviewed:
         return tuple(Evidence.model_validate(one) for one in self.row.evidence)
 
 
-def items(state: str = "", queue: str = "") -> QuerySet[Any]:
+def list_review_items(state: str = "", queue: str = "") -> QuerySet[Any]:
     """Items with their newest word, newest first; only those that stand so, or in that queue, where named."""
     said = ReviewWord.objects.filter(item=OuterRef("pk")).order_by("-number")
     found = ReviewItem.objects.annotate(
@@ -66,31 +66,31 @@ def items(state: str = "", queue: str = "") -> QuerySet[Any]:
     return found.order_by("-id")
 
 
-def unanswered() -> "QuerySet[ReviewItem]":
+def list_unanswered_reviews() -> "QuerySet[ReviewItem]":
     """Items that nobody has answered, taken or not, without their words."""
     return ReviewItem.objects.filter(answered_at=None)
 
 
 def open_items(limit: int, cursor: str = "") -> list[Reviewed]:
     """What nobody has answered, the gravest first, then the oldest; only what comes after a cursor."""
-    rows = items().filter(answered_at=None).order_by("-rank", "at", "id")
-    beyond = _read(cursor)
+    rows = list_review_items().filter(answered_at=None).order_by("-rank", "at", "id")
+    beyond = _decode_cursor(cursor)
     if beyond is None:
-        return [reviewed(row) for row in rows[:limit]]
+        return [build_review_item(row) for row in rows[:limit]]
     # Two ranges of the index, so that a page far down costs what the first does.
     rank, at, item = beyond
     alike = rows.filter(Q(at__gt=at) | Q(id__gt=item), rank=rank, at__gte=at)
     found = list(alike[:limit])
-    return [reviewed(row) for row in (*found, *rows.filter(rank__lt=rank)[: limit - len(found)])]
+    return [build_review_item(row) for row in (*found, *rows.filter(rank__lt=rank)[: limit - len(found)])]
 
 
 def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
     """What was answered, the newest answer first; only what comes after a cursor."""
-    rows = items("answered")
-    if (beyond := _read(cursor)) is not None:
+    rows = list_review_items("answered")
+    if (beyond := _decode_cursor(cursor)) is not None:
         _, at, item = beyond
         rows = rows.filter(Q(answered_at__lt=at) | Q(id__lt=item), answered_at__lte=at)
-    return [reviewed(row) for row in rows.order_by("-answered_at", "-id")[:limit]]
+    return [build_review_item(row) for row in rows.order_by("-answered_at", "-id")[:limit]]
 
 
 def cursor_of(one: Reviewed) -> str:
@@ -100,7 +100,7 @@ def cursor_of(one: Reviewed) -> str:
     return urlsafe_b64encode(orjson.dumps(body)).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[int, datetime, UUID] | None:
+def _decode_cursor(cursor: str) -> tuple[int, datetime, UUID] | None:
     if not cursor or len(cursor) > LONGEST:
         return None
     try:
@@ -112,14 +112,14 @@ def _read(cursor: str) -> tuple[int, datetime, UUID] | None:
 
 def item_of(item: UUID | None) -> Reviewed:
     """One item. Raises NotFound, also for another tenant's."""
-    row = None if item is None else items().filter(id=item).first()
+    row = None if item is None else list_review_items().filter(id=item).first()
     if row is None:
         raise NotFound
-    return reviewed(row)
+    return build_review_item(row)
 
 
-def reviewed(row: Any) -> Reviewed:
-    """A row of `items`, typed."""
+def build_review_item(row: Any) -> Reviewed:
+    """A row of `list_review_items`, typed."""
     last = Last(kind=cast("Kind | None", row.kind), by=str(row.said_by or ""))
     return Reviewed(
         row=row, last=last, finding=row.finding or None, note=row.note or "", at=row.said_at
@@ -135,4 +135,4 @@ def refused_to(found: Reviewed, who: Stands) -> Refusal | None:
         submitter=str(submitter), submitter_owner=str(owner),
         retriers=tuple(map(str, retriers)), retrier_owners=tuple(map(str, owners)),
     )  # fmt: skip
-    return refusal(asked, decider_of(who))
+    return explain_decision_refusal(asked, decider_of(who))

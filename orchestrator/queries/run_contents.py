@@ -16,12 +16,12 @@ import orjson
 from budgets.core.entry import read_amounts
 from budgets.models import Entry
 from orchestrator.core.approval.change_requests import STATUS
-from orchestrator.core.domain.run_state import Fact, State
-from orchestrator.core.readmodel.timeline import Told
-from orchestrator.queries.timeline import told
+from orchestrator.core.domain.run_state import Fact, RunState
+from orchestrator.core.readmodel.timeline import EventLabel
+from orchestrator.queries.timeline import decode_trace_event
 from tenancy.db.tenant_context import raw_cursor
 from traces.models import Event
-from traces.queries import payloads
+from traces.queries import load_payloads
 
 MESSAGES: Final = 40
 ENTRIES: Final = 100
@@ -59,16 +59,17 @@ class Content:
     erased: bool = False
 
 
-def contents_of(run_id: UUID, events: Iterable[Told]) -> dict[int, tuple[Content, ...]]:
+def contents_of(run_id: UUID, events: Iterable[EventLabel]) -> dict[int, tuple[Content, ...]]:
     """The content that events name, by the event's number."""
-    named = {one.seq: _digests(one.said) for one in events}
-    held = payloads(run_id, {digest for pairs in named.values() for _, digest in pairs})
+    named = {one.seq: _list_content_digests(one.said) for one in events}
+    held = load_payloads(run_id, {digest for pairs in named.values() for _, digest in pairs})
     return {
-        seq: tuple(_content(name, held.get(digest)) for name, digest in pairs) for seq, pairs in named.items()
+        seq: tuple(_build_content(name, held.get(digest)) for name, digest in pairs)
+        for seq, pairs in named.items()
     }
 
 
-def _digests(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _list_content_digests(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (name, value)
         for name, value in said.items()
@@ -76,7 +77,7 @@ def _digests(said: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _content(name: str, body: bytes | None) -> Content:
+def _build_content(name: str, body: bytes | None) -> Content:
     if body is None:
         return Content(name=name, erased=True)
     if len(body) <= LARGEST:
@@ -122,15 +123,15 @@ class Conversation:
     earlier: int | None
 
 
-def conversation(run_id: UUID, before: int | None = None) -> Conversation:
+def load_conversation(run_id: UUID, before: int | None = None) -> Conversation:
     """The newest messages up to `before`."""
     events = Event.objects.filter(run_id=run_id, kind__in=SPOKEN)
     if before is not None:
         events = events.filter(seq__lte=before)
-    held = [told(event) for event in events.order_by("-seq")[: 3 * MESSAGES]][::-1]
+    held = [decode_trace_event(event) for event in events.order_by("-seq")[: 3 * MESSAGES]][::-1]
     whole = len(held) < 3 * MESSAGES
     spoken = [one for one in held if one.kind in UTTERED][-MESSAGES:]
-    messages = _messages(run_id, spoken, [one for one in held if one.kind == "call_requested"])
+    messages = _build_messages(run_id, spoken, [one for one in held if one.kind == "call_requested"])
     at_start = whole and len(messages) < MESSAGES
     return Conversation(messages=messages, earlier=None if at_start or not spoken else spoken[0].seq - 1)
 
@@ -139,32 +140,36 @@ def said_after(run_id: UUID, after: int, newest: int) -> tuple[tuple[Message, ..
     """The messages after an event, at most forty; up to which event that is, and whether there are more."""
     events = Event.objects.filter(run_id=run_id, seq__lte=newest)
     held = list(events.filter(kind__in=UTTERED, seq__gt=after).order_by("seq")[: MESSAGES + 1])
-    more, spoken = len(held) > MESSAGES, [told(event) for event in held[:MESSAGES]]
+    more, spoken = len(held) > MESSAGES, [decode_trace_event(event) for event in held[:MESSAGES]]
     seq = spoken[-1].seq if more else newest
     asked = events.filter(kind="call_requested", seq__lte=seq).order_by("-seq")[: 3 * MESSAGES]
-    return _messages(run_id, spoken, map(told, asked) if spoken else ()), seq, more
+    return _build_messages(run_id, spoken, map(decode_trace_event, asked) if spoken else ()), seq, more
 
 
-def _messages(run_id: UUID, spoken: list[Told], asked: Iterable[Told]) -> tuple[Message, ...]:
+def _build_messages(
+    run_id: UUID, spoken: list[EventLabel], asked: Iterable[EventLabel]
+) -> tuple[Message, ...]:
     tools = {one.said["call"]: one.said["tool"] for one in asked}
-    bodies = payloads(run_id, {digest for one in spoken for _, digest in _digests(one.said)})
-    return tuple(_message(one, bodies, tools) for one in spoken)
+    bodies = load_payloads(
+        run_id, {digest for one in spoken for _, digest in _list_content_digests(one.said)}
+    )
+    return tuple(_build_message(one, bodies, tools) for one in spoken)
 
 
-def _message(one: Told, bodies: Mapping[str, bytes], tools: Mapping[str, str]) -> Message:
+def _build_message(one: EventLabel, bodies: Mapping[str, bytes], tools: Mapping[str, str]) -> Message:
     said = one.said
     if one.kind == "model_called":
-        return _instructions(one, bodies.get(said["request"]))
+        return _build_instruction_message(one, bodies.get(said["request"]))
     if one.kind == "model_replied":
-        return _reply(one, bodies.get(said["reply"]))
+        return _build_reply_message(one, bodies.get(said["reply"]))
     if one.kind == "model_failed":
         body = bodies.get(said.get("detail") or "")
-        text = f"No reply: {said['error']}. {_decoded(body)}".strip()
+        text = f"No reply: {said['error']}. {_decode_text(body)}".strip()
         return Message(seq=one.seq, at=one.at, voice="system", who="model", text=text)
     if one.kind == "question_answered":
         body = bodies.get(said["answer"])
         return Message(
-            seq=one.seq, at=one.at, voice="person", who="answer", text=_decoded(body), erased=body is None
+            seq=one.seq, at=one.at, voice="person", who="answer", text=_decode_text(body), erased=body is None
         )
     digest = said.get("observation") or said.get("result") or ""
     body = bodies.get(digest)
@@ -177,12 +182,12 @@ def _message(one: Told, bodies: Mapping[str, bytes], tools: Mapping[str, str]) -
         at=one.at,
         voice=voice,
         who=who,
-        text=_decoded(body),
+        text=_decode_text(body),
         erased=bool(digest) and body is None,
     )
 
 
-def _sent_back(one: Told, body: bytes | None, tool: str) -> Message:
+def _sent_back(one: EventLabel, body: bytes | None, tool: str) -> Message:
     """What a person said to the agent when they sent its call back."""
     words = "" if body is None else str(orjson.loads(body).get("words", ""))
     return Message(
@@ -190,7 +195,7 @@ def _sent_back(one: Told, body: bytes | None, tool: str) -> Message:
     )
 
 
-def _instructions(one: Told, body: bytes | None) -> Message:
+def _build_instruction_message(one: EventLabel, body: bytes | None) -> Message:
     """What Interlock told the model: its instructions, and the situation."""
     parts: list[str] = []
     if body is not None:
@@ -205,7 +210,7 @@ def _instructions(one: Told, body: bytes | None) -> Message:
     )  # fmt: skip
 
 
-def _reply(one: Told, body: bytes | None) -> Message:
+def _build_reply_message(one: EventLabel, body: bytes | None) -> Message:
     """What the agent said, and which calls it asked for."""
     if body is None:
         return Message(seq=one.seq, at=one.at, voice="agent", who="model", text="", erased=True)
@@ -220,7 +225,7 @@ def _reply(one: Told, body: bytes | None) -> Message:
     )
 
 
-def _decoded(body: bytes | None) -> str:
+def _decode_text(body: bytes | None) -> str:
     return "" if body is None else body[:LARGEST].decode("utf-8", "replace")
 
 
@@ -234,7 +239,7 @@ class ShownFact:
     seq: int | None
 
 
-def facts_of(run_id: UUID, state: State, after: int = 0) -> tuple[ShownFact, ...]:
+def facts_of(run_id: UUID, state: RunState, after: int = 0) -> tuple[ShownFact, ...]:
     """The run's facts in the order in which they were committed; those whose event came after `after`."""
     events = Event.objects.filter(run_id=run_id, kind="fact_committed", seq__gt=after).order_by("-seq")
     seqs = {}
@@ -256,7 +261,7 @@ class Known:
     earlier: int | None
 
 
-def known(run_id: UUID, state: State, before: int | None = None, fact: str = "") -> Known:
+def load_known_facts(run_id: UUID, state: RunState, before: int | None = None, fact: str = "") -> Known:
     """The newest facts, those that end with the `before`th, or those that end with `fact`."""
     found = facts_of(run_id, state)
     last = len(found) if before is None else min(before, len(found))
@@ -301,13 +306,13 @@ def ledger_of(run_id: UUID, since: datetime | None = None) -> Ledger:
     balance_used, balance_reserved = used, reserved
     booked = []
     for entry in newest:
-        one = _booked(entry, balance_used, balance_reserved)
+        one = _build_ledger_row(entry, balance_used, balance_reserved)
         booked.append(one)
         balance_used, balance_reserved = balance_used - one.used, balance_reserved - one.reserved
     return Ledger(entries=tuple(booked), count=count, used=used, reserved=reserved)
 
 
-def _booked(entry: Entry, balance_used: Decimal, balance_reserved: Decimal) -> Booked:
+def _build_ledger_row(entry: Entry, balance_used: Decimal, balance_reserved: Decimal) -> Booked:
     used, reserved, limit = (
         {str(k): v for k, v in part.canonical().items()} for part in read_amounts(entry.amounts)
     )

@@ -25,7 +25,7 @@ from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.models import Intent, Run, WorkflowVersion
 from tenancy.core.timestamps import in_utc, read_moment
 from tenancy.models import Principal
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 PAGE: Final = 50
 CAP: Final = 10_000
@@ -84,7 +84,7 @@ class Filters:
     def given(self) -> dict[str, str]:
         """The filters in force beside the view, as the address has them."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("view", "faults")}
-        return {name: _text(value) for name, value in found.items() if value is not None}
+        return {name: _format_filter_value(value) for name, value in found.items() if value is not None}
 
     @property
     def query(self) -> str:
@@ -103,7 +103,7 @@ class Filters:
         return self.view == "all" and not self.given
 
 
-def _text(value: Any) -> str:
+def _format_filter_value(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
@@ -131,7 +131,7 @@ def _one_of(*words: str) -> Any:
     return read
 
 
-def _moment(text: str) -> datetime:
+def _parse_filter_time(text: str) -> datetime:
     # A plus sign in an address that nobody quoted is a blank.
     found = parse_datetime(text.replace(" ", "+"))
     if found is None:
@@ -140,7 +140,7 @@ def _moment(text: str) -> datetime:
     return in_utc(found) if found.tzinfo is not None else timezone.make_aware(found)
 
 
-def _amount(text: str) -> Decimal:
+def _parse_filter_amount(text: str) -> Decimal:
     found = Decimal(text)
     if not (found.is_finite() and 0 <= found < 10**9):
         raise ValueError(text)
@@ -148,10 +148,10 @@ def _amount(text: str) -> Decimal:
     told = found.quantize(FINEST)
     if told != found:
         raise ValueError(text)
-    return Decimal(plain(told))
+    return Decimal(format_decimal(told))
 
 
-def _word(text: str) -> str:
+def _parse_filter_text(text: str) -> str:
     if "\0" in text:
         raise ValueError(text)
     return text
@@ -160,13 +160,13 @@ def _word(text: str) -> str:
 READERS: Final[Mapping[str, Any]] = {
     "view": _one_of(*VIEWS),
     "status": _one_of(*Status),
-    "workflow": _word,
+    "workflow": _parse_filter_text,
     "terminal_code": _one_of(*TerminalCode),
-    "q": _word,
-    "created_after": _moment,
-    "finished_after": _moment,
-    "cost__gt": _amount,
-    "tool": _word,
+    "q": _parse_filter_text,
+    "created_after": _parse_filter_time,
+    "finished_after": _parse_filter_time,
+    "cost__gt": _parse_filter_amount,
+    "tool": _parse_filter_text,
 }
 
 
@@ -180,13 +180,13 @@ def runs_by(filters: Filters) -> QuerySet[Run]:
     if filters.finished_after is not None:
         found = found.filter(finished_at__gt=filters.finished_after)
     if filters.q is not None:
-        found = found.filter(_named(filters.q))
+        found = found.filter(_build_name_filter(filters.q))
     if filters.tool is not None:
         found = found.filter(Exists(Intent.objects.filter(run_id=OuterRef("id"), tool=filters.tool)))
-    return found if filters.cost__gt is None else _dear(found, filters.cost__gt)
+    return found if filters.cost__gt is None else _filter_by_cost(found, filters.cost__gt)
 
 
-def _dear(found: QuerySet[Run], amount: Decimal) -> QuerySet[Run]:
+def _filter_by_cost(found: QuerySet[Run], amount: Decimal) -> QuerySet[Run]:
     """Those that cost more. No index can hold what a commit changes: the newest are looked through, one after
     another as the list shows them, and the page says so."""
     cost = Line.objects.filter(account_id=OuterRef("id"), dimension="cost_usd").values("used")[:1]
@@ -199,15 +199,15 @@ def _dear(found: QuerySet[Run], amount: Decimal) -> QuerySet[Run]:
     return found.filter(created_at__gte=at).filter(Q(created_at__gt=at) | Q(id__gt=last))
 
 
-def _named(text: str) -> Q:
+def _build_name_filter(text: str) -> Q:
     # The few names of workflows are read once, and not for each run.
-    workflows = [slug for slug in slugs() if text.lower() in slug.lower()]
+    workflows = [slug for slug in list_workflow_choices() if text.lower() in slug.lower()]
     named = Q(title__icontains=text) | Q(workflow__in=workflows) if workflows else Q(title__icontains=text)
     span = id_span(text)
     return named if span is None else named | Q(id__range=span)
 
 
-def slugs() -> list[str]:
+def list_workflow_choices() -> list[str]:
     """The names of the tenant's workflows, retired ones too."""
     return list(WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
 
@@ -220,7 +220,7 @@ def id_span(text: str) -> tuple[UUID, UUID] | None:
     return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
-def count(found: "QuerySet[Any]") -> Count:
+def count_up_to_cap(found: "QuerySet[Any]") -> Count:
     """How many rows, up to the cap."""
     return Count(found.order_by().values("id")[: CAP + 1].count())
 
@@ -229,13 +229,13 @@ def view_counts() -> dict[str, Count]:
     """How many runs are in each view, as the list of each counts them, in one trip."""
     plan_anew()
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join(map(_counting, VIEWS.values()))}")
+        cursor.execute(f"SELECT {', '.join(map(_build_count_sql, VIEWS.values()))}")
         numbers = cursor.fetchone()
     assert numbers is not None
     return {name: Count(number) for name, number in zip(VIEWS, numbers, strict=True)}
 
 
-def _counting(states: tuple[str, ...]) -> str:
+def _build_count_sql(states: tuple[str, ...]) -> str:
     of = f"WHERE status IN ({', '.join(map(repr, states))})" if states else ""
     return f"(SELECT count(*) FROM (SELECT 1 FROM orchestrator_run {of} LIMIT {CAP + 1}) AS those)"  # noqa: S608 - our own words
 
@@ -297,27 +297,27 @@ def plan_anew() -> None:
         cursor.execute(PLANNING)
 
 
-def listed(filters: Filters, cursor: str = "") -> Listed:
+def list_run_page(filters: Filters, cursor: str = "") -> Listed:
     """A page of runs, newest first. Raises ValueError for a cursor that is none of ours."""
     plan_anew()
     found = runs_by(filters)
     page = found
     if cursor:
-        at, last = _read(cursor)
+        at, last = _decode_cursor(cursor)
         page = found.filter(created_at__lte=at).filter(Q(created_at__lt=at) | Q(id__lt=last))
     ids = list(page.order_by(*NEWEST).values_list("id", flat=True)[: PAGE + 1])
     runs = list(Run.objects.filter(id__in=ids).order_by(*NEWEST).only(*COLUMNS))
     more = len(runs) > PAGE
-    counted = Count(len(runs)) if not cursor and not more else count(found)
-    following = _write(runs[PAGE - 1]) if more else None
+    counted = Count(len(runs)) if not cursor and not more else count_up_to_cap(found)
+    following = _encode_cursor(runs[PAGE - 1]) if more else None
     return Listed(rows=rows_of(runs[:PAGE]), count=counted, following=following)
 
 
-def _write(run: Run) -> str:
+def _encode_cursor(run: Run) -> str:
     return urlsafe_b64encode(f"{run.created_at.isoformat()} {run.id}".encode()).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[datetime, UUID]:
+def _decode_cursor(cursor: str) -> tuple[datetime, UUID]:
     at, _, last = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition(" ")
     return read_moment(at), UUID(last)
 

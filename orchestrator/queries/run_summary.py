@@ -13,12 +13,12 @@ from approvals.models import Request
 from approvals.queries import decisions_of
 from approvals.queries.countable_votes import counting_votes
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.core.domain.manifest import Pins
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.readmodel.status_summary import Awaited, Facts, Standing, standing
-from orchestrator.core.readmodel.timeline import Mood, Row, fold
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.readmodel.status_summary import Awaited, Facts, StatusSummary, summarize_run_status
+from orchestrator.core.readmodel.timeline import Mood, Row, fold_events
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.run_list import Meter
 from orchestrator.queries.state_loader import pins_of
@@ -54,9 +54,9 @@ class Done:
     effects: str
 
 
-def dials(run_id: UUID) -> tuple[Dial, ...]:
+def list_run_limits(run_id: UUID) -> tuple[Dial, ...]:
     """The limits that a page shows, from the ledger's own lines (R-BUDGET-3)."""
-    lines = usage(run_id)
+    lines = get_usage_lines(run_id)
     return tuple(
         Dial(label=label, unit=unit, meter=Meter(used=line.used, reserved=line.reserved, limit=line.limit))
         for dimension, label, unit in DIALS
@@ -64,18 +64,18 @@ def dials(run_id: UUID) -> tuple[Dial, ...]:
     )
 
 
-def standing_of(run: Run, state: State) -> Standing:
+def standing_of(run: Run, state: RunState) -> StatusSummary:
     """The run's sentence as it stands now."""
     status = Status(run.status)
-    return standing(
+    return summarize_run_status(
         Facts(
             status=status,
             position=run.position,
             code=TerminalCode(run.terminal_code) if run.terminal_code else None,
-            reason=_reason(run, state, status),
-            since=_since(run, status),
-            awaited=_awaited(run.id) if state.gates else None,
-            deadline=_deadline(run.id) if run.finished_at is None else None,
+            reason=_get_reason(run, state, status),
+            since=_get_status_since(run, status),
+            awaited=_find_awaited_request(run.id) if state.gates else None,
+            deadline=_find_deadline(run.id) if run.finished_at is None else None,
             in_flight=_in_flight(state),
             away=state.away,
             halting=state.halting.interrupt.value if state.halting is not None else "",
@@ -83,14 +83,14 @@ def standing_of(run: Run, state: State) -> Standing:
     )
 
 
-def _reason(run: Run, state: State, status: Status) -> str:
+def _get_reason(run: Run, state: RunState, status: Status) -> str:
     said = run.reason or state.reason or _paused_for(run, status)
     if run.finished_at is not None and said == Dimension.COST_USD.value:
         return stopped_by_ceiling(run) or said
     return said
 
 
-def _since(run: Run, status: Status) -> datetime | None:
+def _get_status_since(run: Run, status: Status) -> datetime | None:
     if run.finished_at is not None:
         return run.finished_at
     if status is Status.QUEUED:
@@ -110,7 +110,7 @@ def _paused_for(run: Run, status: Status) -> str:
     return str(orjson.loads(bytes(newest)).get("reason", "")) if newest is not None else ""
 
 
-def _awaited(run_id: UUID) -> Awaited | None:
+def _find_awaited_request(run_id: UUID) -> Awaited | None:
     request = Request.objects.filter(run_id=run_id, status="pending").order_by("expires_at").first()
     if request is None:
         return None
@@ -124,12 +124,12 @@ def _awaited(run_id: UUID) -> Awaited | None:
     )  # fmt: skip
 
 
-def _deadline(run_id: UUID) -> datetime | None:
-    text = manifest(run_id)["goal"].get("deadline")
+def _find_deadline(run_id: UUID) -> datetime | None:
+    text = load_manifest_body(run_id)["goal"].get("deadline")
     return datetime.fromisoformat(text) if text else None
 
 
-def manifest(run_id: UUID) -> dict[str, Any]:
+def load_manifest_body(run_id: UUID) -> dict[str, Any]:
     """What the run was admitted with, without its pins."""
     body: dict[str, Any] = orjson.loads(
         bytes(ManifestRow.objects.values_list("body", flat=True).get(id=run_id))
@@ -137,12 +137,12 @@ def manifest(run_id: UUID) -> dict[str, Any]:
     return body
 
 
-def pins(run: Run) -> Pins:
+def load_run_pins(run: Run) -> Pins:
     """The versions that a run is pinned to."""
     return pins_of(run.tenant_id, ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run.id))
 
 
-def _in_flight(state: State) -> tuple[str, ...]:
+def _in_flight(state: RunState) -> tuple[str, ...]:
     tools = {call.id: call.tool for call in (*state.queue, *state.batch)}
     said = (
         "asking a model" if p.kind == "call_model" else f"calling {tools.get(p.call or '', 'a tool')}"
@@ -158,8 +158,8 @@ def effects_done(run: Run) -> tuple[Done, ...]:
     if not sent.exists():
         return ()
     held = all_told(events.filter(kind__in=FOLDED["tools"]).order_by("-seq")[:2_000])[::-1]
-    rows = [row for row in fold(held) if _mutated(row)]
-    by_name: Mapping[str, Any] = pins(run).by_name
+    rows = [row for row in fold_events(held) if _is_mutating_row(row)]
+    by_name: Mapping[str, Any] = load_run_pins(run).by_name
     return tuple(
         Done(row=row, reversibility=tool.reversibility.value, effects=tool.side_effects)
         for row in rows[-EFFECTS:]
@@ -167,6 +167,6 @@ def effects_done(run: Run) -> tuple[Done, ...]:
     )
 
 
-def _mutated(row: Row) -> bool:
+def _is_mutating_row(row: Row) -> bool:
     sent = any(one.kind == "call_attempted" and one.said.get("mutating") for one in row.events)
     return row.word == "in doubt" or (sent and row.mood is not Mood.PROBLEM)

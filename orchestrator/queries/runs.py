@@ -12,20 +12,20 @@ from django.db.models.functions import Cast
 
 from budgets.core.amounts import ZERO
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.core.common.errors import RunNotFound
 from orchestrator.core.common.goal import Goal
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import ManifestRow, Run
 from orchestrator.queries.state_loader import state_of
-from traces.core.run_sentence import SentenceFacts, sentence
+from traces.core.run_sentence import SentenceFacts, format_run_sentence
 from traces.models import Event, Record
-from traces.queries import payloads, recall
+from traces.queries import load_payloads, load_state_parts
 
 FILTERS = ("status", "workflow", "terminal_code")
 
 
-def runs(filters: Mapping[str, Any]) -> QuerySet[Run]:
+def filter_runs(filters: Mapping[str, Any]) -> QuerySet[Run]:
     """Runs by status, workflow, terminal_code, created_after and q (a part of the id or the workflow)."""
     found = Run.objects.all()
     for name in FILTERS:
@@ -51,9 +51,9 @@ def run_of(run_id: UUID | None) -> Run:
     return run
 
 
-def state_now(run_id: UUID) -> State:
+def state_now(run_id: UUID) -> RunState:
     """The run's state, recalled."""
-    found = recall(run_id)
+    found = load_state_parts(run_id)
     return state_of(found.state, found.patches)[0]
 
 
@@ -61,7 +61,7 @@ def result_of(run: Run) -> dict[str, Any] | None:
     """The result or the report of an ended run; None while it is under way."""
     if not run.result:
         return None
-    body = payloads(run.id, (run.result,)).get(run.result)
+    body = load_payloads(run.id, (run.result,)).get(run.result)
     document: dict[str, Any] = orjson.loads(body) if body is not None else {"erased": True}
     return document
 
@@ -93,8 +93,8 @@ def sentence_of(run: Run) -> str:
     """The run in one sentence (R-GRAPH-18)."""
     state = state_now(run.id)
     manifest = orjson.loads(bytes(ManifestRow.objects.values_list("body", flat=True).get(id=run.id)))
-    spent = usage(run.id)
-    return sentence(
+    spent = get_usage_lines(run.id)
+    return format_run_sentence(
         SentenceFacts(
             workflow=run.workflow,
             tools_allowed=tools_of(run),

@@ -32,7 +32,7 @@ class Waiting:
     more: int
 
 
-def unreviewed() -> Waiting:
+def list_unreviewed_runs() -> Waiting:
     """Those of the last ninety days."""
     closed = Run.objects.filter(CLOSED, finished_at__gt=database_now() - BACK)
     runs = tuple(closed.order_by("finished_at", "id"))

@@ -9,21 +9,21 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.compiler.compiler import frozen
+from orchestrator.core.compiler.compiler import compile_published_graph
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest, Pins
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import PinSet, WorkflowVersion
-from tenancy.db.tenant_context import tenant
-from traces.core.state_patch import apply
+from tenancy.db.tenant_context import tenant_transaction
+from traces.core.state_patch import apply_patch
 
 
-def state_of(snapshot: bytes, patches: tuple[dict[str, Any], ...]) -> tuple[State, int]:
+def state_of(snapshot: bytes, patches: tuple[dict[str, Any], ...]) -> tuple[RunState, int]:
     """The state, and the snapshot's size in bytes."""
     plain = orjson.loads(snapshot)
     for patch in patches:
-        plain = apply(plain, patch)
-    return State.model_validate(plain), len(snapshot)
+        plain = apply_patch(plain, patch)
+    return RunState.model_validate(plain), len(snapshot)
 
 
 def manifest_of(body: bytes, pins: Pins) -> Manifest:
@@ -34,7 +34,7 @@ def manifest_of(body: bytes, pins: Pins) -> Manifest:
 @lru_cache(maxsize=64)
 def pins_of(tenant_id: UUID, digest: str) -> Pins:
     """Pins never change, so a process parses each set once."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         body = PinSet.objects.values_list("body", flat=True).get(digest=digest)
     return Pins.model_validate_json(bytes(body))
 
@@ -46,6 +46,6 @@ def graph_of(tenant_id: UUID, version_id: UUID) -> CompiledGraph:
     It was compiled when it was published; later and stricter checks are no reason to drop a run that stands
     on it.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         body = WorkflowVersion.objects.values_list("body", flat=True).get(id=version_id)
-    return frozen(orjson.loads(bytes(body)))
+    return compile_published_graph(orjson.loads(bytes(body)))

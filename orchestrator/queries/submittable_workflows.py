@@ -46,7 +46,7 @@ class Offer:
     limits: tuple[Limit, ...]
 
 
-def offers() -> tuple[WorkflowVersion, ...]:
+def list_submittable_workflows() -> tuple[WorkflowVersion, ...]:
     """The newest version of each workflow that is not retired, by name."""
     found = WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
     return tuple(found)
@@ -63,10 +63,10 @@ def offer_of(slug: str) -> Offer:
     if version is None:
         raise WorkflowUnknown(slug=slug)
     spec = spec_of(version)
-    return Offer(version=version, spec=spec, limits=_limits(spec))
+    return Offer(version=version, spec=spec, limits=_load_limits(spec))
 
 
-def _limits(spec: GraphSpec) -> tuple[Limit, ...]:
+def _load_limits(spec: GraphSpec) -> tuple[Limit, ...]:
     """As admission makes them: the boundary's, narrowed by the workflow's, cost by the tenant's ceiling."""
     body = newest_boundary(spec.boundary)
     boundary = Boundary.model_validate(orjson.loads(bytes(body.body))) if body is not None else None
@@ -77,7 +77,7 @@ def _limits(spec: GraphSpec) -> tuple[Limit, ...]:
         if held is None or Decimal(given) < held:
             stated[name], said[name] = Decimal(given), f"workflow {spec.slug}"
     limits = {str(name): amount for name, amount in limits_for("async", stated=stated).items()}
-    ceiling = _ceilings().per_run_usd
+    ceiling = _get_tenant_ceilings().per_run_usd
     cost = Dimension.COST_USD.value
     if ceiling is not None and ceiling < limits.get(cost, ceiling + 1):
         limits[cost], said[cost] = ceiling, "this tenant's ceiling for a run"
@@ -90,7 +90,7 @@ def _limits(spec: GraphSpec) -> tuple[Limit, ...]:
     )  # fmt: skip
 
 
-def _ceilings() -> Ceilings:
+def _get_tenant_ceilings() -> Ceilings:
     newest = TenantCeiling.objects.order_by("-set_at", "-id").first()
     if newest is not None:
         return Ceilings(per_run_usd=newest.per_run_usd)

@@ -10,7 +10,7 @@ from django.db.models import Count, Exists, Min, OuterRef, Q
 from orchestrator.models import EmergencyStop, Run, RunSignal, SignalReceipt
 from orchestrator.models.run import LIVE
 from orchestrator.queries.tools import DISABLED
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 
 PATIENCE = timedelta(seconds=30)
@@ -26,7 +26,7 @@ class WorkerSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ServiceStatus:
     """The database's version and clock, the workers, what waits for one, and the stops in force."""
 
     database: str
@@ -44,7 +44,7 @@ class Standing:
         return self.oldest_queued is not None and self.at - self.oldest_queued > PATIENCE
 
 
-def standing(tenant_id: UUID, at: datetime) -> Standing:
+def get_system_status(tenant_id: UUID, at: datetime) -> ServiceStatus:
     """Everything, at `at`."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version")
@@ -55,7 +55,7 @@ def standing(tenant_id: UUID, at: datetime) -> Standing:
     queued = Run.objects.filter(status="queued").aggregate(count=Count("id"), oldest=Min("created_at"))
     # A receipt is looked for by its signal: a list of all receipts outgrows the memory of a statement.
     taken = Exists(SignalReceipt.objects.filter(id=OuterRef("id")))
-    return Standing(
+    return ServiceStatus(
         database=str(database), at=at,
         workers=tuple(
             WorkerSeen(name=row["lease_owner"] or "", runs=row["runs"], until=row["until"])
@@ -80,7 +80,7 @@ def stops_in_force() -> list[EmergencyStop]:
     tenant's transaction itself."""
     found = list(EmergencyStop.objects.filter(lifted_at=None))
     for house in Tenant.objects.order_by("id").values_list("id", flat=True):
-        with tenant(house):
+        with tenant_transaction(house):
             own = EmergencyStop.objects.filter(tenant_id=house, lifted_at=None).exclude(scope="policy")
             found.extend(own)
     return sorted(found, key=lambda stop: (stop.at, stop.id))

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from orchestrator.core.common.run_status import TERMINAL_STATUSES
 from orchestrator.models import Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 
 def runs_to_pause() -> "QuerySet[Run]":
@@ -17,5 +17,5 @@ def runs_to_pause() -> "QuerySet[Run]":
 
 def count_runs_to_pause(tenant_id: UUID) -> int:
     """How many runs suspending the tenant would ask to pause. Opens the tenant's transaction."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return runs_to_pause().count()

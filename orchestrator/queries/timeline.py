@@ -13,7 +13,16 @@ import orjson
 from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from orchestrator.core.readmodel.timeline import KINDS, Mood, Row, Told, Voice, bar_of, fold, said_of
+from orchestrator.core.readmodel.timeline import (
+    KINDS,
+    EventLabel,
+    Mood,
+    Row,
+    Voice,
+    bar_of,
+    fold_events,
+    said_of,
+)
 from orchestrator.core.readmodel.timeline.event_labels import JUDGED, Said, mood_of
 from orchestrator.queries.run_list import names_of
 from tenancy.db.tenant_context import raw_cursor
@@ -58,7 +67,7 @@ class ShownRow:
     who: str
 
     @property
-    def spoken(self) -> tuple[tuple[Told, Said], ...]:
+    def spoken(self) -> tuple[tuple[EventLabel, Said], ...]:
         """Its events in words."""
         return tuple((told, said_of(told)) for told in self.row.events)
 
@@ -108,42 +117,46 @@ class Grown:
     more: bool
 
 
-def told(event: Event) -> Told:
+def decode_trace_event(event: Event) -> EventLabel:
     """An event as it is read for a page."""
-    return Told(event.seq, event.at, event.kind, event.actor, orjson.loads(bytes(event.body)))
+    return EventLabel(event.seq, event.at, event.kind, event.actor, orjson.loads(bytes(event.body)))
 
 
-def all_told(events: "QuerySet[Event]") -> list[Told]:
+def all_told(events: "QuerySet[Event]") -> list[EventLabel]:
     """Events as they are read for a page, without what proves them: 200 on a page are 600 read."""
     rows = events.values_list("seq", "at", "kind", "actor", "body")
-    return [Told(seq, at, kind, actor, orjson.loads(bytes(body))) for seq, at, kind, actor, body in rows]
+    return [
+        EventLabel(seq, at, kind, actor, orjson.loads(bytes(body))) for seq, at, kind, actor, body in rows
+    ]
 
 
-def stretch(run_id: UUID, low: int, high: int) -> list[Told]:
+def load_event_range(run_id: UUID, low: int, high: int) -> list[EventLabel]:
     """The events after `low` up to `high`, in order."""
     return all_told(Event.objects.filter(run_id=run_id, seq__gt=low, seq__lte=high).order_by("seq"))
 
 
-def timeline(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
+def load_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
     """The rows that begin in the last 200 events up to `before`, or to the newest."""
     high = newest if before is None else max(1, min(before, newest))
     low = max(0, high - A_PAGE)
-    rows = fold(stretch(run_id, low - MARGIN, min(newest, high + MARGIN)))
+    rows = fold_events(load_event_range(run_id, low - MARGIN, min(newest, high + MARGIN)))
     shown = with_names(row for row in rows if low < row.seq <= high)
     return Stretch(rows=shown, earlier=low or None, last=newest)
 
 
-def full(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
+def load_unfolded_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
     """The last 200 events, each as a row of its own."""
     high = newest if before is None else max(1, min(before, newest))
     low = max(0, high - A_PAGE)
-    return Stretch(rows=singly(stretch(run_id, low, high)), earlier=low or None, last=newest)
+    return Stretch(
+        rows=build_unfolded_rows(load_event_range(run_id, low, high)), earlier=low or None, last=newest
+    )
 
 
-def grown(run_id: UUID, after: int, newest: int) -> Grown:
+def load_timeline_changes(run_id: UUID, after: int, newest: int) -> Grown:
     """What the events after `after` did to the timeline, at most 200 of them at once."""
     seq = min(newest, after + A_PAGE)
-    rows = [row for row in fold(stretch(run_id, after - MARGIN, seq)) if row.last > after]
+    rows = [row for row in fold_events(load_event_range(run_id, after - MARGIN, seq)) if row.last > after]
     shown = with_names(rows)
     return Grown(
         new=tuple(one for one in shown if one.row.seq > after),
@@ -153,31 +166,31 @@ def grown(run_id: UUID, after: int, newest: int) -> Grown:
     )
 
 
-def found(run_id: UUID, newest: int, *, show: str, text: str, before: int | None = None) -> Stretch:
+def search_timeline(run_id: UUID, newest: int, *, show: str, text: str, before: int | None = None) -> Stretch:
     """The newest rows that are of one sort (SHOWS) and hold `text`, at most a hundred."""
     events = Event.objects.filter(run_id=run_id, seq__lte=newest if before is None else before)
     if show in FOLDED and not text:
         held = all_told(events.filter(kind__in=FOLDED[show]).order_by("-seq")[: 8 * FOUND])[::-1]
-        rows = [row for row in fold(held) if row.voice is not Voice.MONEY][-FOUND:]
+        rows = [row for row in fold_events(held) if row.voice is not Voice.MONEY][-FOUND:]
         earlier = rows[0].seq - 1 if rows and len(held) == 8 * FOUND else None
         return Stretch(rows=with_names(rows), earlier=earlier, last=newest)
-    events = events.filter(_sort(show)) if show != "all" else events
+    events = events.filter(_build_category_filter(show)) if show != "all" else events
     if text:
-        mentions = RawSQL(MENTIONS, [_patterns(run_id, text[:LONGEST])], BooleanField())  # noqa: S611 - bound
+        mentions = RawSQL(MENTIONS, [_list_mention_patterns(run_id, text[:LONGEST])], BooleanField())  # noqa: S611 - bound
         events = events.filter(mentions)
     held = all_told(events.order_by("-seq")[: FOUND + 1])[::-1]
     more, spoken = len(held) > FOUND, held[-FOUND:]
     if show == "problems":
         spoken = [one for one in spoken if mood_of(one) is Mood.PROBLEM]
-    return Stretch(rows=singly(spoken), earlier=held[0].seq if more else None, last=newest)
+    return Stretch(rows=build_unfolded_rows(spoken), earlier=held[0].seq if more else None, last=newest)
 
 
-def _sort(show: str) -> Q:
+def _build_category_filter(show: str) -> Q:
     kinds = {"problems": (*_BAD, *JUDGED), "money": (*_MONEY, "reservation_refused"), **FOLDED}
     return Q(kind__in=kinds[show])
 
 
-def _patterns(run_id: UUID, text: str) -> list[str]:
+def _list_mention_patterns(run_id: UUID, text: str) -> list[str]:
     """What an event holds that mentions `text` itself or content that does."""
     cursor = raw_cursor()
     cursor.execute(HOLDING, (run_id, text.encode(), HITS))
@@ -187,19 +200,19 @@ def _patterns(run_id: UUID, text: str) -> list[str]:
 
 def row_at(run_id: UUID, seq: int) -> Row | None:
     """The row that an event belongs to; an event without one stands for itself."""
-    near = stretch(run_id, seq - MARGIN, seq + MARGIN)
-    rows = [row for row in fold(near) if any(one.seq == seq for one in row.events)]
+    near = load_event_range(run_id, seq - MARGIN, seq + MARGIN)
+    rows = [row for row in fold_events(near) if any(one.seq == seq for one in row.events)]
     if rows:
         return rows[0]
-    return next((one.row for one in singly([one for one in near if one.seq == seq])), None)
+    return next((one.row for one in build_unfolded_rows([one for one in near if one.seq == seq])), None)
 
 
-def singly(events: Iterable[Told]) -> tuple[ShownRow, ...]:
+def build_unfolded_rows(events: Iterable[EventLabel]) -> tuple[ShownRow, ...]:
     """Each event as a row of its own."""
-    return with_names(_alone(one) for one in events)
+    return with_names(_build_unfolded_row(one) for one in events)
 
 
-def _alone(one: Told) -> Row:
+def _build_unfolded_row(one: EventLabel) -> Row:
     said = said_of(one)
     return Row(
         seq=one.seq, last=one.seq, at=one.at, until=one.at, voice=said.voice, mood=said.mood,
@@ -212,13 +225,13 @@ def _alone(one: Told) -> Row:
 def with_names(rows: Iterable[Row]) -> tuple[ShownRow, ...]:
     """Rows with the people in them by name."""
     held = list(rows)
-    by = {row.seq: _people(row.events) for row in held}
+    by = {row.seq: _collect_person_ids(row.events) for row in held}
     names = names_of(person for people in by.values() for person in people)
     said = {seq: ", ".join(names[one] for one in people if one in names) for seq, people in by.items()}
     return tuple(ShownRow(row=row, who=said[row.seq]) for row in held)
 
 
-def _people(events: Sequence[Told]) -> tuple[UUID, ...]:
+def _collect_person_ids(events: Sequence[EventLabel]) -> tuple[UUID, ...]:
     said = (str(one.said.get("by") or one.said.get("principal") or "") for one in events)
     ids = (uuid_or_none(text) for text in said if text)
     return tuple(dict.fromkeys(found for found in ids if found is not None))

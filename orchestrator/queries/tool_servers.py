@@ -11,13 +11,13 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.core.tools.remote_definition import Definition, differs, warnings
+from orchestrator.core.tools.remote_definition import Definition, diff_definitions, list_definition_warnings
 from orchestrator.gateways.tools.mcp_client import Place
 from orchestrator.gateways.tools.own_listeners import own_listeners
 from orchestrator.models import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from tenancy.core.errors import NotFound, SecretUnusable
 from tenancy.models import Secret
-from tenancy.secret_store import reveal
+from tenancy.secret_store import reveal_secret
 
 STDIO = "stdio:"
 # How long before a secret ends its pages say so.
@@ -86,7 +86,8 @@ def offered_by(server: ToolServer) -> list[OfferedTool]:
         for found in ToolDefinition.objects.filter(server=server, digest__in=wanted)
     }
     return [
-        _offered(row, known.get((row.tool, row.seen)), known.get((row.tool, row.admitted))) for row in rows
+        _build_offered_tool(row, known.get((row.tool, row.seen)), known.get((row.tool, row.admitted)))
+        for row in rows
     ]
 
 
@@ -134,13 +135,15 @@ def leave_with(places: tuple[str, ...], origin: str) -> Leave:
     )
 
 
-def commands() -> dict[str, tuple[str, ...]]:
+def list_server_commands() -> dict[str, tuple[str, ...]]:
     """The commands that the operator lets tenants start as tool servers, by name (P11)."""
     given: dict[str, tuple[str, ...]] = settings.INTERLOCK_MCP_COMMANDS
     return dict(sorted(given.items()))
 
 
-def ending(secret: Secret, at: datetime, *, renewed: bool = True) -> Literal["", "expired", "soon"]:
+def get_expiry_status(
+    secret: Secret, at: datetime, *, renewed: bool = True
+) -> Literal["", "expired", "soon"]:
     """Whether a secret has run out, or does within a week. One that is `renewed` by itself never does."""
     if secret.expires_at is None or (renewed and secret.renews_at):
         return ""
@@ -158,9 +161,9 @@ def secret_of_server(server: ToolServer) -> Secret | None:
 
 def place_of_server(tenant_id: UUID, server: ToolServer) -> Place:
     """How to get to a server now, its secret opened. Raises SecretUnusable."""
-    secret = reveal(tenant_id, server.secret, server.origin) if server.secret else ""
+    secret = reveal_secret(tenant_id, server.secret, server.origin) if server.secret else ""
     if server.kind == "stdio":
-        argv = commands().get(server.address, ())
+        argv = list_server_commands().get(server.address, ())
         if not argv:
             raise SecretUnusable(name=server.address, detail="the operator allows no such command any more")
         environment = {server.secret_header: secret} if secret else {}
@@ -174,9 +177,9 @@ def place_of_server(tenant_id: UUID, server: ToolServer) -> Place:
     )
 
 
-def _offered(row: ServerTool, now: Definition | None, admitted: Definition | None) -> OfferedTool:
+def _build_offered_tool(row: ServerTool, now: Definition | None, admitted: Definition | None) -> OfferedTool:
     before, after = None, None
     if now is not None and admitted is not None and row.seen != row.admitted:
-        before, after = differs(admitted, now)
-    said = warnings(now) if now is not None else ()
+        before, after = diff_definitions(admitted, now)
+    said = list_definition_warnings(now) if now is not None else ()
     return OfferedTool(row=row, now=now, admitted=admitted, warnings=said, before=before, after=after)

@@ -110,8 +110,8 @@ def tools_now(tenant_id: UUID) -> list[ToolNow]:
     """Every tool that was ever published, by name, disabled ones too."""
     active = registry_tools()
     rows = ToolVersion.objects.order_by("slug", "-version").distinct("slug")
-    stops = _stops(tenant_id)
-    return [_now(row, active, stops.get(row.slug, ())) for row in rows]
+    stops = _list_tool_stops(tenant_id)
+    return [_build_current_tool(row, active, stops.get(row.slug, ())) for row in rows]
 
 
 def tool_now(tenant_id: UUID, name: str) -> ToolNow:
@@ -119,14 +119,15 @@ def tool_now(tenant_id: UUID, name: str) -> ToolNow:
     row = ToolVersion.objects.filter(slug=name).order_by("-version").first()
     if row is None:
         raise NotFound
-    return _now(row, registry_tools(), _stops(tenant_id).get(name, ()))
+    return _build_current_tool(row, registry_tools(), _list_tool_stops(tenant_id).get(name, ()))
 
 
 def versions_of(name: str) -> list[Version]:
     """Every version of a tool, newest first."""
     rows = ToolVersion.objects.filter(slug=name).order_by("-version")
     return [
-        Version(spec=_spec(row), published_at=row.published_at, published_by=row.published_by) for row in rows
+        Version(spec=_parse_tool_spec(row), published_at=row.published_at, published_by=row.published_by)
+        for row in rows
     ]
 
 
@@ -147,7 +148,7 @@ def used_by() -> dict[str, list[User]]:
             if is_listed(tuple(document.get("tools", ())), name):
                 user = User(
                     slug=row.slug, title=row.title, boundary=document["boundary"],
-                    ceiling=_ceiling(boundary, name),
+                    ceiling=_get_risk_ceiling(boundary, name),
                 )  # fmt: skip
                 found.setdefault(name, []).append(user)
     return found
@@ -159,7 +160,7 @@ def live_runs_of(workflows: list[str]) -> int:
     return Run.objects.filter(workflow__in=workflows).exclude(status__in=over).count()
 
 
-def use(tenant_id: UUID, now: datetime) -> dict[str, Use]:
+def count_tool_use(tenant_id: UUID, now: datetime) -> dict[str, Use]:
     """Calls and failures of each tool in the runs of the last seven days: intents, and failures as the traces
     have them."""
     since = UUID(int=int((now - timedelta(days=USE_DAYS)).timestamp() * 1000) << 80)
@@ -172,18 +173,24 @@ def use(tenant_id: UUID, now: datetime) -> dict[str, Use]:
     return found
 
 
-def _now(row: ToolVersion, active: Mapping[str, str], stops: tuple[EmergencyStop, ...]) -> ToolNow:
+def _build_current_tool(
+    row: ToolVersion, active: Mapping[str, str], stops: tuple[EmergencyStop, ...]
+) -> ToolNow:
     return ToolNow(
-        spec=_spec(row), digest=row.digest, enabled=row.slug in active, published_at=row.published_at,
-        published_by=row.published_by, stops=stops,
-    )  # fmt: skip
+        spec=_parse_tool_spec(row),
+        digest=row.digest,
+        enabled=row.slug in active,
+        published_at=row.published_at,
+        published_by=row.published_by,
+        stops=stops,
+    )
 
 
-def _spec(row: ToolVersion) -> ToolSpec:
+def _parse_tool_spec(row: ToolVersion) -> ToolSpec:
     return ToolSpec.model_validate_json(bytes(row.body))
 
 
-def _stops(tenant_id: UUID) -> dict[str, tuple[EmergencyStop, ...]]:
+def _list_tool_stops(tenant_id: UUID) -> dict[str, tuple[EmergencyStop, ...]]:
     found: dict[str, tuple[EmergencyStop, ...]] = {}
     own = Q(tenant_id=tenant_id, scope__in=("tool", "risk", "drift"), lifted_at=None)
     for stop in EmergencyStop.objects.filter(own).order_by("at", "id"):
@@ -191,7 +198,7 @@ def _stops(tenant_id: UUID) -> dict[str, tuple[EmergencyStop, ...]]:
     return found
 
 
-def _ceiling(boundary: Boundary | None, name: str) -> Risk | None:
+def _get_risk_ceiling(boundary: Boundary | None, name: str) -> Risk | None:
     grant = boundary.grant_for(name) if boundary is not None else None
     if boundary is None or grant is None:
         return None
@@ -207,7 +214,7 @@ def lowest_risk(name: str) -> Risk | None:
     return min((Risk(body["risk"]) for body in found), key=lambda risk: risk.rank, default=None)
 
 
-def impact(now: ToolNow, after: ToolSpec) -> list[str]:
+def describe_change_impact(now: ToolNow, after: ToolSpec) -> list[str]:
     """What a change would do, in sentences: gates, workflows that could not call the tool any more, and runs
     under way (R-UI-5)."""
     users = used_by().get(after.name, [])

@@ -20,11 +20,11 @@ from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.readmodel.breaker_messages import (
     CEILING_BACK,
     MONEY,
+    BreakerMessage,
     Setters,
-    Told,
     Trip,
+    describe_limit_origins,
     in_one,
-    origins,
     told_of,
 )
 from orchestrator.models import ManifestRow, Run
@@ -50,7 +50,7 @@ class Tripped:
     at: datetime
     seq: int
     times: int
-    told: Told
+    told: BreakerMessage
 
 
 def breakers_of(run: Run) -> tuple[Tripped, ...]:
@@ -59,14 +59,14 @@ def breakers_of(run: Run) -> tuple[Tripped, ...]:
     events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in reversed(rows)]
     if not any(kind == "breaker_tripped" for _, _, kind, _ in events):
         return ()
-    setters, refusal = _setters(run, events), RUNS_OWN
+    setters, refusal = _load_limit_setters(run, events), RUNS_OWN
     found: dict[tuple[str, str, str], Tripped] = {}
     for seq, at, kind, body in events:
         if kind == "reservation_refused":
             refusal = body
         if kind != "breaker_tripped":
             continue
-        trip = _trip(body, refusal if body["breaker"] == "budget_gate" else RUNS_OWN)
+        trip = _parse_breaker_trip(body, refusal if body["breaker"] == "budget_gate" else RUNS_OWN)
         key = (trip.breaker, trip.reason, trip.subject)
         before = found.pop(key, None)
         found[key] = Tripped(
@@ -87,25 +87,25 @@ def cost_set_by(run: Run) -> str:
     """Who set the run's limit of cost, as it stands."""
     given = Event.objects.filter(run_id=run.id, kind="budget_extended").order_by("seq")[:MOST]
     events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in given]
-    setters = _setters(run, events)
+    setters = _load_limit_setters(run, events)
     return setters.dimensions.get(MONEY, setters.boundary)
 
 
-def _trip(body: Mapping[str, Any], refusal: Mapping[str, Any]) -> Trip:
+def _parse_breaker_trip(body: Mapping[str, Any], refusal: Mapping[str, Any]) -> Trip:
     return Trip(
         breaker=body["breaker"], reason=body["reason"], subject=body["subject"], account=refusal["account"],
-        limit=_amount(body["limit"]), actual=_amount(body["actual"]),
-        ceiling=_amount(refusal["limit"]),
+        limit=_parse_amount(body["limit"]), actual=_parse_amount(body["actual"]),
+        ceiling=_parse_amount(refusal["limit"]),
     )  # fmt: skip
 
 
-def _amount(said: str | None) -> Decimal | None:
+def _parse_amount(said: str | None) -> Decimal | None:
     return None if said is None else Decimal(said)
 
 
-def _setters(run: Run, events: Iterable[tuple[int, datetime, str, Mapping[str, Any]]]) -> Setters:
+def _load_limit_setters(run: Run, events: Iterable[tuple[int, datetime, str, Mapping[str, Any]]]) -> Setters:
     """As admitted, with the submitter by name, and with what people gave during the run."""
-    admitted = _admitted(run.tenant_id, run.id)
+    admitted = _load_admitted_setters(run.tenant_id, run.id)
     task = f"the task, as {names_of([run.submitted_by]).get(run.submitted_by, 'its submitter')} submitted it"
     dimensions = {name: task if word == TASK else word for name, word in admitted.dimensions.items()}
     windows = {}
@@ -128,17 +128,17 @@ def _who_set_ceilings(tenant_id: UUID, at: datetime) -> str:
 
 
 @lru_cache(maxsize=512)
-def _admitted(tenant_id: UUID, run_id: UUID) -> Setters:
+def _load_admitted_setters(tenant_id: UUID, run_id: UUID) -> Setters:
     """Who set the limits when the run was admitted. What it is pinned to never changes, and a page that
     follows a run asks again with each of its events."""
     run = Run.objects.only("workflow", "workflow_version_id").get(id=run_id)
     body, digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
     manifest = manifest_of(bytes(body), pins_of(tenant_id, digest))
     graph, pins = graph_of(tenant_id, run.workflow_version_id), manifest.pins
-    dimensions = origins(
+    dimensions = describe_limit_origins(
         manifest.limits, boundary=pins.boundary,
         workflow=f"workflow {run.workflow} v{manifest.workflow_version}",
-        workflow_budget=graph.spec.budget, defaults=_untouched(manifest, graph),
+        workflow_budget=graph.spec.budget, defaults=_build_default_limits(manifest, graph),
         ceiling=ceilings_at(tenant_id, manifest.admitted_at, raw_cursor()).per_run_usd, task=TASK,
     )  # fmt: skip
     return Setters(
@@ -148,7 +148,7 @@ def _admitted(tenant_id: UUID, run_id: UUID) -> Setters:
     )  # fmt: skip
 
 
-def _untouched(manifest: Manifest, graph: CompiledGraph) -> Mapping[str, Decimal]:
+def _build_default_limits(manifest: Manifest, graph: CompiledGraph) -> Mapping[str, Decimal]:
     """The limits as they would be where the task asks for none. A long task states its own time."""
     mode = Mode.ASYNC if manifest.goal.mode is Mode.LONG_RUNNING else manifest.goal.mode
     return limits_for(graph, manifest.pins, manifest.goal.evolve(mode=mode), {})

@@ -12,7 +12,7 @@ from orchestrator.gateways.webhook_sender import Sending
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import NotFound
 from tenancy.models import Webhook, WebhookAttempt, WebhookDelivery, WebhookKeeping
-from tenancy.secret_store import unsealed
+from tenancy.secret_store import unseal_secret
 
 SHOWN = 50
 
@@ -65,10 +65,10 @@ def keeping_now() -> KeepingNow:
 
 def webhooks_now() -> list[Endpoint]:
     """Every endpoint in use, by name."""
-    return endpoints(Webhook.objects.filter(removed_at=None).order_by("name", "id"))
+    return list_webhook_endpoints(Webhook.objects.filter(removed_at=None).order_by("name", "id"))
 
 
-def endpoints(rows: Iterable[Webhook]) -> list[Endpoint]:
+def list_webhook_endpoints(rows: Iterable[Webhook]) -> list[Endpoint]:
     """The endpoints of these rows, in their order."""
     known = list(rows)
     found = (
@@ -106,7 +106,7 @@ def deliveries_of(webhook: Webhook) -> "QuerySet[WebhookDelivery]":
     return WebhookDelivery.objects.select_related("message").filter(webhook=webhook)
 
 
-def logged(rows: Iterable[WebhookDelivery]) -> list[Logged]:
+def list_deliveries_with_attempts(rows: Iterable[WebhookDelivery]) -> list[Logged]:
     """These deliveries with their tries."""
     known = list(rows)
     tries: dict[UUID, list[WebhookAttempt]] = {}
@@ -132,7 +132,7 @@ def secrets_of_webhook(webhook: Webhook, at: datetime) -> tuple[str, ...]:
     if webhook.sealed_before and webhook.before_until is not None and webhook.before_until > at:
         boxes.append(bytes(webhook.sealed_before))
     return tuple(
-        unsealed(webhook.tenant_id, place_of_secret(webhook.id), box, name=webhook.name) for box in boxes
+        unseal_secret(webhook.tenant_id, place_of_secret(webhook.id), box, name=webhook.name) for box in boxes
     )
 
 

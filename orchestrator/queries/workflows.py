@@ -39,17 +39,17 @@ class Listed:
         return "retired" if self.row.retired_at is not None else "published"
 
 
-def workflows() -> list[Listed]:
+def list_all_workflows() -> list[Listed]:
     """Every workflow by its slug, retired ones too."""
     published = WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
     newest = {row.slug: row for row in WorkflowVersion.objects.order_by("slug", "-version").distinct("slug")}
     rows = newest | {row.slug: row for row in published}
-    counted = _runs()
+    counted = _count_workflow_runs()
     return [Listed(row=rows[slug], runs=counted[slug][0], live=counted[slug][1]) for slug in sorted(rows)]
 
 
-def slugs() -> list[str]:
-    """The names of all workflows, retired ones too: `workflows` counts runs for its own."""
+def list_workflow_slugs() -> list[str]:
+    """The names of all workflows, retired ones too: `list_all_workflows` counts runs for its own."""
     return list(WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
 
 
@@ -83,7 +83,7 @@ def boundary_of(slug: str) -> Boundary | None:
     return Boundary.model_validate_json(bytes(row.body)) if row is not None else None
 
 
-def _runs() -> Mapping[str, tuple[Count, Count]]:
+def _count_workflow_runs() -> Mapping[str, tuple[Count, Count]]:
     """By workflow: its runs and those of them that are under way, each up to the cap of a list."""
     plan_anew()
     with connection.cursor() as cursor:

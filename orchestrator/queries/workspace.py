@@ -30,17 +30,17 @@ class Held:
         return self.tree.digest
 
 
-def newest(run: UUID) -> Held:
+def get_newest_revision(run: UUID) -> Held:
     """A run's files as they are."""
     row = WorkspaceRevision.objects.filter(run_id=run).order_by("-number").first()
-    return _held(row) if row is not None else Held(run=run, number=0, tree=Tree())
+    return _build_revision(row) if row is not None else Held(run=run, number=0, tree=Tree())
 
 
-def revision(run: UUID, number: int) -> Held:
+def get_workspace_revision(run: UUID, number: int) -> Held:
     """A run's files as they were. Raises NotFound."""
     row = WorkspaceRevision.objects.filter(run_id=run, number=number).first()
     if row is not None:
-        return _held(row)
+        return _build_revision(row)
     if number == 0:
         return Held(run=run, number=0, tree=Tree())
     raise NotFound
@@ -49,15 +49,15 @@ def revision(run: UUID, number: int) -> Held:
 def made_by(run: UUID, key: str) -> Held | None:
     """The state that the call with this key made, if it did."""
     row = WorkspaceRevision.objects.filter(run_id=run, key=key).first()
-    return None if row is None else _held(row)
+    return None if row is None else _build_revision(row)
 
 
-def revisions(run: UUID) -> list[Held]:
+def list_workspace_revisions(run: UUID) -> list[Held]:
     """Every state of a run's files, oldest first."""
-    return [_held(row) for row in WorkspaceRevision.objects.filter(run_id=run).order_by("number")]
+    return [_build_revision(row) for row in WorkspaceRevision.objects.filter(run_id=run).order_by("number")]
 
 
-def contents(run: UUID, entries: Iterable[Entry]) -> dict[str, bytes]:
+def load_file_contents(run: UUID, entries: Iterable[Entry]) -> dict[str, bytes]:
     """The bytes of these files, by path. Raises NotFound where one is not what its digest says: nothing is
     handed out that is not what was handed in."""
     wanted = {entry.path: entry.digest for entry in entries}
@@ -68,22 +68,23 @@ def contents(run: UUID, entries: Iterable[Entry]) -> dict[str, bytes]:
     return {path: found[digest] for path, digest in wanted.items()}
 
 
-def content(held: Held, path: str) -> bytes | None:
+def find_file_content(held: Held, path: str) -> bytes | None:
     """One file's bytes; None where there is none."""
     entry = held.tree.by_path.get(path)
-    return None if entry is None else contents(held.run, (entry,))[path]
+    return None if entry is None else load_file_contents(held.run, (entry,))[path]
 
 
-def archive(held: Held) -> bytes:
-    """All files as a zip archive, the same bytes for the same state. Raises NotFound as `contents`."""
+def build_zip_archive(held: Held) -> bytes:
+    """All files as a zip archive, the same bytes for the same state. Raises NotFound as
+    `load_file_contents`."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as found:
-        for path, body in contents(held.run, held.tree.entries).items():
+        for path, body in load_file_contents(held.run, held.tree.entries).items():
             found.writestr(zipfile.ZipInfo(path), body, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
 
 
-def _held(row: WorkspaceRevision) -> Held:
+def _build_revision(row: WorkspaceRevision) -> Held:
     entries = tuple(Entry.model_construct(**entry) for entry in row.tree)
     return Held(
         run=row.run_id, number=row.number, tree=Tree(entries=entries), cause=row.cause, key=row.key,

@@ -34,16 +34,16 @@ from orchestrator.queries.boundaries import (
     workflows_under,
 )
 from orchestrator.queries.tools import tools_now
-from orchestrator.views.change_requests import waits, who
+from orchestrator.views.change_requests import build_requester, redirect_to_change_requests
 from orchestrator.views.tools import WORDS
-from orchestrator.workflow_yaml import LONGEST, written
+from orchestrator.workflow_yaml import LONGEST, format_workflow_yaml
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.rest.serializer_fields import known
-from tenancy.web.page_auth import PageRequest, page, posted, require
+from tenancy.rest.serializer_fields import path_name
+from tenancy.web.page_auth import PageRequest, check_scopes, redirect_unless_post, require_member
 
 MEANWHILE = "Another version was published in the meantime. Your form is below; look at it again."
 EXAMPLE = """slug: my-tools
@@ -82,10 +82,10 @@ class AllowForm(forms.Form):
 
 
 @require_safe
-@page(Scope.READ)
-def boundaries(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_boundaries_page(request: PageRequest) -> HttpResponse:
     """Every boundary of the tenant."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         rows = [*boundaries_now(), *boundaries_retired()]
     return render(
         request, "boundaries/list.html", {"rows": rows, "may_admin": request.member.may(Scope.ADMIN)}
@@ -93,40 +93,40 @@ def boundaries(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def boundary(request: PageRequest, slug: str) -> HttpResponse:
+@require_member(Scope.READ)
+def show_boundary_page(request: PageRequest, slug: str) -> HttpResponse:
     """One version of a boundary (`?version=`, the newest by itself), and what `?against=` differs. A POST
     allows one more tool."""
     if request.method != "POST":
-        return _shown(request, slug, AllowForm())
-    require(request.member, Scope.ADMIN)
+        return _render_boundary_page(request, slug, AllowForm())
+    check_scopes(request.member, Scope.ADMIN)
     form = AllowForm(request.POST)
     if not form.is_valid():
-        return _shown(request, slug, form, status=422)
+        return _render_boundary_page(request, slug, form, status=422)
     given = form.cleaned_data
     try:
         found = ask_to_allow_tool(
-            request.member.tenant.id, known(slug), given["tool"].strip(), Risk(given["risk_ceiling"]),
-            who=who(request), reason=given["reason"],
+            request.member.tenant.id, path_name(slug), given["tool"].strip(), Risk(given["risk_ceiling"]),
+            who=build_requester(request), reason=given["reason"],
         )  # fmt: skip
     except InvalidInput as error:
         for fault in error.data["errors"]:
             form.add_error("risk_ceiling" if fault["pointer"] == "/risk_ceiling" else "tool", fault["detail"])
-        return _shown(request, slug, form, status=422)
+        return _render_boundary_page(request, slug, form, status=422)
     except (Stale, ProposalOpen) as error:
         form.add_error(None, str(error))
-        return _shown(request, slug, form, status=409)
-    return _told(request, found)
+        return _render_boundary_page(request, slug, form, status=409)
+    return _respond_to_publication(request, found)
 
 
-def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
     """A boundary says how much a run may spend."""
     return () if "preview" in request.POST else (Area.MONEY,)
 
 
-@posted("boundary", "slug")
-@page(Scope.ADMIN, asks=(Area.MONEY,))
-def retire(request: PageRequest, slug: str, number: int) -> HttpResponse:
+@redirect_unless_post("boundary", "slug")
+@require_member(Scope.ADMIN, asks=(Area.MONEY,))
+def submit_boundary_retirement(request: PageRequest, slug: str, number: int) -> HttpResponse:
     """Take a version out of choice, or ask a second administrator where that lets runs do more."""
     reason = request.POST.get("reason", "").strip()[:500]
     if not reason:
@@ -134,55 +134,55 @@ def retire(request: PageRequest, slug: str, number: int) -> HttpResponse:
         return redirect("boundary", slug=slug)
     try:
         found = ask_to_retire_boundary(
-            request.member.tenant.id, known(slug), number, who=who(request), reason=reason
+            request.member.tenant.id, path_name(slug), number, who=build_requester(request), reason=reason
         )
     except ProposalOpen as error:
         messages.error(request, str(error))
         return redirect("boundary", slug=slug)
     if isinstance(found, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, f"{slug} version {number} is retired. Its runs go on.")
     return redirect("boundary", slug=slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN, asks=_areas)
-def publish(request: PageRequest) -> HttpResponse:
+@require_member(Scope.ADMIN, asks=_list_step_up_areas)
+def show_publish_boundary_page(request: PageRequest) -> HttpResponse:
     """A form for a boundary's text: show what it would change, or publish it. A faulty one comes back with
     its faults."""
     if request.method != "POST":
-        return _edited(request, BoundaryForm(initial=_initial(request)))
+        return _render_boundary_form(request, BoundaryForm(initial=_build_initial_data(request)))
     form = BoundaryForm(request.POST)
     if not form.is_valid():
-        return _edited(request, form, status=422)
+        return _render_boundary_form(request, form, status=422)
     try:
         document = read_boundary_text(form.cleaned_data["source"].replace("\r\n", "\n"))
         if "preview" in request.POST:
-            return _edited(request, form, preview=_effect(request, document))
-        return _told(request, _asked(request, form, document))
+            return _render_boundary_form(request, form, preview=_build_publication_preview(request, document))
+        return _respond_to_publication(request, _request_publication(request, form, document))
     except InvalidInput as error:
         for fault in error.data["errors"]:
             form.add_error(None, f"{fault['pointer']}: {fault['detail']}")
-        return _edited(request, form, status=422)
+        return _render_boundary_form(request, form, status=422)
     except (Stale, ProposalOpen) as error:
         stale = isinstance(error, Stale)
         form.add_error(None, MEANWHILE if stale else str(error))
-        return _edited(request, form, status=412 if stale else 409)
+        return _render_boundary_form(request, form, status=412 if stale else 409)
 
 
-def _asked(
+def _request_publication(
     request: PageRequest, form: BoundaryForm, document: dict[str, Any]
 ) -> BoundaryPublication | ToolProposal:
     given = form.cleaned_data
     return ask_to_publish_boundary(
-        request.member.tenant.id, document, expected=given["version"], who=who(request),
+        request.member.tenant.id, document, expected=given["version"], who=build_requester(request),
         reason=given["reason"],
     )  # fmt: skip
 
 
-def _told(request: PageRequest, found: BoundaryPublication | ToolProposal) -> HttpResponse:
+def _respond_to_publication(request: PageRequest, found: BoundaryPublication | ToolProposal) -> HttpResponse:
     if isinstance(found, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     version = found.version
     said = f"{version.slug} version {version.version} is published, for runs to come."
     if found.new:
@@ -192,41 +192,43 @@ def _told(request: PageRequest, found: BoundaryPublication | ToolProposal) -> Ht
     return redirect("boundary", slug=version.slug)
 
 
-def _effect(request: PageRequest, document: dict[str, Any]) -> dict[str, Any]:
+def _build_publication_preview(request: PageRequest, document: dict[str, Any]) -> dict[str, Any]:
     """What a publication would change."""
     looked = preview_boundary(request.member.tenant.id, document)
     before = boundary_document(looked.before) if looked.before is not None else {}
-    return {"before": before, "after": _plain(looked.boundary), "weaker": looked.weaker}
+    return {"before": before, "after": _to_boundary_dict(looked.boundary), "weaker": looked.weaker}
 
 
-def _plain(boundary: Boundary) -> dict[str, Any]:
+def _to_boundary_dict(boundary: Boundary) -> dict[str, Any]:
     held: dict[str, Any] = boundary.model_dump(mode="json", exclude={"version"})
     return held
 
 
-def _initial(request: PageRequest) -> dict[str, Any]:
+def _build_initial_data(request: PageRequest) -> dict[str, Any]:
     """The text to begin with: that of the boundary `?from=`, or an example."""
     if not (slug := request.GET.get("from", "")):
         return {"source": EXAMPLE}
-    with tenant(request.member.tenant.id):
-        versions = boundary_versions(known(slug))
+    with tenant_transaction(request.member.tenant.id):
+        versions = boundary_versions(path_name(slug))
         row = in_force_of(versions)
-        source = written(boundary_document(row or versions[0]))
+        source = format_workflow_yaml(boundary_document(row or versions[0]))
         return {"source": source, "version": 0 if row is None else row.version}
 
 
-def _edited(
+def _render_boundary_form(
     request: PageRequest, form: BoundaryForm, *, preview: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
     return render(request, "boundaries/publish.html", {"form": form, "preview": preview}, status=status)
 
 
-def _shown(request: PageRequest, slug: str, form: AllowForm, *, status: int = 200) -> HttpResponse:
-    with tenant(request.member.tenant.id):
-        versions = boundary_versions(known(slug))
+def _render_boundary_page(
+    request: PageRequest, slug: str, form: AllowForm, *, status: int = 200
+) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
+        versions = boundary_versions(path_name(slug))
         force = in_force_of(versions)
-        shown = _numbered(versions, request.GET.get("version")) or force or versions[0]
-        against = _numbered(versions, request.GET.get("against"))
+        shown = _select_version(versions, request.GET.get("version")) or force or versions[0]
+        against = _select_version(versions, request.GET.get("against"))
         held = boundary_in(shown)
         tools = tools_now(request.member.tenant.id)
         context = {
@@ -239,11 +241,11 @@ def _shown(request: PageRequest, slug: str, form: AllowForm, *, status: int = 20
             "widens": bool(force is not None and widenings_of_retirement(force)),
             "against": against,
             "boundary": held,
-            "limits": _limits(held),
+            "limits": _list_boundary_limits(held),
             "workflows": workflows_under(slug),
             "before": boundary_document(against) if against is not None else None,
             "document": boundary_document(shown),
-            "source": written(boundary_document(shown)),
+            "source": format_workflow_yaml(boundary_document(shown)),
             "names": names_of(version.published_by for version in versions),
             "more_tools": [tool.spec.name for tool in tools if held.grant_for(tool.spec.name) is None],
             "form": form,
@@ -252,7 +254,7 @@ def _shown(request: PageRequest, slug: str, form: AllowForm, *, status: int = 20
         return render(request, "boundaries/boundary.html", context, status=status)
 
 
-def _limits(boundary: Boundary) -> list[dict[str, Any]]:
+def _list_boundary_limits(boundary: Boundary) -> list[dict[str, Any]]:
     """Each limit with what it counts, in the order of the dimensions."""
     return [
         {"name": one.value, "about": ABOUT[one].sentence, "amount": boundary.budget.get(one.value)}
@@ -261,7 +263,7 @@ def _limits(boundary: Boundary) -> list[dict[str, Any]]:
     ]
 
 
-def _numbered(versions: list[BoundaryVersion], text: str | None) -> BoundaryVersion | None:
+def _select_version(versions: list[BoundaryVersion], text: str | None) -> BoundaryVersion | None:
     """The version of that number; None where none is asked for. Raises NotFound."""
     if not text:
         return None

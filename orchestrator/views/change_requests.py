@@ -15,22 +15,22 @@ from orchestrator.actions.change_requests import Agreed, agree_to_tool
 from orchestrator.actions.dual_control import Who
 from orchestrator.actions.relaxation_proposals import drop_tool_proposal
 from orchestrator.core.common.errors import OwnProposal
-from orchestrator.core.tools.tool_update import asked_change, changed, difference
+from orchestrator.core.tools.tool_update import asked_change, diff_tool_specs, with_tool_change
 from orchestrator.models import ToolProposal
 from orchestrator.queries.boundaries import boundary_document, newest_boundary, version_left
-from orchestrator.queries.relaxation_proposals import BOUNDARY, outdated, proposal_of, tool_proposals
+from orchestrator.queries.relaxation_proposals import BOUNDARY, find_stale_reason, proposal_of, tool_proposals
 from orchestrator.queries.tool_servers import PlacesNow
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.core.errors import InterlockError, NotFound
 from tenancy.core.relations import Actors
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
 from tenancy.people.relations import find_closeness_to
 from tenancy.people.sign_in_rules import RulesNow
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 KINDS = {
     "change": "A change", "admit": "An admission", "declare": "A declaration", "web": "A wider list",
@@ -58,11 +58,11 @@ class Word(NamedTuple):
     fault: str
 
 
-def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
     """A yes belongs to the areas of what it is said to."""
     if "agree" not in request.POST:
         return ()
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         try:
             row = proposal_of(uuid_or_none(request.POST.get("proposal", "")))
         except NotFound:
@@ -71,35 +71,35 @@ def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(asks=_areas)
-def proposals(request: PageRequest) -> HttpResponse:
+@require_member(asks=_list_step_up_areas)
+def show_change_requests_page(request: PageRequest) -> HttpResponse:
     """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
-    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
+    check_scopes(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
-        return _shown(request)
+        return _render_change_requests_page(request)
     house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
     waiting = uuid_or_none(request.POST.get("proposal", ""))
     if not reason:
-        return _shown(
+        return _render_change_requests_page(
             request, Word(waiting, reason, "Say why: the reason stands in the audit log."), status=422
         )
     try:
         if "agree" in request.POST:
-            now = agree_to_tool(house, waiting, who=who(request), reason=reason)
-            messages.success(request, _done(now))
+            now = agree_to_tool(house, waiting, who=build_requester(request), reason=reason)
+            messages.success(request, _format_approval_message(now))
         else:
-            drop_tool_proposal(house, waiting, who=who(request), reason=reason)
+            drop_tool_proposal(house, waiting, who=build_requester(request), reason=reason)
             messages.success(request, "It waits no longer; everything is as it was.")
     except NotFound:
         raise
     except OwnProposal as error:
-        return _shown(request, Word(waiting, reason, str(error)), status=403)
+        return _render_change_requests_page(request, Word(waiting, reason, str(error)), status=403)
     except InterlockError as error:
-        return _shown(request, Word(waiting, reason, str(error)), status=409)
+        return _render_change_requests_page(request, Word(waiting, reason, str(error)), status=409)
     return redirect("tool-proposals")
 
 
-def _done(now: Agreed) -> str:
+def _format_approval_message(now: Agreed) -> str:
     if isinstance(now, Ceilings):
         return "The ceilings hold from the next reservation on."
     if isinstance(now, BoundaryPublication):
@@ -114,12 +114,12 @@ def _done(now: Agreed) -> str:
     return f"{name} is at version {now.version} now."
 
 
-def who(request: PageRequest) -> Who:
+def build_requester(request: PageRequest) -> Who:
     """Who asks, and the person who answers for it."""
     return Who(principal=request.member.principal, owner=request.member.owner)
 
 
-def waits(request: PageRequest) -> HttpResponse:
+def redirect_to_change_requests(request: PageRequest) -> HttpResponse:
     """The answer to what waits for a second person."""
     messages.info(
         request,
@@ -129,15 +129,17 @@ def waits(request: PageRequest) -> HttpResponse:
     return redirect("tool-proposals")
 
 
-def _shown(request: PageRequest, word: Word | None = None, *, status: int = 200) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+def _render_change_requests_page(
+    request: PageRequest, word: Word | None = None, *, status: int = 200
+) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
         waiting, settled = tool_proposals(), tool_proposals(waiting=False)
         late = None if word is None or word.proposal is None else proposal_of(word.proposal)
         rows_of = (*waiting, *settled, *([late] if late else []))
         names = names_of([one for row in rows_of for one in (row.by, row.settled_by)])
         rows = {
-            "waiting": [_row(row, request) for row in waiting],
-            "settled": [_row(row, request) for row in settled],
+            "waiting": [_build_proposal_row(row, request) for row in waiting],
+            "settled": [_build_proposal_row(row, request) for row in settled],
         }
     context = {
         **rows,
@@ -149,7 +151,7 @@ def _shown(request: PageRequest, word: Word | None = None, *, status: int = 200)
     return render(request, "tools/proposals.html", context, status=status)
 
 
-def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
+def _build_proposal_row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
     own = row.owner == request.member.owner
     shown = {
         "row": row,
@@ -161,15 +163,17 @@ def _row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:
         "body": row.body,
         "list": row.kind in LISTS or row.kind == "boundary",
     }
-    return shown | _against(row, request.member.tenant.id) if row.status == "open" else shown
+    return shown | _build_comparison(row, request.member.tenant.id) if row.status == "open" else shown
 
 
-def _against(row: ToolProposal, house: UUID) -> dict[str, Any]:
+def _build_comparison(row: ToolProposal, house: UUID) -> dict[str, Any]:
     """What it would change; `stale` is why nobody can agree to it any more, where that is so."""
-    found: dict[str, Any] = {"stale": outdated(house, row)}
+    found: dict[str, Any] = {"stale": find_stale_reason(house, row)}
     if row.kind == "change" and not found["stale"]:
         before = tool_now(house, row.tool).spec
-        found["was"], found["is_now"] = difference(before, changed(before, asked_change(row.body["change"])))
+        found["was"], found["is_now"] = diff_tool_specs(
+            before, with_tool_change(before, asked_change(row.body["change"]))
+        )
     elif row.kind == "boundary" and not found["stale"]:
         slug = row.tool.removeprefix(BOUNDARY)
         newest = newest_boundary(slug)

@@ -21,10 +21,10 @@ from orchestrator.queries.corpora import (
 )
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.rest.serializer_fields import known
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.rest.serializer_fields import path_name
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 LARGEST_FILE = 2 * 1024 * 1024
 HITS = 10
@@ -66,15 +66,15 @@ class DocumentForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def corpora(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_corpora_page(request: PageRequest) -> HttpResponse:
     """Every corpus, and the form of a new document."""
     if request.method != "POST":
-        return _corpora(request)
-    require(request.member, Scope.ADMIN)
+        return _render_corpora_page(request)
+    check_scopes(request.member, Scope.ADMIN)
     form = DocumentForm(request.POST, request.FILES)
     if not form.is_valid():
-        return _corpora(request, form, status=422)
+        return _render_corpora_page(request, form, status=422)
     given = dict(form.cleaned_data)
     reason = given.pop("reason")
     try:
@@ -84,18 +84,18 @@ def corpora(request: PageRequest) -> HttpResponse:
     except InvalidInput as error:
         for found in error.data["errors"]:
             form.add_error(found["pointer"].strip("/"), found["detail"])
-        return _corpora(request, form, status=422)
+        return _render_corpora_page(request, form, status=422)
     messages.success(request, f"{made.name} is kept as version {made.version}.")
     return redirect("corpus-document", corpus=made.corpus, document=made.name)
 
 
 @require_safe
-@page(Scope.READ)
-def corpus(request: PageRequest, corpus: str) -> HttpResponse:
+@require_member(Scope.READ)
+def show_corpus_page(request: PageRequest, corpus: str) -> HttpResponse:
     """The documents of a corpus, and what a search would find."""
     query = request.GET.get("q", "").replace("\x00", " ").strip()[:300]
-    with tenant(request.member.tenant.id):
-        documents = documents_of(known(corpus))
+    with tenant_transaction(request.member.tenant.id):
+        documents = documents_of(path_name(corpus))
         if not documents:
             raise NotFound
         hits = search_corpus(corpus, query, HITS) if query else []
@@ -104,15 +104,15 @@ def corpus(request: PageRequest, corpus: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def document(request: PageRequest, corpus: str, document: str) -> HttpResponse:
+@require_member(Scope.READ)
+def show_document_page(request: PageRequest, corpus: str, document: str) -> HttpResponse:
     """One document in its passages, with its versions. A POST takes it out."""
     house = request.member.tenant.id
     if request.method == "POST":
-        require(request.member, Scope.ADMIN)
-        return _removed(request, known(corpus), known(document))
-    with tenant(house):
-        found = newest_of(known(corpus), known(document))
+        check_scopes(request.member, Scope.ADMIN)
+        return _remove_document(request, path_name(corpus), path_name(document))
+    with tenant_transaction(house):
+        found = newest_of(path_name(corpus), path_name(document))
         if found is None:
             raise NotFound
         versions = versions_of_document(corpus, document)
@@ -125,9 +125,9 @@ def document(request: PageRequest, corpus: str, document: str) -> HttpResponse:
         return render(request, "tools/document.html", context)
 
 
-def _removed(request: PageRequest, corpus: str, document: str) -> HttpResponse:
+def _remove_document(request: PageRequest, corpus: str, document: str) -> HttpResponse:
     house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
-    with tenant(house):
+    with tenant_transaction(house):
         if newest_of(corpus, document) is None:
             raise NotFound
     if not reason:
@@ -138,9 +138,11 @@ def _removed(request: PageRequest, corpus: str, document: str) -> HttpResponse:
     return redirect("corpus-document", corpus=corpus, document=document)
 
 
-def _corpora(request: PageRequest, form: DocumentForm | None = None, *, status: int = 200) -> HttpResponse:
+def _render_corpora_page(
+    request: PageRequest, form: DocumentForm | None = None, *, status: int = 200
+) -> HttpResponse:
     initial = {"corpus": request.GET.get("corpus", "")[:64], "name": request.GET.get("name", "")[:120]}
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         context = {
             "corpora": corpora_now(), "form": form or DocumentForm(initial=initial),
             "may_admin": request.member.may(Scope.ADMIN),

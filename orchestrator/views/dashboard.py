@@ -11,27 +11,27 @@ from django.views.decorators.http import require_safe
 
 from approvals.core.policy import Decider
 from approvals.queries.people import decider_of
-from approvals.views.live_inbox import followed, reader_of
+from approvals.views.live_inbox import parse_followed_view, reader_of
 from budgets.models import DriftFlag
 from budgets.queries.alerts import standing_alerts
 from budgets.queries.drifts import standing_drifts
 from orchestrator import bundled_content
 from orchestrator.bundled_content import Starter
 from orchestrator.gateways.broker_health import broker_answers
-from orchestrator.queries.change_feed import stirred
-from orchestrator.queries.dashboard import overview as read
-from orchestrator.queries.example_goals import offered
+from orchestrator.queries.change_feed import has_changed_since
+from orchestrator.queries.dashboard import build_overview as read
+from orchestrator.queries.example_goals import list_offered_goals
 from orchestrator.queries.relaxation_proposals import tool_proposals
 from orchestrator.views.task_form import curl_of, fresh_key
-from tenancy.core.event_kinds import FIGURES_DRIFT, headline
+from tenancy.core.event_kinds import FIGURES_DRIFT, format_headline
 from tenancy.core.roles import Scope
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.notifications.notices import told_lately
 from tenancy.people.dual_control import loosened_alone
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.web.page_auth import PageRequest, require_member
 from traces.live.feeds import Fragments
 
 FIRST = "support-refund"
@@ -40,20 +40,20 @@ FIRST = "support-refund"
 
 def first_starters() -> tuple[Starter, ...]:
     """One ready goal of each workflow, the quickest to a decision first."""
-    found = {starter.workflow: starter for starter in reversed(bundled_content.starters())}
+    found = {starter.workflow: starter for starter in reversed(bundled_content.load_example_goals())}
     return tuple(sorted(found.values(), key=lambda starter: (starter.workflow != FIRST, starter.workflow)))
 
 
 @require_safe
-@page(Scope.READ)
-def overview(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_dashboard_page(request: PageRequest) -> HttpResponse:
     """The first page. Where nothing was ever run: what could be started now."""
     broker = broker_answers()
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         # The mark comes before the numbers: what changes in between comes again by the socket.
         seq = str(mark_now())
-        shown = _numbers(decider_of(request.member))
-        starters = offered(first_starters()) if shown["seen"].fresh else ()
+        shown = _build_dashboard_context(decider_of(request.member))
+        starters = list_offered_goals(first_starters()) if shown["seen"].fresh else ()
     return render(
         request,
         "orchestrator/overview.html",
@@ -73,33 +73,33 @@ def overview(request: PageRequest) -> HttpResponse:
 def overview_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: str) -> Fragments:
     """The bands as their reader sees them, where anything of the tenant changed after a mark. Opens the
     tenant's transaction."""
-    with tenant(tenant_id):
-        found = stirred(after)
-        decider = reader_of(tenant_id, followed(view).reader)
+    with tenant_transaction(tenant_id):
+        found = has_changed_since(after)
+        decider = reader_of(tenant_id, parse_followed_view(view).reader)
         if decider is None or not found.anything:
             return Fragments(after, found.seq, "")
-        shown = _numbers(decider)
+        shown = _build_dashboard_context(decider)
     html = render_to_string("orchestrator/fragments/overview.html", {**shown, "broker": broker_answers()})
     return Fragments(after, found.seq, html)
 
 
-def _numbers(decider: Decider) -> dict[str, Any]:
+def _build_dashboard_context(decider: Decider) -> dict[str, Any]:
     at = database_now()
     # What was changed and waits to be is told to whoever reads the audit log.
     may_inspect = Scope.INSPECT.value in decider.scopes
     return {
         "seen": read(at, decider), "alerts": standing_alerts(at), "told": told_lately(at),
-        "drifts": [_drifting(flag) for flag in standing_drifts()],
-        **({"waiting_changes": len(tool_proposals()), **_alone(at)} if may_inspect else {}),
+        "drifts": [_build_drift_row(flag) for flag in standing_drifts()],
+        **({"waiting_changes": len(tool_proposals()), **_list_unilateral_changes(at)} if may_inspect else {}),
     }  # fmt: skip
 
 
-def _alone(at: datetime) -> dict[str, Any]:
+def _list_unilateral_changes(at: datetime) -> dict[str, Any]:
     """What one administrator loosened alone of late, and who they are."""
     found = loosened_alone(at)
     return {"alone": found, "alone_by": names_of(one.principal for one in found)}
 
 
-def _drifting(flag: DriftFlag) -> dict[str, Any]:
-    said = headline(FIGURES_DRIFT, {"workflow": flag.workflow, "metric": flag.metric})
+def _build_drift_row(flag: DriftFlag) -> dict[str, Any]:
+    said = format_headline(FIGURES_DRIFT, {"workflow": flag.workflow, "metric": flag.metric})
     return {"row": flag, "headline": said}

@@ -15,18 +15,18 @@ from orchestrator.models import ToolProposal
 from orchestrator.queries.destinations import (
     KINDS,
     OutsideNow,
-    databases,
+    get_allowed_databases,
     mail_server,
     outside_before,
     outside_now,
 )
-from orchestrator.views.change_requests import waits, who
-from orchestrator.views.tool_servers import why
+from orchestrator.views.change_requests import build_requester, redirect_to_change_requests
+from orchestrator.views.tool_server_forms import make_reason_field
 from tenancy.core.errors import InterlockError, InvalidInput, Stale
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 
 class WebForm(forms.Form):
@@ -36,7 +36,7 @@ class WebForm(forms.Form):
         label="Addresses", required=False, max_length=100_000, widget=forms.Textarea(attrs={"rows": 6}),
         help_text="One a line: https://docs.example/page; /* at its end for all below, then ?* for a query.",
     )  # fmt: skip
-    reason = why()
+    reason = make_reason_field()
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
@@ -57,7 +57,7 @@ class DatabaseForm(forms.Form):
         initial="verified",
         choices=[("verified", "with a certificate that is checked"), ("required", "any"), ("off", "none")],
     )
-    reason = why()
+    reason = make_reason_field()
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
@@ -86,7 +86,7 @@ class MailForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="One a line. Empty: any recipient that a person agrees to.",
     )  # fmt: skip
-    reason = why()
+    reason = make_reason_field()
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
@@ -94,75 +94,79 @@ FORMS: dict[str, type[forms.Form]] = {"web": WebForm, "databases": DatabaseForm,
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT)
-def outside(request: PageRequest) -> HttpResponse:
+@require_member(Scope.INSPECT)
+def show_destinations_page(request: PageRequest) -> HttpResponse:
     """The web list, the databases, the mail server, each with its versions."""
     if request.method != "POST":
-        return _shown(request)
-    require(request.member, Scope.ADMIN)
+        return _render_destinations_page(request)
+    check_scopes(request.member, Scope.ADMIN)
     act = request.POST.get("act", "")
     if act == "forget":
-        return _forgotten(request)
+        return _remove_database(request)
     if act not in FORMS:
-        return _shown(request, status=422)
+        return _render_destinations_page(request, status=422)
     form = FORMS[act](request.POST, auto_id=f"{act}_%s")
     if not form.is_valid():
-        return _shown(request, {act: form}, status=422)
+        return _render_destinations_page(request, {act: form}, status=422)
     try:
-        waiting = _set(request, act, dict(form.cleaned_data))
+        waiting = _update_destination(request, act, dict(form.cleaned_data))
     except (InvalidInput, Stale, ProposalOpen) as error:
-        blame(form, error)
-        return _shown(request, {act: form}, status=422)
+        add_form_errors(form, error)
+        return _render_destinations_page(request, {act: form}, status=422)
     if not waiting:
         messages.success(request, "It holds from the next call on.")
-    return waits(request) if waiting else redirect("outside")
+    return redirect_to_change_requests(request) if waiting else redirect("outside")
 
 
-def _set(request: PageRequest, act: str, given: dict[str, Any]) -> bool:
+def _update_destination(request: PageRequest, act: str, given: dict[str, Any]) -> bool:
     """Whether it waits for a second person."""
     house, reason, version = request.member.tenant.id, given.pop("reason"), given.pop("version")
     found: OutsideNow | ToolProposal
     if act == "web":
         lines = tuple(line.strip() for line in given["allow"].splitlines() if line.strip())
-        found = ask_to_list(house, lines, expected=version, who=who(request), reason=reason)
+        found = ask_to_list(house, lines, expected=version, who=build_requester(request), reason=reason)
     elif act == "databases":
-        wanted = (*(one for one in _databases(request)[1] if one["name"] != given["name"]), given)
-        found = ask_for_databases(house, wanted, expected=version, who=who(request), reason=reason)
+        wanted = (*(one for one in _list_databases(request)[1] if one["name"] != given["name"]), given)
+        found = ask_for_databases(
+            house, wanted, expected=version, who=build_requester(request), reason=reason
+        )
     else:
         domains = [line.strip().lower() for line in given["domains"].splitlines() if line.strip()]
         server = {**given, "domains": domains or None}
-        found = ask_for_mail(house, server, expected=version, who=who(request), reason=reason)
+        found = ask_for_mail(house, server, expected=version, who=build_requester(request), reason=reason)
     return isinstance(found, ToolProposal)
 
 
-def _forgotten(request: PageRequest) -> HttpResponse:
+def _remove_database(request: PageRequest) -> HttpResponse:
     """A database that tools ask no more."""
     reason, name = request.POST.get("reason", "").strip()[:500], request.POST.get("name", "")
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
-        return _shown(request, status=422)
-    version, listed = _databases(request)
+        return _render_destinations_page(request, status=422)
+    version, listed = _list_databases(request)
     others = tuple(one for one in listed if one["name"] != name)
     house = request.member.tenant.id
     try:
-        found = ask_for_databases(house, others, expected=version, who=who(request), reason=reason)
+        found = ask_for_databases(
+            house, others, expected=version, who=build_requester(request), reason=reason
+        )
     except (Stale, ProposalOpen) as error:
         messages.error(request, str(error))
-        return _shown(request, status=412 if isinstance(error, Stale) else 409)
+        return _render_destinations_page(request, status=412 if isinstance(error, Stale) else 409)
     if isinstance(found, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, f"No tool asks {name} any more.")
     return redirect("outside")
 
 
-def _databases(request: PageRequest) -> tuple[int, list[dict[str, Any]]]:
+def _list_databases(request: PageRequest) -> tuple[int, list[dict[str, Any]]]:
     """The databases in force, of one version."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         now = outside_now("databases")
     return now.version, list(now.body.get("databases", ()))
 
 
-def blame(form: forms.Form, error: InterlockError) -> None:
+def add_form_errors(form: forms.Form, error: InterlockError) -> None:
     """The error beside its field, or above the form."""
     if not isinstance(error, InvalidInput):
         form.add_error(None, str(error))
@@ -173,13 +177,13 @@ def blame(form: forms.Form, error: InterlockError) -> None:
         form.add_error(field, found["detail"])
 
 
-def _shown(
+def _render_destinations_page(
     request: PageRequest, given: dict[str, forms.Form] | None = None, *, status: int = 200
 ) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         now = {kind: outside_now(kind) for kind in KINDS}
         before = {kind: outside_before(kind) for kind in KINDS}
-        server, listed = mail_server(), databases().databases
+        server, listed = mail_server(), get_allowed_databases().databases
         blank = {
             "web": WebForm(
                 auto_id="web_%s",
@@ -191,15 +195,20 @@ def _shown(
             "mail": MailForm(auto_id="mail_%s", initial=_mail_initial(now["mail"].body, now["mail"].version)),
         }  # fmt: skip
         context = {
-            "now": now, "before": before, "forms": blank | (given or {}), "wrong": set(given or {}),
-            "allow": now["web"].body.get("allow", []), "databases": [_place(one) for one in listed],
-            "server": server, "may_admin": request.member.may(Scope.ADMIN),
+            "now": now,
+            "before": before,
+            "forms": blank | (given or {}),
+            "wrong": set(given or {}),
+            "allow": now["web"].body.get("allow", []),
+            "databases": [_build_database_row(one) for one in listed],
+            "server": server,
+            "may_admin": request.member.may(Scope.ADMIN),
             "names": names_of([one.by for rows in before.values() for one in rows]),
-        }  # fmt: skip
+        }
         return render(request, "tools/outside.html", context, status=status)
 
 
-def _place(one: Database) -> dict[str, Any]:
+def _build_database_row(one: Database) -> dict[str, Any]:
     return {"row": one, "origin": one.origin}
 
 

@@ -7,16 +7,24 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from orchestrator.api.files import attached
-from orchestrator.core.files.unified_diff import unified
-from orchestrator.core.files.workspace import differing
+from orchestrator.api.files import build_attachment_response
+from orchestrator.core.files.unified_diff import format_unified_diff
+from orchestrator.core.files.workspace import list_changed_paths
 from orchestrator.models import Run
 from orchestrator.queries.runs import run_of
-from orchestrator.queries.workspace import Held, archive, content, contents, newest, revision, revisions
+from orchestrator.queries.workspace import (
+    Held,
+    build_zip_archive,
+    find_file_content,
+    get_newest_revision,
+    get_workspace_revision,
+    list_workspace_revisions,
+    load_file_contents,
+)
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, require_member
 
 MOST_FILES = 40
 MOST_LINES = 400
@@ -45,53 +53,55 @@ class Changed:
 
 def files_of(run: Run) -> dict[str, Any]:
     """What the tab shows: the files as they are, what was changed in them, and when."""
-    now, first = newest(run.id), revision(run.id, 0)
-    paths = differing(first.tree, now.tree)
+    now, first = get_newest_revision(run.id), get_workspace_revision(run.id, 0)
+    paths = list_changed_paths(first.tree, now.tree)
     return {
-        "held": now, "changed": _changed(first, now, paths[:MOST_FILES]),
-        "unshown": max(0, len(paths) - MOST_FILES), "revisions": revisions(run.id)[::-1],
+        "held": now, "changed": _list_changed_files(first, now, paths[:MOST_FILES]),
+        "unshown": max(0, len(paths) - MOST_FILES), "revisions": list_workspace_revisions(run.id)[::-1],
     }  # fmt: skip
 
 
 @require_safe
-@page(Scope.READ)
-def file(request: PageRequest, run_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def download_workspace_file(request: PageRequest, run_id: UUID) -> HttpResponse:
     """One file, as a download."""
-    with tenant(request.member.tenant.id):
-        held = _asked(request, run_id)
+    with tenant_transaction(request.member.tenant.id):
+        held = _load_requested_revision(request, run_id)
         path = request.GET.get("path", "")
-        body = content(held, path)
+        body = find_file_content(held, path)
     if body is None:
         raise NotFound
-    return attached(body, path)
+    return build_attachment_response(body, path)
 
 
 @require_safe
-@page(Scope.READ)
-def every(request: PageRequest, run_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def download_workspace_archive(request: PageRequest, run_id: UUID) -> HttpResponse:
     """All files in an archive."""
-    with tenant(request.member.tenant.id):
-        held = _asked(request, run_id)
-        return attached(archive(held), f"{held.run}-{held.number}.zip", kind="application/zip")
+    with tenant_transaction(request.member.tenant.id):
+        held = _load_requested_revision(request, run_id)
+        return build_attachment_response(
+            build_zip_archive(held), f"{held.run}-{held.number}.zip", kind="application/zip"
+        )
 
 
-def _asked(request: PageRequest, run_id: UUID) -> Held:
+def _load_requested_revision(request: PageRequest, run_id: UUID) -> Held:
     run, number = run_of(run_id).id, request.GET.get("revision", "")
     if not number:
-        return newest(run)
+        return get_newest_revision(run)
     if not (number.isascii() and number.isdigit() and len(number) < 7):
         raise NotFound
-    return revision(run, int(number))
+    return get_workspace_revision(run, int(number))
 
 
-def _changed(first: Held, now: Held, paths: tuple[str, ...]) -> list[Changed]:
-    was = contents(first.run, [entry for entry in first.tree.entries if entry.path in paths])
-    became = contents(now.run, [entry for entry in now.tree.entries if entry.path in paths])
-    return [_one(path, was.get(path), became.get(path)) for path in paths]
+def _list_changed_files(first: Held, now: Held, paths: tuple[str, ...]) -> list[Changed]:
+    was = load_file_contents(first.run, [entry for entry in first.tree.entries if entry.path in paths])
+    became = load_file_contents(now.run, [entry for entry in now.tree.entries if entry.path in paths])
+    return [_build_file_change(path, was.get(path), became.get(path)) for path in paths]
 
 
-def _one(path: str, before: bytes | None, after: bytes | None) -> Changed:
-    text = unified(_alone(path, before), _alone(path, after))
+def _build_file_change(path: str, before: bytes | None, after: bytes | None) -> Changed:
+    text = format_unified_diff(_to_single_file_tree(path, before), _to_single_file_tree(path, after))
     every = [line for line in text.split("\n")[:-1] if not line.startswith(HEADS)]
     shown = tuple(Line(SIGNS.get(line[:1], "kept"), _without_sign(line)) for line in every[:MOST_LINES])
     return Changed(
@@ -102,7 +112,7 @@ def _one(path: str, before: bytes | None, after: bytes | None) -> Changed:
     )  # fmt: skip
 
 
-def _alone(path: str, body: bytes | None) -> dict[str, bytes]:
+def _to_single_file_tree(path: str, body: bytes | None) -> dict[str, bytes]:
     return {} if body is None else {path: body}
 
 

@@ -12,22 +12,22 @@ from django.template.loader import render_to_string
 from approvals.models import Request
 from approvals.queries.inbox import rows_of as rows_of_requests
 from orchestrator.core.common.run_status import TerminalCode
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import Run
-from orchestrator.queries.change_feed import beside, changed_runs
-from orchestrator.queries.estimates import foreseen
+from orchestrator.queries.change_feed import changed_runs, get_run_change_token
+from orchestrator.queries.estimates import with_remaining_estimates
 from orchestrator.queries.failure_details import told_by_source
 from orchestrator.queries.retry_lineage import retried_as
 from orchestrator.queries.run_list import LIVE, VIEWS, rows_of, view_counts, waiting_of
-from orchestrator.queries.run_summary import dials, standing_of
+from orchestrator.queries.run_summary import list_run_limits, standing_of
 from orchestrator.queries.runs import result_of, run_of, state_now
 from orchestrator.queries.tripped_breakers import breakers_of
 from orchestrator.views.incremental_updates import NEWS, RUN_VIEWS
 from orchestrator.views.results import outcome_of
 from tenancy.core.roles import Scope
-from tenancy.db.change_cursor import SLACK, Mark, mark_of
-from tenancy.db.tenant_context import tenant
-from traces.live.feeds import Cursor, Fragments, place
+from tenancy.db.change_cursor import SLACK, ChangeCursor, mark_of
+from tenancy.db.tenant_context import tenant_transaction
+from traces.live.feeds import Cursor, Fragments, extract_sequence
 
 REQUESTS = 4
 KEPT = "kept"
@@ -36,7 +36,7 @@ LIST_VIEWS = (*reversed(tuple(VIEWS)), KEPT)
 __all__ = ["LIST_VIEWS", "RUN_VIEWS", "head_of", "list_fragments", "run_fragments"]
 
 
-def head_of(run: Run, state: State, scopes: tuple[str, ...], stands: str = "") -> dict[str, Any]:
+def head_of(run: Run, state: RunState, scopes: tuple[str, ...], stands: str = "") -> dict[str, Any]:
     """What stands above the tabs: state and sentence, dials, the open request, what can be asked. `stands` is
     what stood beside the events before any of this was read."""
     live = run.status in LIVE
@@ -45,19 +45,19 @@ def head_of(run: Run, state: State, scopes: tuple[str, ...], stands: str = "") -
         "live": live,
         "standing": standing_of(run, state),
         "told": told_by_source(run, state),
-        "dials": foreseen(dials(run.id), run, state),
+        "dials": with_remaining_estimates(list_run_limits(run.id), run, state),
         "breakers": breakers_of(run),
         "speaking": [effect for effect, pending in state.pending.items() if pending.kind == "call_model"],
         "waiting": waiting_of([run.id]).get(run.id),
         "may_pause": live and run.status != "paused" and Scope.OPERATE in scopes,
         "may_resume": run.status == "paused" and Scope.OPERATE in scopes,
         "may_cancel": live and Scope.SUBMIT in scopes,
-        "may_retry": {Scope.OPERATE, Scope.SUBMIT} <= set(scopes) and _retryable(run),
-        "seq": f"{run.event_seq}.{stands or beside(run.id)}",
+        "may_retry": {Scope.OPERATE, Scope.SUBMIT} <= set(scopes) and _is_retryable(run),
+        "seq": f"{run.event_seq}.{stands or get_run_change_token(run.id)}",
     }
 
 
-def _retryable(run: Run) -> bool:
+def _is_retryable(run: Run) -> bool:
     """Whether it ended without its result, and no other run began after one of its records."""
     ended = run.status not in LIVE and run.terminal_code != TerminalCode.SUCCESS
     return ended and retried_as(run.id) is None
@@ -68,10 +68,10 @@ def run_fragments(
 ) -> Fragments:
     """What came of a run after a cursor, for a page that shows `view`: its events, and what was said to it
     beside them. Opens the tenant's transaction. Raises RunNotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         # Before all else: what is said while this is drawn comes again.
-        stands = beside(run_id)
-        run, seen = run_of(run_id), place(after)
+        stands = get_run_change_token(run_id)
+        run, seen = run_of(run_id), extract_sequence(after)
         if run.event_seq <= seen and str(after).endswith(f".{stands}"):
             return Fragments(after, after, "")
         state = state_now(run.id)
@@ -97,7 +97,7 @@ def requests_of(run: Run) -> dict[str, Any]:
     return {"rows": rows, "settled": [row for row in rows if not row.open]}
 
 
-def _enters(run: Run, view: str, mark: Mark | None) -> bool:
+def _should_enter_view(run: Run, view: str, mark: ChangeCursor | None) -> bool:
     """Whether a run that changed belongs on top of a view. In the list of all only what is new: an older one
     has its place on a later page."""
     if view not in VIEWS:
@@ -108,13 +108,13 @@ def _enters(run: Run, view: str, mark: Mark | None) -> bool:
 def list_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...] = (), view: str = "all") -> Fragments:
     """The rows of the list that changed after a mark, those of them that come into a view, and the counts of
     all views. Opens the tenant's transaction."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         changed = changed_runs(after)
         if not changed.runs:
             return Fragments(after, changed.seq, "", changed.more)
         newest_first = sorted(changed.runs, key=lambda run: (run.created_at, run.id), reverse=True)
         rows = rows_of(newest_first)
-        entering = [row for row in rows if _enters(row.run, view, mark_of(after))]
+        entering = [row for row in rows if _should_enter_view(row.run, view, mark_of(after))]
         counts = {} if changed.more else view_counts()
         context = {"rows": rows, "entering": entering, "counts": counts}
         html = render_to_string("orchestrator/fragments/runs.html", context)

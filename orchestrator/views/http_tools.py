@@ -19,17 +19,18 @@ from orchestrator.core.tools.http_tool import operation_of
 from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tools import tools_now
-from orchestrator.views.change_requests import waits, who
+from orchestrator.views.change_requests import build_requester, redirect_to_change_requests
 from orchestrator.views.compensation_form import WayBack, initial_of
-from orchestrator.views.tool_servers import BACK, KINDS_OF_TOOLS, NO_EFFECT, NO_EFFECT_HELP, why
+from orchestrator.views.tool_server_forms import make_reason_field
+from orchestrator.views.tool_servers import BACK, KINDS_OF_TOOLS, NO_EFFECT, NO_EFFECT_HELP
 from orchestrator.views.tools import POLICIES, WORDS
 from orchestrator.yaml_reading import read_yaml
 from tenancy.core.errors import InvalidInput, SecretUnusable
 from tenancy.core.json_reading import read_json
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import secrets_of
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 RECOVERY = (
@@ -118,7 +119,7 @@ class DeclareForm(WayBack):
         label="What a call does, for the approval", max_length=500, required=False,
         help_text="Arguments in braces: Send a note to {to}.",
     )  # fmt: skip
-    reason = why()
+    reason = make_reason_field()
 
     def __init__(self, *given: Any, secrets: tuple[str, ...] = (), **named: Any) -> None:
         super().__init__(*given, **named)
@@ -144,19 +145,21 @@ class DeclareForm(WayBack):
                 "arguments": {given["lookup_key"] or "key": "/key"},
             }  # fmt: skip
         if given["equal"].strip():
-            plain["verifier"] = {"name": "schema", "equal": _pairs(given["equal"])}
+            plain["verifier"] = {"name": "schema", "equal": _parse_pairs(given["equal"])}
         secret = {"secret": given["secret"], "secret_header": given["secret_header"],
                   "secret_form": given["secret_form"]} if given["secret"] else {}  # fmt: skip
         if given["openapi"].strip():
-            found = operation_of(_document(given["openapi"]), given["operation"], server=given["server"])
+            found = operation_of(
+                _parse_openapi_document(given["openapi"]), given["operation"], server=given["server"]
+            )
             request = {**found.request.model_dump(), **secret}
             shape = {"input_schema": found.input_schema, "output_schema": found.output_schema}
             described = given["description"] or found.description
         else:
             request = {"method": given["method"], "url": given["url"], "body": given["body"],
-                       "query": _pairs(given["query"]), **secret}  # fmt: skip
-            shape = {"input_schema": _json(given["inputs"], "arguments"),
-                     "output_schema": _json(given["outputs"] or "{}", "result")}  # fmt: skip
+                       "query": _parse_pairs(given["query"]), **secret}  # fmt: skip
+            shape = {"input_schema": _parse_json_object(given["inputs"], "arguments"),
+                     "output_schema": _parse_json_object(given["outputs"] or "{}", "result")}  # fmt: skip
             described = given["description"]
         return {**plain, **shape, "description": described, "request": request}
 
@@ -168,19 +171,19 @@ PLAIN = (
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT)
+@require_member(Scope.INSPECT)
 def http_tools(request: PageRequest) -> HttpResponse:
     """Every tool without code, and the form of one. `like` begins with what one has."""
     if request.method != "POST":
-        return _shown(request)
-    require(request.member, Scope.ADMIN)
+        return _render_http_tools_page(request)
+    check_scopes(request.member, Scope.ADMIN)
     house = request.member.tenant.id
-    form = DeclareForm(request.POST, secrets=_secrets(request))
+    form = DeclareForm(request.POST, secrets=_list_secret_names(request))
     if not form.is_valid():
-        return _shown(request, form, status=422)
+        return _render_http_tools_page(request, form, status=422)
     try:
         now = ask_to_declare(
-            house, asked_declaration(form.declaration()), who=who(request),
+            house, asked_declaration(form.declaration()), who=build_requester(request),
             reason=form.cleaned_data["reason"],
         )  # fmt: skip
     except InvalidInput as error:
@@ -188,22 +191,26 @@ def http_tools(request: PageRequest) -> HttpResponse:
             name = found["pointer"].strip("/").split("/")[0]
             field = FIELDS.get(name, name)
             form.add_error(field if field in form.fields else None, found["detail"])
-        return _shown(request, form, status=422)
+        return _render_http_tools_page(request, form, status=422)
     except (DefinitionRefused, EgressRefused, NameTaken, ProposalOpen, SecretUnusable) as error:
         form.add_error(None, str(error))
-        return _shown(request, form, status=422)
+        return _render_http_tools_page(request, form, status=422)
     if isinstance(now, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, f"{now.spec.name} may be called, as version {now.spec.version}.")
     return redirect("tool", name=now.spec.name)
 
 
-def _shown(request: PageRequest, form: DeclareForm | None = None, *, status: int = 200) -> HttpResponse:
+def _render_http_tools_page(
+    request: PageRequest, form: DeclareForm | None = None, *, status: int = 200
+) -> HttpResponse:
     house, like = request.member.tenant.id, request.GET.get("like", "")
-    with tenant(house):
+    with tenant_transaction(house):
         declared = [tool for tool in tools_now(house) if tool.spec.remote and tool.spec.remote.kind == "http"]
     begin = next((tool.spec for tool in declared if tool.spec.name == like), None)
-    blank = DeclareForm(secrets=_secrets(request), initial=_initial(begin) if begin is not None else None)
+    blank = DeclareForm(
+        secrets=_list_secret_names(request), initial=_build_initial_data(begin) if begin is not None else None
+    )
     context = {
         "declared": declared, "form": form or blank, "opened": form is not None or begin is not None,
         "may_admin": request.member.may(Scope.ADMIN),
@@ -211,12 +218,12 @@ def _shown(request: PageRequest, form: DeclareForm | None = None, *, status: int
     return render(request, "tools/http_tools.html", context, status=status)
 
 
-def _secrets(request: PageRequest) -> tuple[str, ...]:
+def _list_secret_names(request: PageRequest) -> tuple[str, ...]:
     may = request.member.may(Scope.ADMIN)
     return tuple(one.name for one in secrets_of(request.member.tenant.id)) if may else ()
 
 
-def _initial(spec: ToolSpec) -> dict[str, Any]:
+def _build_initial_data(spec: ToolSpec) -> dict[str, Any]:
     """A declared tool as its form would say it."""
     assert spec.remote is not None
     request, lookup = spec.remote.request, spec.remote.lookup
@@ -228,8 +235,8 @@ def _initial(spec: ToolSpec) -> dict[str, Any]:
         "name": spec.name, "description": spec.description, "method": request.method, "url": request.url,
         "query": "\n".join(f"{name}={argument}" for name, argument in request.query.items()),
         "body": request.body, "secret": request.secret, "secret_header": request.secret_header,
-        "secret_form": request.secret_form, "inputs": _pretty(spec.input_schema),
-        "outputs": _pretty(spec.output_schema), "category": spec.category,
+        "secret_form": request.secret_form, "inputs": _format_schema(spec.input_schema),
+        "outputs": _format_schema(spec.output_schema), "category": spec.category,
         "risk": spec.risk.value, "approval": spec.approval,
         "reversibility": spec.reversibility.value, "recovery": recovery, "timeout_ms": spec.timeout_ms,
         "rate_per_minute": spec.rate_per_minute, "effect_sentence": spec.effect_sentence,
@@ -243,18 +250,18 @@ def _initial(spec: ToolSpec) -> dict[str, Any]:
     return found | initial_of(spec)
 
 
-def _pretty(schema: dict[str, Any]) -> str:
+def _format_schema(schema: dict[str, Any]) -> str:
     return orjson.dumps(schema, option=orjson.OPT_INDENT_2).decode()
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _parse_pairs(text: str) -> dict[str, str]:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any("=" not in line for line in lines):
         raise DefinitionRefused(detail="query and repetition are pairs, one parameter=argument a line")
     return {name.strip(): argument.strip() for name, _, argument in (line.partition("=") for line in lines)}
 
 
-def _json(text: str, which: str) -> dict[str, Any]:
+def _parse_json_object(text: str, which: str) -> dict[str, Any]:
     try:
         found = read_json(text)
     except orjson.JSONDecodeError as error:
@@ -264,7 +271,7 @@ def _json(text: str, which: str) -> dict[str, Any]:
     return found
 
 
-def _document(text: str) -> dict[str, Any]:
+def _parse_openapi_document(text: str) -> dict[str, Any]:
     try:
         # What anchors stand for is not copied; how much of it is read, operation_of bounds.
         found = read_yaml(text)

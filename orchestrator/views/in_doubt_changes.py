@@ -9,15 +9,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from approvals.core.errors import NotYours
-from orchestrator.actions.late_reconciliation import VERDICTS, ask_look_up, reconcile, why_not
+from orchestrator.actions.late_reconciliation import VERDICTS, ask_look_up, reconcile_late_effect, why_not
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.queries.in_doubt_changes import shown_doubts
 from orchestrator.queries.runs import run_of
 from orchestrator.views.runs import LONGEST_REASON
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 NO_REASON: Final = "Say how you know: the reason stands in the trace."
 NO_VERDICT: Final = "Say whether it happened."
@@ -33,15 +33,15 @@ WHY: Final = {
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def effects(request: PageRequest, run_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def show_in_doubt_changes_page(request: PageRequest, run_id: UUID) -> HttpResponse:
     """The changes in doubt, each with a form to say whether it happened; a refusal stands in place."""
     fault, named, status = "", request.POST.get("effect", ""), 200
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     if request.method == "POST":
-        require(request.member, Scope.DECIDE)
+        check_scopes(request.member, Scope.DECIDE)
         try:
-            fault = _said(request, run_id, named, reason)
+            fault = _submit_verdict(request, run_id, named, reason)
         except InterlockError as refused:
             if refused.code == "not-found":
                 raise
@@ -50,14 +50,14 @@ def effects(request: PageRequest, run_id: UUID) -> HttpResponse:
             status = 422
         if not fault:
             return redirect("run-effects", run_id)
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         return render(
-            request, "orchestrator/effects.html", _context(request, run_id, fault, named, reason),
+            request, "orchestrator/effects.html", _build_page_context(request, run_id, fault, named, reason),
             status=status,
         )  # fmt: skip
 
 
-def _said(request: PageRequest, run_id: UUID, effect: str, reason: str) -> str:
+def _submit_verdict(request: PageRequest, run_id: UUID, effect: str, reason: str) -> str:
     """Take what was sent; what is wrong with it, empty for nothing."""
     who = request.member
     if "look_up" in request.POST:
@@ -65,18 +65,20 @@ def _said(request: PageRequest, run_id: UUID, effect: str, reason: str) -> str:
         messages.success(request, "The look-up was asked for. What it brings stands here in a moment.")
         return ""
     verdict = next((one for one in VERDICTS if one == request.POST.get("verdict")), None)
-    with tenant(who.tenant.id):
+    with tenant_transaction(who.tenant.id):
         run_of(run_id)
     if verdict is None:
         return NO_VERDICT
     if not reason:
         return NO_REASON
-    reconcile(who.tenant.id, run_id, effect, by=who.principal, verdict=verdict, reason=reason)
+    reconcile_late_effect(who.tenant.id, run_id, effect, by=who.principal, verdict=verdict, reason=reason)
     messages.success(request, "It was noted. The trace of the run has it in a moment.")
     return ""
 
 
-def _context(request: PageRequest, run_id: UUID, fault: str, named: str, reason: str) -> dict[str, Any]:
+def _build_page_context(
+    request: PageRequest, run_id: UUID, fault: str, named: str, reason: str
+) -> dict[str, Any]:
     run = run_of(run_id)
     rows = [
         {

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import Run
 from orchestrator.queries.business_cost import business_of
 from orchestrator.queries.operator_actions import acts_of
 from orchestrator.queries.run_contents import ENTRIES, facts_of, ledger_of, said_after
-from orchestrator.queries.timeline import grown
+from orchestrator.queries.timeline import load_timeline_changes
 from orchestrator.views.files import files_of
 from orchestrator.views.tabs import RAW, Context, ahead_of, book_of, chain_of, lines_of, whole_of
 from traces.models import Event
@@ -28,36 +28,36 @@ class News(NamedTuple):
     more: bool = False
 
 
-def _timeline(run: Run, _state: State, after: int) -> News:
-    news = grown(run.id, after, run.event_seq)
+def _load_timeline_update(run: Run, _state: RunState, after: int) -> News:
+    news = load_timeline_changes(run.id, after, run.event_seq)
     return News({"news": news}, news.seq, news.more)
 
 
-def _plan(run: Run, state: State, _after: int) -> News:
+def _load_plan_update(run: Run, state: RunState, _after: int) -> News:
     return News(ahead_of(run, state), run.event_seq)
 
 
-def _messages(run: Run, _state: State, after: int) -> News:
+def _load_messages_update(run: Run, _state: RunState, after: int) -> News:
     messages, seq, more = said_after(run.id, after, run.event_seq)
     return News({"messages": messages}, seq, more)
 
 
-def _facts(run: Run, state: State, after: int) -> News:
+def _load_facts_update(run: Run, state: RunState, after: int) -> News:
     return News({"facts": facts_of(run.id, state, after)}, run.event_seq)
 
 
-def _ledger(run: Run, _state: State, after: int) -> News:
-    book = ledger_of(run.id, _moment(run.id, after))
+def _load_ledger_update(run: Run, _state: RunState, after: int) -> News:
+    book = ledger_of(run.id, _find_event_time(run.id, after))
     # More than a page came while nobody looked: the page begins anew.
     more = {"anew": len(book.entries) >= ENTRIES, "business": business_of(run)}
     return News(book_of(run, book) | more, run.event_seq)
 
 
-def _audit(run: Run, _state: State, _after: int) -> News:
+def _load_audit_update(run: Run, _state: RunState, _after: int) -> News:
     return News({"acts": acts_of(run)[-ACTS:], **chain_of(run)}, run.event_seq)
 
 
-def _raw(run: Run, _state: State, after: int) -> News:
+def _load_raw_update(run: Run, _state: RunState, after: int) -> News:
     seq = min(run.event_seq, after + RAW)
     context: dict[str, Any] = {"lines": lines_of(run, after, seq)}
     if seq == run.event_seq:
@@ -65,20 +65,27 @@ def _raw(run: Run, _state: State, after: int) -> News:
     return News(context, seq, seq < run.event_seq)
 
 
-def _files(run: Run, _state: State, _after: int) -> News:
+def _load_files_update(run: Run, _state: RunState, _after: int) -> News:
     return News(files_of(run), run.event_seq)
 
 
-def _head(run: Run, _state: State, _after: int) -> News:
+def _build_head_update(run: Run, _state: RunState, _after: int) -> News:
     return News({}, run.event_seq)
 
 
-def _moment(run_id: UUID, seq: int) -> datetime | None:
+def _find_event_time(run_id: UUID, seq: int) -> datetime | None:
     return Event.objects.filter(run_id=run_id, seq=seq).values_list("at", flat=True).first()
 
 
-NEWS: Final[Mapping[str, Callable[[Run, State, int], News]]] = {
-    "timeline": _timeline, "plan": _plan, "messages": _messages, "facts": _facts, "ledger": _ledger,
-    "audit": _audit, "raw": _raw, "files": _files, "head": _head,
-}  # fmt: skip
+NEWS: Final[Mapping[str, Callable[[Run, RunState, int], News]]] = {
+    "timeline": _load_timeline_update,
+    "plan": _load_plan_update,
+    "messages": _load_messages_update,
+    "facts": _load_facts_update,
+    "ledger": _load_ledger_update,
+    "audit": _load_audit_update,
+    "raw": _load_raw_update,
+    "files": _load_files_update,
+    "head": _build_head_update,
+}
 RUN_VIEWS: Final = tuple(NEWS)

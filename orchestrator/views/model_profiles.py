@@ -16,17 +16,17 @@ from orchestrator.core.common.model_profile import Role
 from orchestrator.models import ToolProposal
 from orchestrator.queries.destinations import outside_before, outside_now, own_models
 from orchestrator.queries.model_profiles import models_now
-from orchestrator.views.change_requests import waits, who
-from orchestrator.views.destinations import blame
-from orchestrator.views.tool_servers import why
+from orchestrator.views.change_requests import build_requester, redirect_to_change_requests
+from orchestrator.views.destinations import add_form_errors
+from orchestrator.views.tool_server_forms import make_reason_field
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page, require
-from traces.core.canonical import plain
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
+from traces.core.canonical import format_decimal
 
 ROLES = [(role, role) for role in get_args(Role)]
 OWN, RATES = "own", "rates"
@@ -84,7 +84,7 @@ class ModelForm(forms.Form):
         help_text="Names in order, with commas, where this one cannot be asked; house: the operator's.",
     )  # fmt: skip
     streams = forms.BooleanField(label="Show its text while it is written", required=False)
-    reason = why()
+    reason = make_reason_field()
     version = forms.IntegerField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
@@ -98,64 +98,69 @@ class ModelForm(forms.Form):
             self.add_error("price", "Say what a million tokens cost, in and out.")
         elif chosen:
             into, out = rates
-            given["price"] = {"input_usd_per_mtok": plain(into), "output_usd_per_mtok": plain(out)}
+            given["price"] = {
+                "input_usd_per_mtok": format_decimal(into),
+                "output_usd_per_mtok": format_decimal(out),
+            }
         return given
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT, asks=(Area.MONEY,))
-def models(request: PageRequest) -> HttpResponse:
+@require_member(Scope.INSPECT, asks=(Area.MONEY,))
+def show_models_page(request: PageRequest) -> HttpResponse:
     """What new runs are pinned to, each with its key and circuit; naming one, changing it, taking it out."""
     if request.method != "POST":
-        return _shown(request, _blank(request))
-    require(request.member, Scope.ADMIN)
+        return _render_models_page(request, _build_model_form(request))
+    check_scopes(request.member, Scope.ADMIN)
     if request.POST.get("act") == "forget":
-        return _forgotten(request)
+        return _remove_model(request)
     form = ModelForm(request.POST)
     if not form.is_valid():
-        return _shown(request, form, wrong=True, status=422)
+        return _render_models_page(request, form, wrong=True, status=422)
     given = dict(form.cleaned_data)
     reason, version = given.pop("reason"), given.pop("version")
     given["failover"] = [part.strip() for part in given["failover"].split(",") if part.strip()]
     house = request.member.tenant.id
     try:
         found = ask_to_name_model(
-            house, given["name"], given, expected=version, who=who(request), reason=reason
+            house, given["name"], given, expected=version, who=build_requester(request), reason=reason
         )
     except (InvalidInput, Stale, ProposalOpen) as error:
-        blame(form, error)
-        return _shown(request, form, wrong=True, status=422)
+        add_form_errors(form, error)
+        return _render_models_page(request, form, wrong=True, status=422)
     if isinstance(found, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, f"Runs that begin from now on have {given['name']}.")
     return redirect("models")
 
 
-def _forgotten(request: PageRequest) -> HttpResponse:
+def _remove_model(request: PageRequest) -> HttpResponse:
     """A model that new runs are not pinned to any more."""
     reason, name = request.POST.get("reason", "").strip()[:500], request.POST.get("name", "")
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
-        return _shown(request, _blank(request), status=422)
+        return _render_models_page(request, _build_model_form(request), status=422)
     house = request.member.tenant.id
     try:
-        found = ask_to_forget_model(house, name, expected=None, who=who(request), reason=reason)
+        found = ask_to_forget_model(house, name, expected=None, who=build_requester(request), reason=reason)
     except InvalidInput as error:
         messages.error(request, " ".join(one["detail"] for one in error.data["errors"]))
-        return _shown(request, _blank(request), status=422)
+        return _render_models_page(request, _build_model_form(request), status=422)
     except (Stale, ProposalOpen) as error:
         messages.error(request, str(error))
-        return _shown(request, _blank(request), status=412 if isinstance(error, Stale) else 409)
+        return _render_models_page(
+            request, _build_model_form(request), status=412 if isinstance(error, Stale) else 409
+        )
     if isinstance(found, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, f"No new run asks {name}.")
     return redirect("models")
 
 
-def _blank(request: PageRequest) -> ModelForm:
+def _build_model_form(request: PageRequest) -> ModelForm:
     """The form, empty; or of the model that `?change=` names, as it stands. Raises NotFound."""
     named = request.GET.get("change", "")
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         version, now = outside_now("models").version, own_models().named(named)
     if named and now is None:
         raise NotFound
@@ -165,9 +170,11 @@ def _blank(request: PageRequest) -> ModelForm:
     return ModelForm(initial=initial)
 
 
-def _shown(request: PageRequest, form: ModelForm, *, wrong: bool = False, status: int = 200) -> HttpResponse:
+def _render_models_page(
+    request: PageRequest, form: ModelForm, *, wrong: bool = False, status: int = 200
+) -> HttpResponse:
     house = request.member.tenant.id
-    with tenant(house):
+    with tenant_transaction(house):
         before = outside_before("models")
         found = models_now(house, database_now())
         context = {

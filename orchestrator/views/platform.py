@@ -32,9 +32,9 @@ from tenancy.people.platform_admins import (
 )
 from tenancy.platform_models import PlatformEntry
 from tenancy.queries import tenant_by_slug
-from tenancy.rest.serializer_fields import known
+from tenancy.rest.serializer_fields import path_name
 from tenancy.time_zones import ZONES
-from tenancy.web.page_auth import posted, problem
+from tenancy.web.page_auth import redirect_unless_post, respond_with_problem
 from tenancy.web.platform_pages import PlatformRequest, platform_page
 
 AUTONOMY: Final = (
@@ -113,19 +113,19 @@ class SuspendForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @platform_page
-def tenants(request: PlatformRequest) -> HttpResponse:
+def show_tenants_page(request: PlatformRequest) -> HttpResponse:
     """Every tenant, and a form that opens one."""
     if request.method != "POST":
-        return _listed(request, NewTenantForm())
+        return _render_tenants_page(request, NewTenantForm())
     form = NewTenantForm(request.POST)
     if not form.is_valid():
-        return _listed(request, form, status=422)
+        return _render_tenants_page(request, form, status=422)
     try:
         opened = open_tenant(
-            NewTenant(**form.cleaned_data), by=request.platform, origin=_origin(request)
+            NewTenant(**form.cleaned_data), by=request.platform, origin=_build_site_origin(request)
         )  # fmt: skip
     except InvalidInput as error:
-        return _listed(request, _with_faults(form, error), status=422)
+        return _render_tenants_page(request, _with_faults(form, error), status=422)
     messages.success(request, f"The tenant {opened.tenant.slug} is open.")
     return _handed_over(request, opened.tenant, opened.administrator)
 
@@ -134,12 +134,12 @@ def tenants(request: PlatformRequest) -> HttpResponse:
 @platform_page
 def one_tenant(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
     """One tenant and its settings; a POST changes them."""
-    row = _named(tenant_slug)
+    row = _get_tenant(tenant_slug)
     if request.method != "POST":
-        return _shown(request, row)
+        return _render_tenant_page(request, row)
     form = _change_form(row, request.POST.dict())
     if not form.is_valid():
-        return _shown(request, row, form=form, status=422)
+        return _render_tenant_page(request, row, form=form, status=422)
     given = form.cleaned_data
     try:
         update_tenant(
@@ -147,21 +147,21 @@ def one_tenant(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
             expected=given["tag"],
         )  # fmt: skip
     except InvalidInput as error:
-        return _shown(request, row, form=_with_faults(form, error), status=422)
+        return _render_tenant_page(request, row, form=_with_faults(form, error), status=422)
     except Stale:
-        row = _named(tenant_slug)
+        row = _get_tenant(tenant_slug)
         form = _change_form(row, {**request.POST.dict(), "tag": tenant_tag(row)})
         form.add_error(None, MEANWHILE)
-        return _shown(request, row, form=form, status=412)
+        return _render_tenant_page(request, row, form=form, status=412)
     messages.success(request, "The tenant is changed.")
     return redirect("platform-tenant", row.slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @platform_page
-def suspend(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
+def show_suspend_tenant_page(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
     """Ask once more, with how many runs will pause; a POST suspends the tenant."""
-    row = _named(tenant_slug)
+    row = _get_tenant(tenant_slug)
     if row.suspended_at is not None:
         return redirect("platform-tenant", row.slug)
     form = SuspendForm(request.POST if request.method == "POST" else None)
@@ -173,69 +173,69 @@ def suspend(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
     return render(request, "platform/suspend.html", context, status=422 if form.errors else 200)
 
 
-@posted("platform-tenant", "tenant_slug")
+@redirect_unless_post("platform-tenant", "tenant_slug")
 @platform_page
-def resume(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
+def resume_suspended_tenant(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
     """Let a suspended tenant's people and keys act again."""
-    row = _named(tenant_slug)
+    row = _get_tenant(tenant_slug)
     resume_tenant(row.id, by=request.platform, reason=request.POST.get("reason", "").strip()[:500])
     messages.success(request, f"{row.slug} is open again. An operator of it resumes its paused runs.")
     return redirect("platform-tenant", row.slug)
 
 
-@posted("platform-tenant", "tenant_slug")
+@redirect_unless_post("platform-tenant", "tenant_slug")
 @platform_page
-def administrator(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
+def submit_administrator_invitation(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
     """Invite the first administrator again, or another one in their place, until one has signed in."""
-    row, form = _named(tenant_slug), InvitationForm(request.POST)
+    row, form = _get_tenant(tenant_slug), InvitationForm(request.POST)
     if not form.is_valid():
-        return _shown(request, row, invitation=form, status=422)
+        return _render_tenant_page(request, row, invitation=form, status=422)
     given = form.cleaned_data
     try:
         found = invite_first_administrator(
             row.id, given["administrator"], given["administrator_name"], by=request.platform,
-            origin=_origin(request),
+            origin=_build_site_origin(request),
         )  # fmt: skip
     except InvalidInput as error:
         form.add_error("administrator", error.data["errors"][0]["detail"])
-        return _shown(request, row, invitation=form, status=422)
+        return _render_tenant_page(request, row, invitation=form, status=422)
     except AdministratorThere as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
     return _handed_over(request, row, found)
 
 
 @require_safe
 @platform_page
-def log(request: PlatformRequest) -> HttpResponse:
+def show_platform_log_page(request: PlatformRequest) -> HttpResponse:
     """What platform administrators did, newest first."""
-    start = _start(request)
+    start = _parse_start_offset(request)
     entries, more = platform_entries(start)
     context = {
-        "entries": [(entry, _subject(entry)) for entry in entries], "start": start,
+        "entries": [(entry, _get_entry_subject(entry)) for entry in entries], "start": start,
         "following": start + PAGE if more else 0, "page_size": PAGE,
     }  # fmt: skip
     return render(request, "platform/log.html", context)
 
 
-def _named(slug: str) -> Tenant:
-    found = tenant_by_slug(known(slug))
+def _get_tenant(slug: str) -> Tenant:
+    found = tenant_by_slug(path_name(slug))
     if found is None:
         raise NotFound
     return found
 
 
-def _subject(entry: PlatformEntry) -> str:
+def _get_entry_subject(entry: PlatformEntry) -> str:
     """What an entry is about, by the name that it was known by then."""
     named = entry.after.get("slug") or entry.after.get("email") or entry.object
     return str(named)
 
 
-def _start(request: HttpRequest) -> int:
+def _parse_start_offset(request: HttpRequest) -> int:
     text = request.GET.get("start", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 7 else 0
 
 
-def _origin(request: HttpRequest) -> str:
+def _build_site_origin(request: HttpRequest) -> str:
     return request.build_absolute_uri("/").rstrip("/")
 
 
@@ -252,7 +252,7 @@ def _handed_over(request: PlatformRequest, row: Tenant, found: FirstAdministrato
     person = found.invited.person
     if found.path:
         shown = {"person": person, "address": request.build_absolute_uri(found.path)}
-        return _shown(request, row, link=shown)
+        return _render_tenant_page(request, row, link=shown)
     said = (
         f"A link that sets the password is on its way to {person.email}."
         if found.mailed
@@ -262,8 +262,8 @@ def _handed_over(request: PlatformRequest, row: Tenant, found: FirstAdministrato
     return redirect("platform-tenant", row.slug)
 
 
-def _listed(request: PlatformRequest, form: NewTenantForm, *, status: int = 200) -> HttpResponse:
-    start = _start(request)
+def _render_tenants_page(request: PlatformRequest, form: NewTenantForm, *, status: int = 200) -> HttpResponse:
+    start = _parse_start_offset(request)
     found = list(Tenant.objects.order_by("name", "id")[start : start + PAGE + 1])
     rows = found[:PAGE]
     counts = count_administrators(request.platform.person, [row.id for row in rows])
@@ -275,7 +275,7 @@ def _listed(request: PlatformRequest, form: NewTenantForm, *, status: int = 200)
     return render(request, "platform/tenants.html", context, status=status)
 
 
-def _shown(
+def _render_tenant_page(
     request: PlatformRequest,
     row: Tenant,
     *,

@@ -20,10 +20,18 @@ from orchestrator.actions.policy_versions import (
     drop_proposal,
 )
 from orchestrator.core.common.errors import OwnProposal, ProposalOpen
-from orchestrator.core.policy.detectors import PLACES, Place, Severity, detectors
+from orchestrator.core.policy.detectors import PLACES, Place, Severity, discover_detectors
 from orchestrator.core.policy.provenance.value_kinds import KINDS
-from orchestrator.core.policy.rules import ORIGINS, SHIPPED, STANDINGS, Policy, Rule, loosenings, unguarded
-from orchestrator.queries.policies import PolicyNow, policy_now, policy_versions, proposed
+from orchestrator.core.policy.rules import (
+    ORIGINS,
+    SHIPPED,
+    STANDINGS,
+    Policy,
+    Rule,
+    find_weaker_cases,
+    list_weakened_detectors,
+)
+from orchestrator.queries.policies import PolicyNow, find_open_proposal, policy_now, policy_versions
 from orchestrator.views.policy_labels import (
     DECISIONS,
     KIND_WORDS,
@@ -34,10 +42,10 @@ from orchestrator.views.policy_labels import (
 )
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 EITHER: Final = ("", "either")
 LISTS: Final = ("tools", "arguments", "kinds", "origins", "scope")
@@ -46,18 +54,20 @@ MEANWHILE: Final = "Somebody changed the policy in the meantime. Below is your f
 SHOWN_CASES: Final = 12
 
 
-def _checks(label: str, names: tuple[str, ...], words: dict[str, str]) -> forms.MultipleChoiceField:
+def _build_checkbox_field(
+    label: str, names: tuple[str, ...], words: dict[str, str]
+) -> forms.MultipleChoiceField:
     return forms.MultipleChoiceField(
         label=label, required=False, widget=forms.CheckboxSelectMultiple, help_text="None: any.",
         choices=[(name, words[name]) for name in names],
     )  # fmt: skip
 
 
-def _flag(label: str, yes: str, no: str) -> forms.ChoiceField:
+def _build_flag_field(label: str, yes: str, no: str) -> forms.ChoiceField:
     return forms.ChoiceField(label=label, required=False, choices=[EITHER, ("yes", yes), ("no", no)])
 
 
-def _lines(label: str, about: str) -> forms.CharField:
+def _build_lines_field(label: str, about: str) -> forms.CharField:
     return forms.CharField(
         label=label,
         required=False,
@@ -85,18 +95,18 @@ class RuleForm(forms.Form):
     )
     decision = forms.ChoiceField(label="Then", choices=list(DECISIONS.items()))
     reason = forms.CharField(label="Said to people and to the model", max_length=300)
-    tools = _lines("Tools", "One a line, such as mail.send or mail.*; none: every tool.")
-    arguments = _lines("Arguments", "One a line, such as /to; none: every argument.")
-    mutating = _flag("The tool", "changes something", "only reads")
-    sensitive = _flag("The argument", "is declared sensitive", "is not")
+    tools = _build_lines_field("Tools", "One a line, such as mail.send or mail.*; none: every tool.")
+    arguments = _build_lines_field("Arguments", "One a line, such as /to; none: every argument.")
+    mutating = _build_flag_field("The tool", "changes something", "only reads")
+    sensitive = _build_flag_field("The argument", "is declared sensitive", "is not")
     chosen = forms.ChoiceField(
         label="Its value was chosen by", required=False,
         choices=[EITHER, ("model", "the model"), ("plan", "the workflow")],
     )  # fmt: skip
-    carries = _flag("The value", "takes away what was read", "takes nothing away")
-    kinds = _checks("The argument is", KINDS, dict(KIND_WORDS))
-    origins = _checks("Its value comes from", ORIGINS, dict(ORIGIN_WORDS))
-    scope = _checks("The task", STANDINGS, dict(STANDING_WORDS))
+    carries = _build_flag_field("The value", "takes away what was read", "takes nothing away")
+    kinds = _build_checkbox_field("The argument is", KINDS, dict(KIND_WORDS))
+    origins = _build_checkbox_field("Its value comes from", ORIGINS, dict(ORIGIN_WORDS))
+    scope = _build_checkbox_field("The task", STANDINGS, dict(STANDING_WORDS))
     why = forms.CharField(
         label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
@@ -117,55 +127,57 @@ class RuleForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def policy(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_policy_page(request: PageRequest) -> HttpResponse:
     """The policy in force, its versions, and what waits. A POST says yes or no to what waits, or sets what is
     done with additions."""
     if request.method != "POST":
-        return _shown(request)
-    require(request.member, Scope.ADMIN)
+        return _render_policy_page(request)
+    check_scopes(request.member, Scope.ADMIN)
     reason = request.POST.get("reason", "").strip()
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
-        return _shown(request, status=422)
+        return _render_policy_page(request, status=422)
     if "after_untrusted" in request.POST:
-        return _additions(request, reason)
+        return _update_untrusted_additions(request, reason)
     if "detector" in request.POST:
-        return _safety(request, reason)
-    return _settled(request, reason)
+        return _update_safety_severity(request, reason)
+    return _settle_proposal(request, reason)
 
 
-def _additions(request: PageRequest, reason: str) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+def _update_untrusted_additions(request: PageRequest, reason: str) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
         now = policy_now()
     given = {
-        "rules": _plain(now.policy), "after_untrusted": request.POST["after_untrusted"],
+        "rules": _to_rule_dicts(now.policy), "after_untrusted": request.POST["after_untrusted"],
         "safety": dict(now.policy.safety),
     }  # fmt: skip
-    return _set(request, given, now, reason)
+    return _submit_policy(request, given, now, reason)
 
 
-def _safety(request: PageRequest, reason: str) -> HttpResponse:
+def _update_safety_severity(request: PageRequest, reason: str) -> HttpResponse:
     """What one detector's findings mean at one place (R-TOOL-24)."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         now = policy_now()
     given = {
-        "rules": _plain(now.policy), "after_untrusted": now.policy.after_untrusted,
+        "rules": _to_rule_dicts(now.policy), "after_untrusted": now.policy.after_untrusted,
         "safety": {**now.policy.safety, request.POST["detector"]: request.POST.get("severity", "")},
     }  # fmt: skip
-    return _set(request, given, now, reason)
+    return _submit_policy(request, given, now, reason)
 
 
-def _set(request: PageRequest, given: dict[str, Any], now: PolicyNow, reason: str) -> HttpResponse:
+def _submit_policy(request: PageRequest, given: dict[str, Any], now: PolicyNow, reason: str) -> HttpResponse:
     try:
-        return _told(request, _changed(request, asked_policy(given), now.version, reason))
+        return _respond_to_policy_change(
+            request, _request_policy_change(request, asked_policy(given), now.version, reason)
+        )
     except (InvalidInput, Stale, ProposalOpen) as error:
         messages.error(request, str(error))
-        return _shown(request, status=422)
+        return _render_policy_page(request, status=422)
 
 
-def _settled(request: PageRequest, reason: str) -> HttpResponse:
-    house, who = request.member.tenant.id, _who(request)
+def _settle_proposal(request: PageRequest, reason: str) -> HttpResponse:
+    house, who = request.member.tenant.id, _build_requester(request)
     waiting: UUID | None = uuid_or_none(request.POST.get("proposal", ""))
     if waiting is None:
         raise NotFound
@@ -174,65 +186,69 @@ def _settled(request: PageRequest, reason: str) -> HttpResponse:
         messages.success(request, "It waits no longer; the policy is as it was.")
         return redirect("policy")
     try:
-        return _told(request, agree_to_policy(house, waiting, who=who, reason=reason))
+        return _respond_to_policy_change(request, agree_to_policy(house, waiting, who=who, reason=reason))
     except OwnProposal as error:
         messages.error(request, str(error))
-        return _shown(request, status=403)
+        return _render_policy_page(request, status=403)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN)
-def rule(request: PageRequest) -> HttpResponse:
+@require_member(Scope.ADMIN)
+def show_rule_page(request: PageRequest) -> HttpResponse:
     """One rule in a form: a new one, or the one of the name. A POST shows what the change would do, makes it,
     or takes the rule out."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         now = policy_now()
     if request.method != "POST":
-        return _edited(request, RuleForm(initial=_initial(now.policy, request.GET.get("name", ""))))
+        return _render_rule_form(
+            request, RuleForm(initial=_build_initial_data(now.policy, request.GET.get("name", "")))
+        )
     form = RuleForm(request.POST)
     if not form.is_valid():
-        return _edited(request, form, status=422)
+        return _render_rule_form(request, form, status=422)
     try:
-        after = asked_policy(_after(now.policy, form, remove="remove" in request.POST))
+        after = asked_policy(_build_changed_policy(now.policy, form, remove="remove" in request.POST))
     except InvalidInput as error:
         for found in error.data["errors"]:
             form.add_error(None, f"{found['pointer']}: {found['detail']}")
-        return _edited(request, form, status=422)
+        return _render_rule_form(request, form, status=422)
     if "preview" in request.POST:
-        return _edited(request, form, before=now.policy, after=after)
-    return _made(request, form, after, now.version)
+        return _render_rule_form(request, form, before=now.policy, after=after)
+    return _submit_rule(request, form, after, now.version)
 
 
-def _made(request: PageRequest, form: RuleForm, after: Policy, version: int) -> HttpResponse:
+def _submit_rule(request: PageRequest, form: RuleForm, after: Policy, version: int) -> HttpResponse:
     given = form.cleaned_data
     try:
-        return _told(request, _changed(request, after, given["version"], given["why"]))
+        return _respond_to_policy_change(
+            request, _request_policy_change(request, after, given["version"], given["why"])
+        )
     except Stale:
         form.add_error(None, MEANWHILE)
         fresh = request.POST.copy()
         fresh["version"] = str(version)
         form.data = fresh
-        return _edited(request, form, status=412)
+        return _render_rule_form(request, form, status=412)
     except ProposalOpen as error:
         form.add_error(None, str(error))
-        return _edited(request, form, status=409)
+        return _render_rule_form(request, form, status=409)
 
 
-def _after(before: Policy, form: RuleForm, *, remove: bool) -> dict[str, Any]:
+def _build_changed_policy(before: Policy, form: RuleForm, *, remove: bool) -> dict[str, Any]:
     """The whole policy with the form's rule in its place."""
     former, place = form.cleaned_data["former"], form.cleaned_data["place"]
-    rules = [one for one in _plain(before) if one["name"] != former]
+    rules = [one for one in _to_rule_dicts(before) if one["name"] != former]
     if not remove:
         rules.insert(place - 1, form.rule())
     return {"rules": rules, "after_untrusted": before.after_untrusted, "safety": dict(before.safety)}
 
 
-def _plain(policy: Policy) -> list[dict[str, Any]]:
+def _to_rule_dicts(policy: Policy) -> list[dict[str, Any]]:
     rules: list[dict[str, Any]] = policy.model_dump(mode="json")["rules"]
     return rules
 
 
-def _initial(policy: Policy, name: str) -> dict[str, Any]:
+def _build_initial_data(policy: Policy, name: str) -> dict[str, Any]:
     """What stands in the form at first."""
     places = {one.name: place for place, one in enumerate(policy.rules, 1)}
     if name not in places:
@@ -248,17 +264,17 @@ def _initial(policy: Policy, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _changed(request: PageRequest, after: Policy, expected: int, reason: str) -> Changed:
+def _request_policy_change(request: PageRequest, after: Policy, expected: int, reason: str) -> Changed:
     return change_policy(
-        request.member.tenant.id, after, expected=expected, who=_who(request), reason=reason
+        request.member.tenant.id, after, expected=expected, who=_build_requester(request), reason=reason
     )  # fmt: skip
 
 
-def _who(request: PageRequest) -> Who:
+def _build_requester(request: PageRequest) -> Who:
     return Who(principal=request.member.principal, owner=request.member.owner)
 
 
-def _told(request: PageRequest, done: Changed) -> HttpResponse:
+def _respond_to_policy_change(request: PageRequest, done: Changed) -> HttpResponse:
     if done.proposal is not None:
         messages.info(
             request, "It is weaker, so it waits for a second administrator. Nothing is changed yet."
@@ -268,7 +284,7 @@ def _told(request: PageRequest, done: Changed) -> HttpResponse:
     return redirect("policy")
 
 
-def _edited(
+def _render_rule_form(
     request: PageRequest,
     form: RuleForm,
     *,
@@ -278,41 +294,43 @@ def _edited(
 ) -> HttpResponse:
     context: dict[str, Any] = {"form": form, "former": form["former"].value()}
     if before is not None and after is not None:
-        weaker = loosenings(before, after)
+        weaker = find_weaker_cases(before, after)
         context |= {
-            "was": _named(before), "is_now": _named(after), "looked": True,
+            "was": _map_rules_by_name(before), "is_now": _map_rules_by_name(after), "looked": True,
             "weaker": [case_in_words(case) for case in weaker[:SHOWN_CASES]],
             "more": len(weaker) - SHOWN_CASES,
         }  # fmt: skip
     return render(request, "policy/rule.html", context, status=status)
 
 
-def _named(policy: Policy) -> dict[str, Any]:
+def _map_rules_by_name(policy: Policy) -> dict[str, Any]:
     """The rules by name, and their order, for a comparison."""
     order = ", ".join(one.name for one in policy.rules)
     return {**{one.name: rule_in_words(one) for one in policy.rules}, "order": order}
 
 
-def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
-    with tenant(request.member.tenant.id):
-        now, waiting, versions = policy_now(), proposed(), policy_versions()
+def _render_policy_page(request: PageRequest, *, status: int = 200) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
+        now, waiting, versions = policy_now(), find_open_proposal(), policy_versions()
         undo = window_now()
         befores = [*(held for _, held in versions[1:]), SHIPPED]
         pairs = [
-            {"row": row, "was": _named(before), "is_now": _named(held)}
+            {"row": row, "was": _map_rules_by_name(before), "is_now": _map_rules_by_name(held)}
             for (row, held), before in zip(versions, befores, strict=False)
         ]
         ids = [one for row, _ in versions for one in (row.by, row.agreed_by)]
         names = names_of([*ids, waiting.row.by if waiting else None])
     context = {
         "now": now,
-        "rules": [_row(place, one) for place, one in enumerate(now.policy.rules, 1)],
+        "rules": [_build_rule_row(place, one) for place, one in enumerate(now.policy.rules, 1)],
         "decisions": DECISIONS.items(),
-        "safety": _detected(now.policy),
+        "safety": _build_detector_rows(now.policy),
         "severities": SEVERITY_WORDS.items(),
-        "unguarded": unguarded(now.policy, waiting.policy) if waiting else (),
+        "unguarded": list_weakened_detectors(now.policy, waiting.policy) if waiting else (),
         "waiting": waiting,
-        "proposed": {"was": _named(now.policy), "is_now": _named(waiting.policy)} if waiting else None,
+        "proposed": {"was": _map_rules_by_name(now.policy), "is_now": _map_rules_by_name(waiting.policy)}
+        if waiting
+        else None,
         "weaker": [case_in_words(case) for case in waiting.weaker[:SHOWN_CASES]] if waiting else (),
         "own": waiting is not None and request.member.owner == waiting.row.owner,
         "pairs": pairs,
@@ -323,7 +341,7 @@ def _shown(request: PageRequest, *, status: int = 200) -> HttpResponse:
     return render(request, "policy/policy.html", context, status=status)
 
 
-def _detected(policy: Policy) -> list[dict[str, Any]]:
+def _build_detector_rows(policy: Policy) -> list[dict[str, Any]]:
     """Each detector with what its findings mean at each place."""
     return [
         {
@@ -335,9 +353,9 @@ def _detected(policy: Policy) -> list[dict[str, Any]]:
                 for severity in (policy.severity(place, name),)
             ],
         }
-        for name in detectors()
+        for name in discover_detectors()
     ]
 
 
-def _row(place: int, rule: Rule) -> dict[str, Any]:
+def _build_rule_row(place: int, rule: Rule) -> dict[str, Any]:
     return {"place": place, "rule": rule, "words": rule_in_words(rule)}

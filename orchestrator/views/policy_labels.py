@@ -26,21 +26,21 @@ STANDING_WORDS: Final[Mapping[str, str]] = {
 
 def rule_in_words(rule: Rule) -> str:
     """When a rule fits and what then, in one sentence."""
-    what = _either([KIND_WORDS[kind] for kind in rule.kinds]) or "any argument"
+    what = _join_with_or([KIND_WORDS[kind] for kind in rule.kinds]) or "any argument"
     if rule.arguments:
-        what += f" at {_either(rule.arguments)}"
+        what += f" at {_join_with_or(rule.arguments)}"
     if rule.sensitive is not None:
         what += " that is sensitive" if rule.sensitive else " that is not sensitive"
     of = {True: "a tool that changes something", False: "a tool that only reads", None: "any tool"}[
         rule.mutating
     ]
     if rule.tools:
-        of = _either(rule.tools) + {True: " (changes)", False: " (reads)", None: ""}[rule.mutating]
+        of = _join_with_or(rule.tools) + {True: " (changes)", False: " (reads)", None: ""}[rule.mutating]
     said = [f"{what[0].upper()}{what[1:]} of {of}"]
     if rule.origins:
-        said.append(f"that comes from {_either([ORIGIN_WORDS[origin] for origin in rule.origins])}")
+        said.append(f"that comes from {_join_with_or([ORIGIN_WORDS[origin] for origin in rule.origins])}")
     if rule.scope:
-        said.append(f"where the task {_either([STANDING_WORDS[one] for one in rule.scope])}")
+        said.append(f"where the task {_join_with_or([STANDING_WORDS[one] for one in rule.scope])}")
     if rule.chosen is not None:
         said.append("and that the model chose" if rule.chosen == "model" else "and that the workflow chose")
     if rule.carries is not None:
@@ -61,6 +61,6 @@ def case_in_words(case: Weaker) -> str:
     )
 
 
-def _either(words: Iterable[str]) -> str:
+def _join_with_or(words: Iterable[str]) -> str:
     held = list(words)
     return held[0] if len(held) == 1 else f"{', '.join(held[:-1])} or {held[-1]}" if held else ""

@@ -12,8 +12,13 @@ from django.views.decorators.http import require_http_methods
 
 from budgets.actions import state_price
 from budgets.core.errors import PriceUnknown
-from orchestrator.actions.price_corrections import NAMED, Correction, preview, reprice
-from orchestrator.api.prices import PROVIDER, stated
+from orchestrator.actions.price_corrections import (
+    NAMED,
+    Correction,
+    apply_price_correction,
+    preview_price_correction,
+)
+from orchestrator.api.prices import PROVIDER, build_stated_price
 from orchestrator.queries.mispriced_calls import Wrong
 from orchestrator.queries.prices import (
     Priced,
@@ -27,9 +32,9 @@ from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 MILLION: Final = Decimal(1_000_000)
 POLICY: Final = {
@@ -43,7 +48,7 @@ SOURCES: Final = {
 }  # fmt: skip
 
 
-def _rate(label: str, *, required: bool = True) -> forms.DecimalField:
+def _build_rate_field(label: str, *, required: bool = True) -> forms.DecimalField:
     return forms.DecimalField(
         label=label, required=required, min_value=0, max_value=1_000_000, max_digits=15, decimal_places=9,
         help_text="" if required else "Empty: as the input.",
@@ -60,11 +65,11 @@ class PriceForm(forms.Form):
     kind = forms.ChoiceField(
         label="What it is", choices=[("contract", "our contract"), ("worst_case", "the worst case")]
     )
-    input_usd_per_mtok = _rate("Input, US$ a million tokens")
-    output_usd_per_mtok = _rate("Output, US$ a million tokens")
-    cache_read_usd_per_mtok = _rate("Cache read, US$ a million tokens", required=False)
-    cache_write_usd_per_mtok = _rate("Cache write, US$ a million tokens", required=False)
-    request_usd = _rate("A request, US$")
+    input_usd_per_mtok = _build_rate_field("Input, US$ a million tokens")
+    output_usd_per_mtok = _build_rate_field("Output, US$ a million tokens")
+    cache_read_usd_per_mtok = _build_rate_field("Cache read, US$ a million tokens", required=False)
+    cache_write_usd_per_mtok = _build_rate_field("Cache write, US$ a million tokens", required=False)
+    request_usd = _build_rate_field("A request, US$")
     reason = forms.CharField(
         label="Reason", max_length=500, help_text="Saved to the audit log.",
         widget=forms.Textarea(attrs={"rows": 2}),
@@ -83,7 +88,7 @@ class CorrectionForm(forms.Form):
 
     def __init__(self, known: list[Wrong], *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        self.known = {_worded(wrong): wrong for wrong in known}
+        self.known = {_format_price_label(wrong): wrong for wrong in known}
         self.fields["wrong"] = forms.ChoiceField(
             label="The wrong price", choices=[(word, word) for word in self.known]
         )
@@ -94,56 +99,63 @@ class CorrectionForm(forms.Form):
         return self.known[self.cleaned_data["wrong"]]
 
 
-def _worded(wrong: Wrong) -> str:
+def _format_price_label(wrong: Wrong) -> str:
     return wrong.version if wrong.tool else f"{wrong.provider} {wrong.model}: {wrong.version}"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ, asks=(Area.MONEY,))
-def prices(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ, asks=(Area.MONEY,))
+def show_prices_page(request: PageRequest) -> HttpResponse:
     """Every price. A POST states one, shows what a correction would change, or corrects."""
     if request.method != "POST":
-        return _shown(request)
-    require(request.member, Scope.ADMIN)
+        return _render_prices_page(request)
+    check_scopes(request.member, Scope.ADMIN)
     if "state" in request.POST:
-        return _stated(request)
-    return _corrected(request)
+        return _submit_price(request)
+    return _submit_price_correction(request)
 
 
-def _stated(request: PageRequest) -> HttpResponse:
+def _submit_price(request: PageRequest) -> HttpResponse:
     form = PriceForm(request.POST)
     if not form.is_valid():
-        return _shown(request, form=form, status=422)
+        return _render_prices_page(request, form=form, status=422)
     given = form.cleaned_data
     price = state_price(
-        request.member.tenant.id, stated(given), by=request.member.principal, reason=given["reason"]
+        request.member.tenant.id,
+        build_stated_price(given),
+        by=request.member.principal,
+        reason=given["reason"],
     )
     messages.success(request, f"Runs admitted from now on are charged at {price.version}.")
     return redirect("budgets-prices")
 
 
-def _corrected(request: PageRequest) -> HttpResponse:
+def _submit_price_correction(request: PageRequest) -> HttpResponse:
     house = request.member.tenant.id
-    with tenant(house):
+    with tenant_transaction(house):
         known = replaced_prices(house, database_now())
     form = CorrectionForm(known, request.POST)
     if not form.is_valid():
-        return _shown(request, correction_form=form, status=422)
+        return _render_prices_page(request, correction_form=form, status=422)
     try:
         if "apply" not in request.POST:
-            return _shown(request, correction_form=form, found=preview(house, form.chosen))
-        done = reprice(house, form.chosen, by=request.member.principal, reason=form.cleaned_data["reason"])
+            return _render_prices_page(
+                request, correction_form=form, found=preview_price_correction(house, form.chosen)
+            )
+        done = apply_price_correction(
+            house, form.chosen, by=request.member.principal, reason=form.cleaned_data["reason"]
+        )
     except (InvalidInput, PriceUnknown) as error:
         told = error.data.get("errors", ())
         form.add_error("wrong", told[0]["detail"] if told else str(error))
-        return _shown(request, correction_form=form, status=422)
+        return _render_prices_page(request, correction_form=form, status=422)
     messages.success(request, f"{done.calls} calls of {len(done.runs)} runs are corrected.")
     if done.beyond is not None:
         messages.info(request, "There are more runs: manage.py ledger correct takes on all of them.")
     return redirect("budgets-prices")
 
 
-def _shown(
+def _render_prices_page(
     request: PageRequest,
     *,
     form: PriceForm | None = None,
@@ -152,16 +164,16 @@ def _shown(
     status: int = 200,
 ) -> HttpResponse:
     house, may_admin = request.member.tenant.id, request.member.may(Scope.ADMIN)
-    with tenant(house):
+    with tenant_transaction(house):
         at = database_now()
         versions, known = stated_versions(), tool_prices(house)
         if correction_form is None and may_admin:
             correction_form = CorrectionForm(replaced_prices(house, at))
         context = {
-            "models": [_row(one) for one in model_prices(house, at)],
+            "models": [_build_price_row(one) for one in model_prices(house, at)],
             "tools": [tool for tool in known if tool.spec.price_usd != 0],
             "free": [tool for tool in known if tool.spec.price_usd == 0],
-            "versions": [{"stated": one, **_amounts(one.price)} for one in versions],
+            "versions": [{"stated": one, **_build_price_amounts(one.price)} for one in versions],
             "names": names_of([one.by for one in versions]),
             "policy": POLICY[unknown_policy()],
             "form": form or PriceForm(initial={"request_usd": "0"}),
@@ -173,12 +185,12 @@ def _shown(
     return render(request, "budgets/prices.html", context, status=status)
 
 
-def _row(one: Priced) -> dict[str, Any]:
+def _build_price_row(one: Priced) -> dict[str, Any]:
     source = SOURCES.get(one.price.source, "") if one.price is not None else ""
-    return {"model": one, "source": source, **_amounts(one.price)}
+    return {"model": one, "source": source, **_build_price_amounts(one.price)}
 
 
-def _amounts(price: Any) -> dict[str, Any]:
+def _build_price_amounts(price: Any) -> dict[str, Any]:
     names = ("input", "output", "cache_read", "cache_write")
     rates = {name: getattr(price, name, None) for name in names}
     return {

@@ -16,9 +16,15 @@ from tenancy.actions.queues import add_queue, describe_queue
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.queues import LONGEST_DESCRIPTION
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Queue
-from tenancy.web.page_auth import PageRequest, page, posted, problem, require
+from tenancy.web.page_auth import (
+    PageRequest,
+    check_scopes,
+    redirect_unless_post,
+    require_member,
+    respond_with_problem,
+)
 
 NO_REASON: Final = "Say why: the reason stands in the audit log."
 
@@ -34,15 +40,15 @@ class QueueForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page()
-def queues(request: PageRequest) -> HttpResponse:
+@require_member()
+def show_queues_page(request: PageRequest) -> HttpResponse:
     """Every queue with who clears it and what waits there. A POST adds one."""
-    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
+    check_scopes(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
-        return _shown(request)
+        return _render_queues_page(request)
     form = QueueForm(request.POST)
     if not form.is_valid():
-        return _shown(request, form, status=422)
+        return _render_queues_page(request, form, status=422)
     given = form.cleaned_data
     try:
         made = add_queue(
@@ -52,24 +58,24 @@ def queues(request: PageRequest) -> HttpResponse:
     except InvalidInput as error:
         for fault in error.data["errors"]:
             form.add_error(fault["pointer"].removeprefix("/"), fault["detail"])
-        return _shown(request, form, status=422)
+        return _render_queues_page(request, form, status=422)
     messages.success(request, f"The queue {made.name} is there.")
     return redirect("queues")
 
 
-@posted("queues")
-@page(Scope.ADMIN)
-def queue(request: PageRequest, queue_id: UUID) -> HttpResponse:
+@redirect_unless_post("queues")
+@require_member(Scope.ADMIN)
+def update_queue(request: PageRequest, queue_id: UUID) -> HttpResponse:
     """Describe a queue, close it, or open it again."""
     house, by, wish = request.member.tenant.id, request.member.principal, request.POST.get("wish", "")
-    with tenant(house):
+    with tenant_transaction(house):
         row = Queue.objects.filter(id=queue_id).first()
     if row is None or wish not in ("describe", "close", "reopen"):
         raise NotFound
     reason = request.POST.get("reason", "").strip()[:500]
     if not reason:
         messages.error(request, NO_REASON)
-        return _shown(request, status=422)
+        return _render_queues_page(request, status=422)
     try:
         if wish == "describe":
             describe_queue(house, row.name, request.POST.get("description", ""), by=by, reason=reason)
@@ -81,15 +87,17 @@ def queue(request: PageRequest, queue_id: UUID) -> HttpResponse:
             reopen_queue(house, row.name, by=by, reason=reason)
             messages.success(request, f"The queue {row.name} is open again.")
     except QueueInUse as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
     except InvalidInput as error:
         messages.error(request, error.data["errors"][0]["detail"])
-        return _shown(request, status=422)
+        return _render_queues_page(request, status=422)
     return redirect("queues")
 
 
-def _shown(request: PageRequest, form: QueueForm | None = None, *, status: int = 200) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+def _render_queues_page(
+    request: PageRequest, form: QueueForm | None = None, *, status: int = 200
+) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
         context = {
             "rows": queues_now(), "form": form or QueueForm(), "may_admin": request.member.may(Scope.ADMIN)
         }  # fmt: skip

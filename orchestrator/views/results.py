@@ -64,37 +64,40 @@ def outcome_of(document: Mapping[str, Any] | None) -> Outcome | None:
     return Outcome(
         text=output if isinstance(output, str) else "",
         answer=None if isinstance(output, str) else output,
-        facts=tuple(_fact(name, said) for name, said in named if isinstance(said, dict)),
-        deeds=_deeds(document),
-        opened=_opened(document),
+        facts=tuple(_build_fact(name, said) for name, said in named if isinstance(said, dict)),
+        deeds=_list_side_effects(document),
+        opened=_list_open_effects(document),
         resting=resting_on(document),
         whole={**rest, "output": output, "facts": facts, **proof},
     )
 
 
-def _deeds(document: Mapping[str, Any]) -> tuple[DeedShown, ...]:
+def _list_side_effects(document: Mapping[str, Any]) -> tuple[DeedShown, ...]:
     """What people have to see to first."""
-    left = [(one, False, left_in_words(str(one.get("why", "")))) for one in _listed(document, "not_undone")]
-    back = [(one, True, str(one.get("now", ""))) for one in _listed(document, "undone")]
+    left = [
+        (one, False, left_in_words(str(one.get("why", ""))))
+        for one in _get_dict_items(document, "not_undone")
+    ]
+    back = [(one, True, str(one.get("now", ""))) for one in _get_dict_items(document, "undone")]
     return tuple(
         DeedShown(call=str(one.get("call", "")), tool=str(one.get("tool", "")), undone=undone, words=words)
         for one, undone, words in (*left, *back)
     )
 
 
-def _opened(document: Mapping[str, Any]) -> tuple[OpenShown, ...]:
+def _list_open_effects(document: Mapping[str, Any]) -> tuple[OpenShown, ...]:
     return tuple(
         OpenShown(**{name: str(one.get(name, "")) for name in ("call", "tool", "error")})
-        for one in _listed(document, "open_effects")
+        for one in _get_dict_items(document, "open_effects")
     )
 
 
-def _listed(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+def _get_dict_items(document: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     found = document.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _fact(name: str, said: Mapping[str, Any]) -> FactShown:
+def _build_fact(name: str, said: Mapping[str, Any]) -> FactShown:
     values = said.get("values")
     return FactShown(
         name=name, values=values if isinstance(values, dict) else {}, tool=str(said.get("tool", "")),

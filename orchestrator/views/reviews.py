@@ -26,9 +26,9 @@ from orchestrator.queries.run_contents import ShownFact, facts_of
 from orchestrator.queries.runs import state_now
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 PAGE: Final = 50
 WORDS: Final = {
@@ -54,11 +54,11 @@ class AnswerForm(forms.Form):
 
 
 @require_safe
-@page(Scope.READ)
-def reviews(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_reviews_page(request: PageRequest) -> HttpResponse:
     """What waits, the gravest first, and what was answered last; a page further on has one of the two."""
     tab, cursor = request.GET.get("tab", ""), request.GET.get("cursor", "")
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         waiting = [] if tab == "answered" else open_items(PAGE + 1, cursor)
         answered = [] if cursor and tab != "answered" else answered_items(PAGE + 1, cursor)
         context = {
@@ -71,23 +71,23 @@ def reviews(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def review(request: PageRequest, review_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def show_review_page(request: PageRequest, review_id: UUID) -> HttpResponse:
     """One item with the facts it rests on. A POST takes it, gives it back or answers it."""
     if request.method != "POST":
-        return _shown(request, review_id, AnswerForm())
-    require(request.member, Scope.DECIDE)
+        return _render_review_page(request, review_id, AnswerForm())
+    check_scopes(request.member, Scope.DECIDE)
     form = AnswerForm(request.POST) if request.POST.get("do") == "answer" else AnswerForm()
     if form.is_bound and not form.is_valid():
-        return _shown(request, review_id, form, status=422)
+        return _render_review_page(request, review_id, form, status=422)
     try:
-        messages.success(request, _done(request, review_id, form))
+        messages.success(request, _apply_review_action(request, review_id, form))
     except (ReviewRefused, NotYours) as error:
-        return _shown(request, review_id, form, fault=error)
+        return _render_review_page(request, review_id, form, fault=error)
     return redirect("review", review_id=review_id)
 
 
-def _done(request: PageRequest, review_id: UUID, form: AnswerForm) -> str:
+def _apply_review_action(request: PageRequest, review_id: UUID, form: AnswerForm) -> str:
     """Do what the form says; the sentence for it. Raises NotFound, NotYours, ReviewRefused."""
     house, by = request.member.tenant.id, request.member.principal
     if form.is_bound:
@@ -100,7 +100,7 @@ def _done(request: PageRequest, review_id: UUID, form: AnswerForm) -> str:
     return "It is yours now. Nobody else answers it until you give it back."
 
 
-def _shown(
+def _render_review_page(
     request: PageRequest,
     review_id: UUID,
     form: AnswerForm,
@@ -111,20 +111,20 @@ def _shown(
     """The item as it stands now; with a fault, what was refused, and the note that came with it."""
     if fault is not None:
         status = 403 if isinstance(fault, NotYours) else 409
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         found = item_of(review_id)
         refused = refused_to(found, request.member)
         mine = found.holder == request.member.principal
         context: dict[str, Any] = {
             "found": found, "row": found.row, "form": form, "refused": refused, "mine": mine,
-            "facts": _facts(found), "names": names_of([found.holder]), "fault": fault,
+            "facts": _load_evidence_facts(found), "names": names_of([found.holder]), "fault": fault,
             "may_release": may_release(request.member.tenant.id, found, request.member),
             "may_answer": refused is None and (found.state == "waiting" or (found.state == "taken" and mine)),
         }  # fmt: skip
         return render(request, "reviews/one.html", context, status=status)
 
 
-def _facts(found: Reviewed) -> list[tuple[Any, ShownFact | None]]:
+def _load_evidence_facts(found: Reviewed) -> list[tuple[Any, ShownFact | None]]:
     """Each fact as the item names it, with what it says now; None where a newer version stands."""
     now = {one.name: one for one in facts_of(found.row.run_id, state_now(found.row.run_id))}
     return [

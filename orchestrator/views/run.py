@@ -11,16 +11,16 @@ from django.views.decorators.http import require_http_methods, require_safe
 from approvals.queries.people import names_of
 from approvals.views.request_detail import Shown, shown_card
 from orchestrator.core.common.run_status import Status
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import Run
-from orchestrator.queries.change_feed import beside
+from orchestrator.queries.change_feed import get_run_change_token
 from orchestrator.queries.in_doubt_changes import doubts_of
 from orchestrator.queries.policies import scope_held
-from orchestrator.queries.replays import replay
+from orchestrator.queries.replays import replay_stored_run
 from orchestrator.queries.retry_lineage import retried_as
 from orchestrator.queries.run_contents import contents_of
 from orchestrator.queries.run_list import Waiting
-from orchestrator.queries.run_summary import effects_done, pins
+from orchestrator.queries.run_summary import effects_done, load_run_pins
 from orchestrator.queries.runs import run_of, state_now
 from orchestrator.queries.timeline import row_at, with_names
 from orchestrator.views.fragments import head_of
@@ -31,38 +31,38 @@ from orchestrator.views.tabs import FORMER, TABS, body_of, rail_of
 from orchestrator.views.task_scope import Reach, by_reason, reach_of
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page, posted, require
-from traces.exports.jsonl import export
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, check_scopes, redirect_unless_post, require_member
+from traces.exports.jsonl import export_trace
 
 # Tabs over which the agent's words stand while it writes them.
 WRITES = ("timeline", "messages")
 
 
 @require_safe
-@page(Scope.READ)
-def run(request: PageRequest, run_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def show_run_page(request: PageRequest, run_id: UUID) -> HttpResponse:
     """The run: where it stands and why, its limits, what waits to be decided, then a tab."""
     named = request.GET.get("tab", "")
     asked = FORMER.get(named, named)
     tab = asked if asked in TABS else "timeline"
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         # Before all else: what is said while the page is drawn comes by the socket.
-        stands = beside(run_id)
+        stands = get_run_change_token(run_id)
         found = run_of(run_id)
         state = state_now(found.id)
         head = head_of(found, state, request.member.scopes, stands)
         body, rail = body_of(tab, found, state, request), rail_of(found, request)
         context = {
             **head,
-            "shown": _card(request, head["waiting"]),
+            "shown": _build_request_card(request, head["waiting"]),
             **rail,
             "outcome": outcome_of(rail["result"]),
-            **_held(found.id),
-            **_line(found, state),
+            **_build_task_scope_context(found.id),
+            **_build_lineage_context(found, state),
             **body,
             "tab": tab,
-            "writes": head["live"] and tab in WRITES and body["follows"] and _streams(found),
+            "writes": head["live"] and tab in WRITES and body["follows"] and _has_streaming_model(found),
             "view": tab if tab in RUN_VIEWS and body.get("follows", True) else "head",
             "short": str(found.id)[-8:],
             "tabs": [(name, word, key) for name, (word, key) in TABS.items()],
@@ -70,12 +70,12 @@ def run(request: PageRequest, run_id: UUID) -> HttpResponse:
         return render(request, "orchestrator/run.html", context)
 
 
-def _streams(run: Run) -> bool:
+def _has_streaming_model(run: Run) -> bool:
     """Whether a model of the run tells what it writes."""
-    return any(profile.streams for profile in pins(run).profiles)
+    return any(profile.streams for profile in load_run_pins(run).profiles)
 
 
-def _line(run: Run, state: State) -> dict[str, Any]:
+def _build_lineage_context(run: Run, state: RunState) -> dict[str, Any]:
     """The run that began after one of its records, who had it begun where it is a retry itself, and how many
     of its changes are in doubt."""
     by = run.retried_by
@@ -86,7 +86,7 @@ def _line(run: Run, state: State) -> dict[str, Any]:
     }
 
 
-def _held(run_id: UUID) -> dict[str, Any]:
+def _build_task_scope_context(run_id: UUID) -> dict[str, Any]:
     """What its changes may reach, and which tools it has not got, by why."""
     held = scope_held(run_id)
     reach: Reach = reach_of(held.scope, held.granted, held.policy)
@@ -97,7 +97,7 @@ def _held(run_id: UUID) -> dict[str, Any]:
     }
 
 
-def _card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
+def _build_request_card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
     """The decision itself, for whoever may decide it, or could but for a yes that can be taken back: the card
     of the inbox."""
     if waiting is None:
@@ -108,11 +108,11 @@ def _card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
 
 
 @require_safe
-@page(Scope.READ)
-def row(request: PageRequest, run_id: UUID, seq: int) -> HttpResponse:
+@require_member(Scope.READ)
+def show_timeline_row(request: PageRequest, run_id: UUID, seq: int) -> HttpResponse:
     """One row of the timeline, opened: its events with what was sent and what came back. A fragment for
     htmx."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         found = run_of(run_id)
         held = row_at(found.id, min(seq, found.event_seq))
         if held is None:
@@ -129,15 +129,15 @@ def row(request: PageRequest, run_id: UUID, seq: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def ask(request: PageRequest, run_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def show_run_action_page(request: PageRequest, run_id: UUID) -> HttpResponse:
     """Pause, resume or cancel: what it will do and what it will not undo, then the wish itself."""
     given = request.POST if request.method == "POST" else request.GET
     name = given.get("wish", "")
     if name not in WISHES:
         raise NotFound
     wish = WISHES[name]
-    require(request.member, wish.scope)
+    check_scopes(request.member, wish.scope)
     fault, reason = "", request.POST.get("reason", "").strip()[:LONGEST_REASON]
     if request.method == "POST":
         if reason or name != "cancel":
@@ -145,7 +145,7 @@ def ask(request: PageRequest, run_id: UUID) -> HttpResponse:
             messages.success(request, f"{wish.word} asked for.")
             return redirect("run", run_id)
         fault = "Say why: the reason stands in the trace."
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         found = run_of(run_id)
         done = effects_done(found) if name == "cancel" else ()
         context: dict[str, Any] = {
@@ -155,22 +155,22 @@ def ask(request: PageRequest, run_id: UUID) -> HttpResponse:
         return render(request, "orchestrator/ask.html", context, status=422 if fault else 200)
 
 
-@posted("run", "run_id")
-@page(Scope.READ)
-def replayed(request: PageRequest, run_id: UUID) -> HttpResponse:
+@redirect_unless_post("run", "run_id")
+@require_member(Scope.READ)
+def show_replay_page(request: PageRequest, run_id: UUID) -> HttpResponse:
     """Feed the recorded events to the core again and compare; nothing is called, nothing changes."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         found = run_of(run_id)
-    report = replay(request.member.tenant.id, found.id)
+    report = replay_stored_run(request.member.tenant.id, found.id)
     return render(request, "orchestrator/replayed.html", {"run": found, "report": report})
 
 
 @require_safe
-@page(Scope.READ)
-def file(request: PageRequest, run_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def download_trace_file(request: PageRequest, run_id: UUID) -> HttpResponse:
     """The trace as a file: self-contained JSON lines that verify without this server."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         found = run_of(run_id)
-        lines = b"".join(export(found.id))
+        lines = b"".join(export_trace(found.id))
     name = f'attachment; filename="{found.id}.jsonl"'
     return HttpResponse(lines, content_type="application/jsonl", headers={"Content-Disposition": name})

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from orchestrator.core.readmodel.run_plan import Met, Outlook, PlanStep, ShownCriterion, StepStanding, stretch
+from orchestrator.core.readmodel.run_plan import (
+    Met,
+    PlanStep,
+    RunPlan,
+    ShownCriterion,
+    StepStanding,
+    select_step_window,
+)
 from orchestrator.queries.plans import Plan
 
 MOST: Final = 60
@@ -63,18 +70,23 @@ class ShownStep:
         return f"step-{self.step.id}"
 
 
-def planned(plan: Plan) -> dict[str, Any]:
+def build_plan_context(plan: Plan) -> dict[str, Any]:
     """What the template of the steps and the criteria draws."""
     steps = plan.outlook.steps
-    begin, end = stretch(steps, MOST, BEFORE)
+    begin, end = select_step_window(steps, MOST, BEFORE)
     return {
-        "steps": _nested(plan, begin, end), "earlier_steps": begin, "later_steps": len(steps) - end,
-        "counts": _counts(plan.outlook), "plan_over": plan.outlook.over,
-        "criteria": [(one, _met(one, over=plan.outlook.over)) for one in plan.outlook.criteria],
-    }  # fmt: skip
+        "steps": _nest_plan_steps(plan, begin, end),
+        "earlier_steps": begin,
+        "later_steps": len(steps) - end,
+        "counts": _count_steps_by_chip(plan.outlook),
+        "plan_over": plan.outlook.over,
+        "criteria": [
+            (one, _get_criterion_chip(one, over=plan.outlook.over)) for one in plan.outlook.criteria
+        ],
+    }
 
 
-def _nested(plan: Plan, begin: int, end: int) -> list[ShownStep]:
+def _nest_plan_steps(plan: Plan, begin: int, end: int) -> list[ShownStep]:
     """The steps from one up to another, those that come after others under the last one that does not."""
     steps = plan.outlook.steps
     number = {step.id: n for n, step in enumerate(steps, 1)}
@@ -83,32 +95,36 @@ def _nested(plan: Plan, begin: int, end: int) -> list[ShownStep]:
         step = steps[n]
         named = [number[one] for one in step.after]
         shown = ShownStep(
-            step=step, number=n + 1, chip=_chip(step), why=WHY.get(step.why, step.why.replace("_", " ")),
-            row=plan.rows.get(step.call), more=max(0, len(named) - NAMED),
-            after=tuple(_numbered(steps, one, begin) for one in named[-NAMED:]),
-        )  # fmt: skip
+            step=step,
+            number=n + 1,
+            chip=_get_step_chip(step),
+            why=WHY.get(step.why, step.why.replace("_", " ")),
+            row=plan.rows.get(step.call),
+            more=max(0, len(named) - NAMED),
+            after=tuple(_build_step_link(steps, one, begin) for one in named[-NAMED:]),
+        )
         (tops[-1].behind if step.after and tops else tops).append(shown)
     return tops
 
 
-def _numbered(steps: tuple[PlanStep, ...], number: int, begin: int) -> Numbered:
+def _build_step_link(steps: tuple[PlanStep, ...], number: int, begin: int) -> Numbered:
     anchor = f"step-{steps[number - 1].id}" if number > begin else ""
     return Numbered(number=number, anchor=anchor)
 
 
-def _chip(step: PlanStep) -> str:
+def _get_step_chip(step: PlanStep) -> str:
     waits = step.standing is StepStanding.WAITING and step.wait is not None
     return CHIPS.get(step.wait.what, "waiting") if waits and step.wait else step.standing.value
 
 
-def _met(criterion: ShownCriterion, *, over: bool) -> str:
+def _get_criterion_chip(criterion: ShownCriterion, *, over: bool) -> str:
     """The chip of a criterion: what is not so while a run is under way may come to be."""
     return "not_yet" if criterion.met is Met.UNMET and not over else criterion.met.value
 
 
-def _counts(found: Outlook) -> list[tuple[str, int]]:
+def _count_steps_by_chip(found: RunPlan) -> list[tuple[str, int]]:
     """How many steps stand how, as the chips are called."""
     counted: dict[str, int] = {}
     for step in found.steps:
-        counted[_chip(step)] = counted.get(_chip(step), 0) + 1
+        counted[_get_step_chip(step)] = counted.get(_get_step_chip(step), 0) + 1
     return list(counted.items())

@@ -18,9 +18,9 @@ from orchestrator.queries.runs import run_of
 from orchestrator.views.runs import LONGEST_REASON
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.web.page_auth import PageRequest, require_member
 
 SHOWN: Final = 12
 DIGITS: Final = 15
@@ -29,17 +29,20 @@ NO_RECORD: Final = "Choose after which record it begins."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.OPERATE, Scope.SUBMIT)
-def retry(request: PageRequest, run_id: UUID) -> HttpResponse:
+@require_member(Scope.OPERATE, Scope.SUBMIT)
+def show_retry_page(request: PageRequest, run_id: UUID) -> HttpResponse:
     """What a retry is, where it may begin, and the retry itself; a refusal stands in place."""
     given = request.POST if request.method == "POST" else request.GET
     reason = given.get("reason", "").strip()[:LONGEST_REASON]
     key = uuid_or_none(given.get("key", "")) or uuid4()
-    chosen, below = _number(given.get("record", "")), _number(request.GET.get("below", ""))
+    chosen, below = (
+        _parse_record_number(given.get("record", "")),
+        _parse_record_number(request.GET.get("below", "")),
+    )
     faults: dict[str, str] = {}
     status = 200
     if request.method == "POST":
-        with tenant(request.member.tenant.id):
+        with tenant_transaction(request.member.tenant.id):
             run_of(run_id)
         faults = {} if chosen is not None else {"record": NO_RECORD}
         faults |= {} if reason else {"reason": NO_REASON}
@@ -56,8 +59,8 @@ def retry(request: PageRequest, run_id: UUID) -> HttpResponse:
             else:
                 messages.success(request, "The run was begun again, as this one.")
                 return redirect("run", made.run)
-    with tenant(request.member.tenant.id):
-        context = _context(run_of(run_id), chosen, below)
+    with tenant_transaction(request.member.tenant.id):
+        context = _build_retry_context(run_of(run_id), chosen, below)
         if request.method != "POST" and context["chosen"] is None:
             # After a refusal nothing is chosen that the person did not choose.
             context["chosen"] = context["newest"]
@@ -65,7 +68,7 @@ def retry(request: PageRequest, run_id: UUID) -> HttpResponse:
         return render(request, "orchestrator/retry.html", context, status=status)
 
 
-def _context(run: Run, chosen: int | None, below: int | None) -> dict[str, Any]:
+def _build_retry_context(run: Run, chosen: int | None, below: int | None) -> dict[str, Any]:
     past = Past(run)
     found = past.page(below, SHOWN)
     able = [one.record for one in found.found if one.refused is None]
@@ -84,6 +87,6 @@ def _context(run: Run, chosen: int | None, below: int | None) -> dict[str, Any]:
     }
 
 
-def _number(text: str) -> int | None:
+def _parse_record_number(text: str) -> int | None:
     """A record's number as an address or a form says it; None for none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None

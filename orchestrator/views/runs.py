@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 from orchestrator.actions import run_signals
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.models import Run, WorkflowVersion
-from orchestrator.queries.run_list import CAP, VIEWS, Filters, filters_of, listed, view_counts
+from orchestrator.queries.run_list import CAP, VIEWS, Filters, filters_of, list_run_page, view_counts
 from orchestrator.queries.saved_views import views_of
 from orchestrator.views.fragments import KEPT
 from orchestrator.views.run_labels import LABELS, WORDS
@@ -20,9 +20,9 @@ from orchestrator.views.saved_views import kept_by
 from tenancy.core.errors import InterlockError
 from tenancy.core.roles import Scope
 from tenancy.db.change_cursor import mark_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.web.page_auth import PageRequest, page, posted, require
+from tenancy.web.page_auth import PageRequest, check_scopes, redirect_unless_post, require_member
 
 MOST: Final = 100
 LONGEST_REASON: Final = 500
@@ -75,21 +75,21 @@ class Pill(NamedTuple):
 
 
 @require_safe
-@page(Scope.READ)
-def runs(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_runs_page(request: PageRequest) -> HttpResponse:
     """The runs of the tenant, newest first."""
     filters = filters_of(request.GET)
     if not request.GET and (opens := _opened_first(request)):
         return redirect(f"{reverse('runs')}?{opens}")
     cursor = request.GET.get("cursor", "")[:200]
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         # The mark comes before the rows: what changes in between comes again by the socket.
         mark = mark_now()
         try:
-            found = listed(filters, cursor)
+            found = list_run_page(filters, cursor)
         except ValueError:
             cursor = ""
-            found = listed(filters)
+            found = list_run_page(filters)
         counts = view_counts()
         own = kept_by(request.member.principal)
         named = any(one.view.query == filters.query for one in own)
@@ -101,17 +101,19 @@ def runs(request: PageRequest) -> HttpResponse:
             "seq": str(mark),
             "view": KEPT if filters.given or cursor else filters.view,
             "workflows": list(slugs),
-            "views": [(name, WORDS[name], counts[name], _url(Filters(view=name))) for name in VIEWS],
+            "views": [
+                (name, WORDS[name], counts[name], _build_runs_url(Filters(view=name))) for name in VIEWS
+            ],
             "own": own,
             "query": filters.query,
             "savable": not filters.plain and not named,
             "current": "" if named else filters.view,
-            "everything": _url(Filters()),
-            "pills": _pills(filters),
+            "everything": _build_runs_url(Filters()),
+            "pills": _build_filter_pills(filters),
             "statuses": list(Status),
             "codes": list(TerminalCode),
-            "following": _url(filters, cursor=found.following) if found.following else "",
-            "first": _url(filters),
+            "following": _build_runs_url(filters, cursor=found.following) if found.following else "",
+            "first": _build_runs_url(filters),
             "cap": CAP,
             "may_operate": request.member.may(Scope.OPERATE),
             "may_submit": request.member.may(Scope.SUBMIT),
@@ -119,20 +121,20 @@ def runs(request: PageRequest) -> HttpResponse:
         return render(request, "orchestrator/runs.html", context)
 
 
-def _url(filters: Filters, *, without: str = "", **more: str) -> str:
+def _build_runs_url(filters: Filters, *, without: str = "", **more: str) -> str:
     # The bare address may open a view of one's own: all runs are asked for by name.
     return f"{reverse('runs')}?{filters.query_without(without, **more) or 'view=all'}"
 
 
 def _opened_first(request: PageRequest) -> str:
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         found = views_of(request.member.principal).filter(first=True).values_list("query", flat=True).first()
     return found or ""
 
 
-def _pills(filters: Filters) -> list[Pill]:
+def _build_filter_pills(filters: Filters) -> list[Pill]:
     given = filters.given
-    return [Pill(LABELS[name], given[name], _url(filters, without=name)) for name in given]
+    return [Pill(LABELS[name], given[name], _build_runs_url(filters, without=name)) for name in given]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,15 +146,15 @@ class Asked:
     said: str
 
 
-@posted("runs")
-@page(Scope.READ)
-def bulk(request: PageRequest) -> HttpResponse:
+@redirect_unless_post("runs")
+@require_member(Scope.READ)
+def submit_bulk_run_action(request: PageRequest) -> HttpResponse:
     """Ask the same of many runs: first what would happen, exactly; then, with a reason, each by its own."""
     name = request.POST.get("wish", "")
     wish = WISHES.get(name, WISHES["pause"])
-    require(request.member, wish.scope)
+    check_scopes(request.member, wish.scope)
     ids = [found for text in request.POST.getlist("run")[:MOST] if (found := uuid_or_none(text)) is not None]
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         chosen = list(Run.objects.filter(id__in=ids).order_by("-created_at", "-id"))
     reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
     context: dict[str, Any] = {
@@ -166,11 +168,11 @@ def bulk(request: PageRequest) -> HttpResponse:
         return render(request, "orchestrator/bulk.html", context)
     if not reason:
         return render(request, "orchestrator/bulk.html", context | {"fault": "Say why."}, status=422)
-    context["results"] = [_ask(request, wish, run, reason) for run in context["fit"]]
+    context["results"] = [_apply_run_action(request, wish, run, reason) for run in context["fit"]]
     return render(request, "orchestrator/bulk.html", context)
 
 
-def _ask(request: PageRequest, wish: Wish, run: Run, reason: str) -> Asked:
+def _apply_run_action(request: PageRequest, wish: Wish, run: Run, reason: str) -> Asked:
     try:
         wish.verb(request.member.tenant.id, run.id, by=request.member.principal, reason=reason)
     except InterlockError as error:

@@ -24,8 +24,8 @@ from orchestrator.queries.saved_views import views_of
 from orchestrator.views.run_labels import sentence_of
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page, posted
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, redirect_unless_post, require_member
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,36 +50,40 @@ class Refused:
 def kept_by(principal: UUID) -> list[Kept]:
     """A person's views. Inside the tenant's context."""
     return [
-        Kept(view=view, url=f"{reverse('runs')}?{view.query}", says=sentence_of(_read(view.query)))
+        Kept(
+            view=view, url=f"{reverse('runs')}?{view.query}", says=sentence_of(_parse_saved_query(view.query))
+        )
         for view in views_of(principal)
     ]
 
 
-def _read(query: str) -> Filters:
+def _parse_saved_query(query: str) -> Filters:
     # More than can be kept: cut at what can, a filter would be lost unsaid.
     return filters_of(QueryDict(query[: 10 * LONGEST_QUERY]).dict())
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
+@require_member(Scope.READ)
 def saved_views(request: PageRequest) -> HttpResponse:
     """The views one keeps, and a form for the filters that came with the address. A POST keeps them."""
     if request.method != "POST":
-        return _shown(request, filters_of(request.GET))
-    filters = _read(request.POST.get("query", ""))
+        return _render_saved_views_page(request, filters_of(request.GET))
+    filters = _parse_saved_query(request.POST.get("query", ""))
     name, first = request.POST.get("name", ""), "first" in request.POST
     try:
         made = save_view(
             request.member.tenant.id, filters, name=name, by=request.member.principal, first=first
         )
     except (InvalidInput, NameTaken) as error:
-        return _shown(request, filters, Refused(name=name[:200], fault=_why(error), first=first))
+        return _render_saved_views_page(
+            request, filters, Refused(name=name[:200], fault=_format_refusal(error), first=first)
+        )
     messages.success(request, "The view is kept.")
     return redirect(f"{reverse('runs')}?{made.query}")
 
 
-@posted("runs-views")
-@page(Scope.READ)
+@redirect_unless_post("runs-views")
+@require_member(Scope.READ)
 def saved_view(request: PageRequest, view_id: UUID) -> HttpResponse:
     """Rename a view, open it first or no more, or remove it."""
     house, by, act = request.member.tenant.id, request.member.principal, request.POST.get("act", "")
@@ -94,13 +98,17 @@ def saved_view(request: PageRequest, view_id: UUID) -> HttpResponse:
         try:
             rename_view(house, view_id, name=name, by=by)
         except (InvalidInput, NameTaken) as error:
-            return _shown(request, Filters(), Refused(name=name[:200], fault=_why(error), view=view_id))
+            return _render_saved_views_page(
+                request, Filters(), Refused(name=name[:200], fault=_format_refusal(error), view=view_id)
+            )
         messages.success(request, "The view is renamed.")
     return redirect("runs-views")
 
 
-def _shown(request: PageRequest, filters: Filters, refused: Refused | None = None) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+def _render_saved_views_page(
+    request: PageRequest, filters: Filters, refused: Refused | None = None
+) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
         rows = kept_by(request.member.principal)
     context = {
         "rows": rows,
@@ -112,7 +120,7 @@ def _shown(request: PageRequest, filters: Filters, refused: Refused | None = Non
     return render(request, "orchestrator/saved_views.html", context, status=422 if refused else 200)
 
 
-def _why(error: InvalidInput | NameTaken) -> str:
+def _format_refusal(error: InvalidInput | NameTaken) -> str:
     if isinstance(error, NameTaken):
         return "You keep another view under this name."
     return str(error.data["errors"][0]["detail"])

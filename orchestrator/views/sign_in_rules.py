@@ -10,16 +10,16 @@ from django.views.decorators.http import require_http_methods
 from orchestrator.actions.limit_changes import ask_for_sign_in_rules
 from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.models import ToolProposal
-from orchestrator.views.change_requests import waits, who
-from orchestrator.views.tool_servers import why
+from orchestrator.views.change_requests import build_requester, redirect_to_change_requests
+from orchestrator.views.tool_server_forms import make_reason_field
 from tenancy.actions.sign_in_rules import read_rules, rules_document
 from tenancy.core.errors import Stale
 from tenancy.core.roles import Role, Scope
 from tenancy.core.sign_in.rules import LONGEST_MINUTES, Area, SignInRules
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
 from tenancy.people.sign_in_rules import proof_of, sign_in_rules_now, sign_in_rules_versions
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 AREAS = {
     Area.MONEY: "money: ceilings, budgets, prices, and a yes that moves money or gives a run more",
@@ -45,7 +45,7 @@ class RulesForm(forms.Form):
         widget=forms.TextInput(attrs={"inputmode": "numeric"}),
         help_text="Whoever showed their second factor within them is not asked again.",
     )  # fmt: skip
-    reason = why()
+    reason = make_reason_field()
     version = forms.IntegerField(widget=forms.HiddenInput)
 
     def rules(self) -> SignInRules:
@@ -54,29 +54,29 @@ class RulesForm(forms.Form):
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(asks=tuple(Area))
+@require_member(asks=tuple(Area))
 def sign_in_rules(request: PageRequest) -> HttpResponse:
     """The rules with their versions. A POST sets them, or asks a second administrator where they ask for
     less."""
-    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
+    check_scopes(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
-        return _shown(request)
+        return _render_sign_in_rules_page(request)
     form = RulesForm(request.POST)
     if not form.is_valid():
-        return _shown(request, form, status=422)
+        return _render_sign_in_rules_page(request, form, status=422)
     wanted, given = form.rules(), form.cleaned_data
     if "sure" not in request.POST and _keeps_out(request, wanted):
-        return _shown(request, form, warned=True, status=409)
+        return _render_sign_in_rules_page(request, form, warned=True, status=409)
     try:
         found = ask_for_sign_in_rules(
-            request.member.tenant.id, wanted, expected=given["version"], who=who(request),
+            request.member.tenant.id, wanted, expected=given["version"], who=build_requester(request),
             reason=given["reason"],
         )  # fmt: skip
     except (Stale, ProposalOpen) as error:
         form.add_error(None, str(error))
-        return _shown(request, form, status=412 if isinstance(error, Stale) else 409)
+        return _render_sign_in_rules_page(request, form, status=412 if isinstance(error, Stale) else 409)
     if isinstance(found, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, "The rules hold from everybody's next request on.")
     return redirect("sign-in-rules")
 
@@ -88,10 +88,10 @@ def _keeps_out(request: PageRequest, wanted: SignInRules) -> bool:
     return not proof_of(request.session, request.member.person).enrolled
 
 
-def _shown(
+def _render_sign_in_rules_page(
     request: PageRequest, form: RulesForm | None = None, *, warned: bool = False, status: int = 200
 ) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         now, versions = sign_in_rules_now(), sign_in_rules_versions()
         names = names_of([one.by for one in versions])
     blank = RulesForm(initial={**rules_document(now.rules), "version": now.version})

@@ -15,16 +15,22 @@ from orchestrator.actions.circuit_breakers import reset_circuit, setting_now
 from orchestrator.gateways.broker_health import broker_answers
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.queries.circuits import CircuitSeen, circuit_now, circuits_now
-from orchestrator.queries.safety_reviews import own_among, to_review, unreviewed
-from orchestrator.queries.system_status import ended_by, standing, stop_of
+from orchestrator.queries.safety_reviews import list_unreviewed_runs, own_among, to_review
+from orchestrator.queries.system_status import ended_by, get_system_status, stop_of
 from orchestrator.queries.tools import DISABLED, tools_now
-from orchestrator.queries.workflows import slugs
+from orchestrator.queries.workflows import list_workflow_slugs
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.web.page_auth import PageRequest, page, posted, require, unattended
+from tenancy.web.page_auth import (
+    PageRequest,
+    check_scopes,
+    mark_unattended,
+    redirect_unless_post,
+    require_member,
+)
 
 EVERYTHING = "tenant:"
 LONGEST = 500
@@ -55,31 +61,31 @@ class Sure:
     def __init__(self, request: PageRequest, form: StopForm, *, ends: int | None) -> None:
         self.what: str = form.cleaned_data["what"]
         self.reason: str = form.cleaned_data["reason"]
-        self.named = dict(_choices(request))[self.what]
+        self.named = dict(_list_stop_choices(request))[self.what]
         self.ends = ends
 
 
 @require_safe
-@page(Scope.READ)
-def system(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_system_page(request: PageRequest) -> HttpResponse:
     """The parts, and the stops in force."""
-    with tenant(request.member.tenant.id):
-        return _shown(request, StopForm(choices=_choices(request)))
+    with tenant_transaction(request.member.tenant.id):
+        return _render_system_page(request, StopForm(choices=_list_stop_choices(request)))
 
 
-@posted("system")
-@page(Scope.OPERATE)
-def stop(request: PageRequest) -> HttpResponse:
+@redirect_unless_post("system")
+@require_member(Scope.OPERATE)
+def submit_emergency_stop(request: PageRequest) -> HttpResponse:
     """Put a stop in force: before the next effect of any run it concerns. It is asked once more, with how
     many runs that ends."""
     house = request.member.tenant.id
-    with tenant(house):
-        form = StopForm(request.POST, choices=_choices(request))
+    with tenant_transaction(house):
+        form = StopForm(request.POST, choices=_list_stop_choices(request))
         if not form.is_valid():
-            return _shown(request, form, status=422)
+            return _render_system_page(request, form, status=422)
         scope, _, target = form.cleaned_data["what"].partition(":")
         if form.cleaned_data["sure"] != form.cleaned_data["what"]:
-            return _shown(request, form, sure=Sure(request, form, ends=ended_by(scope, target)))
+            return _render_system_page(request, form, sure=Sure(request, form, ends=ended_by(scope, target)))
     emergency_stop.stop_everything(
         scope, tenant_id=house, target=target, by=request.member.principal, reason=form.cleaned_data["reason"]
     )
@@ -87,47 +93,47 @@ def stop(request: PageRequest) -> HttpResponse:
     return redirect("system")
 
 
-@posted("system")
-@page(Scope.OPERATE)
-def lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
+@redirect_unless_post("system")
+@require_member(Scope.OPERATE)
+def submit_stop_lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
     """Take one of the tenant's own stops out of force. What a tool's own page has set is lifted there."""
     house = request.member.tenant.id
     reason = request.POST.get("reason", "").strip()[:500]
-    with tenant(house):
+    with tenant_transaction(house):
         found = stop_of(house, stop_id)
     if found is None:
         raise NotFound
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
-    elif emergency_stop.lift(stop_id, tenant_id=house, by=request.member.principal, reason=reason):
+    elif emergency_stop.lift_stop(stop_id, tenant_id=house, by=request.member.principal, reason=reason):
         messages.success(request, "The stop is lifted.")
     return redirect("system")
 
 
 @require_safe
-@page(Scope.READ)
-@unattended
-def circuits(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+@mark_unattended
+def show_circuits_table(request: PageRequest) -> HttpResponse:
     """The table of circuits alone: what the page fetches again while it is open."""
-    with tenant(request.member.tenant.id):
-        return render(request, "tools/_circuits.html", _circuits())
+    with tenant_transaction(request.member.tenant.id):
+        return render(request, "tools/_circuits.html", _build_circuits_context())
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ)
-def circuit(request: PageRequest, circuit_id: UUID) -> HttpResponse:
+@require_member(Scope.READ)
+def show_circuit_page(request: PageRequest, circuit_id: UUID) -> HttpResponse:
     """One circuit; closing it by hand, with the reason."""
     house, fault = request.member.tenant.id, ""
     if request.method == "POST":
-        require(request.member, Scope.ADMIN)
+        check_scopes(request.member, Scope.ADMIN)
         reason = request.POST.get("reason", "").strip()[:LONGEST]
         if reason:
             row = reset_circuit(house, circuit_id, by=request.member.principal, reason=reason)
-            with tenant(house):
-                messages.success(request, _done(circuit_now(row.id, database_now())))
+            with tenant_transaction(house):
+                messages.success(request, _format_reset_message(circuit_now(row.id, database_now())))
             return redirect("system")
         fault = "Say why: the reason stands in the audit log."
-    with tenant(house):
+    with tenant_transaction(house):
         context = {
             "one": circuit_now(circuit_id, database_now()), "fault": fault, "setting": setting_now(),
             "may_admin": request.member.may(Scope.ADMIN),
@@ -135,22 +141,24 @@ def circuit(request: PageRequest, circuit_id: UUID) -> HttpResponse:
     return render(request, "tools/circuit.html", context, status=422 if fault else 200)
 
 
-@posted("system")
-@page(Scope.ADMIN)
-def reviewed(request: PageRequest, run_id: UUID) -> HttpResponse:
+@redirect_unless_post("system")
+@require_member(Scope.ADMIN)
+def submit_safety_review(request: PageRequest, run_id: UUID) -> HttpResponse:
     """Write down what a review of a run that a safety rule closed has found."""
     house, finding = request.member.tenant.id, request.POST.get("finding", "").strip()[:LONGEST]
-    with tenant(house):
+    with tenant_transaction(house):
         to_review(run_id)
     if not finding:
         messages.error(request, "Say what was found: it stands in the audit log.")
     else:
-        safety_acknowledgement.review(house, run_id, by=request.member.principal, finding=finding)
+        safety_acknowledgement.record_safety_review(
+            house, run_id, by=request.member.principal, finding=finding
+        )
         messages.success(request, "The review is written down.")
     return redirect("system")
 
 
-def _done(found: CircuitSeen) -> str:
+def _format_reset_message(found: CircuitSeen) -> str:
     """What became of a circuit that was to be closed or tried."""
     if found.state == "closed":
         return CLOSED
@@ -159,31 +167,35 @@ def _done(found: CircuitSeen) -> str:
     return "One call tries it now; a good answer closes it."
 
 
-def _circuits() -> dict[str, object]:
+def _build_circuits_context() -> dict[str, object]:
     return {"circuits": circuits_now(database_now()), "setting": setting_now()}
 
 
-def _choices(request: PageRequest) -> list[tuple[str, str]]:
+def _list_stop_choices(request: PageRequest) -> list[tuple[str, str]]:
     house = request.member.tenant
     found = [("", "Choose what to stop"), (EVERYTHING, f"Everything in {house.name}")]
-    found += [(f"workflow:{slug}", f"Workflow {slug}") for slug in slugs()]
+    found += [(f"workflow:{slug}", f"Workflow {slug}") for slug in list_workflow_slugs()]
     found += [(f"tool:{tool.spec.name}", f"Tool {tool.spec.name}") for tool in tools_now(house.id)]
     return found
 
 
-def _shown(
+def _render_system_page(
     request: PageRequest, form: StopForm, *, sure: Sure | None = None, status: int = 200
 ) -> HttpResponse:
-    me, seen, waiting = request.member, standing(request.member.tenant.id, database_now()), unreviewed()
+    me, seen, waiting = (
+        request.member,
+        get_system_status(request.member.tenant.id, database_now()),
+        list_unreviewed_runs(),
+    )
     context = {
-        **_circuits(),
+        **_build_circuits_context(),
         "to_review": waiting,
         "own": own_among(waiting.runs, me.principal, me.owner) if waiting.runs else set(),
         "review_command": safety_acknowledgement.COMMAND,
         "seen": seen,
         "switch": DISABLED,
         "broker": broker_answers(),
-        "isolation": bubblewrap.unavailable(),
+        "isolation": bubblewrap.explain_unavailability(),
         "bare": settings.INTERLOCK_SCRIPT_ISOLATION != "required",
         "version": settings.INTERLOCK_VERSION,
         "names": names_of(one.by for one in seen.stops),

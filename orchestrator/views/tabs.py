@@ -7,21 +7,27 @@ import orjson
 
 from orchestrator.api import presenters
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.readmodel.graph_layout import picture
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.readmodel.graph_layout import overlay_run_path
 from orchestrator.models import Run
 from orchestrator.queries.business_cost import business_of
 from orchestrator.queries.estimates import limits_of
 from orchestrator.queries.operator_actions import acts_of
 from orchestrator.queries.plans import plan_of
-from orchestrator.queries.run_contents import Ledger, conversation, known, ledger_of
+from orchestrator.queries.run_contents import Ledger, ledger_of, load_conversation, load_known_facts
 from orchestrator.queries.run_list import names_of
-from orchestrator.queries.run_summary import dials, manifest
+from orchestrator.queries.run_summary import list_run_limits, load_manifest_body
 from orchestrator.queries.runs import result_of
 from orchestrator.queries.state_loader import graph_of
-from orchestrator.queries.timeline import A_PAGE, SHOWS, found, full, timeline
+from orchestrator.queries.timeline import (
+    A_PAGE,
+    SHOWS,
+    load_timeline_page,
+    load_unfolded_timeline_page,
+    search_timeline,
+)
 from orchestrator.views.files import files_of
-from orchestrator.views.run_plan import planned
+from orchestrator.views.run_plan import build_plan_context
 from tenancy.web.page_auth import PageRequest
 from traces.models import Event
 from traces.verification import verify_run
@@ -49,7 +55,7 @@ RAW: Final = 50
 LONGEST: Final = 200
 
 
-def body_of(tab: str, run: Run, state: State, request: PageRequest) -> Context:
+def body_of(tab: str, run: Run, state: RunState, request: PageRequest) -> Context:
     """What one tab shows."""
     return READS[tab](run, state, request)
 
@@ -60,17 +66,17 @@ def before_of(request: PageRequest) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) <= 12 else None
 
 
-def _timeline(run: Run, _state: State, request: PageRequest) -> Context:
+def _build_timeline_tab(run: Run, _state: RunState, request: PageRequest) -> Context:
     show = request.GET.get("show", "all")
     show = show if show in SHOWS else "all"
     text = request.GET.get("q", "").strip().replace("\0", "")[:LONGEST]
     whole, before = request.GET.get("rows") == "each", before_of(request)
     if show != "all" or text:
-        stretch = found(run.id, run.event_seq, show=show, text=text, before=before)
+        stretch = search_timeline(run.id, run.event_seq, show=show, text=text, before=before)
     elif whole:
-        stretch = full(run.id, run.event_seq, before)
+        stretch = load_unfolded_timeline_page(run.id, run.event_seq, before)
     else:
-        stretch = timeline(run.id, run.event_seq, before)
+        stretch = load_timeline_page(run.id, run.event_seq, before)
     return {
         "stretch": stretch, "show": show, "q": text, "each": whole, "filters": list(FILTERS.items()),
         "follows": show == "all" and not text and not whole and before is None, "page_size": A_PAGE,
@@ -78,33 +84,33 @@ def _timeline(run: Run, _state: State, request: PageRequest) -> Context:
     }  # fmt: skip
 
 
-def _plan(run: Run, state: State, _request: PageRequest) -> Context:
+def _build_plan_tab(run: Run, state: RunState, _request: PageRequest) -> Context:
     return ahead_of(run, state)
 
 
-def ahead_of(run: Run, state: State) -> Context:
+def ahead_of(run: Run, state: RunState) -> Context:
     """The run's steps and criteria, and its workflow's graph with the way lit."""
     plan = plan_of(run, state)
     graph = graph_of(run.tenant_id, run.workflow_version_id)
     over = Status(run.status) in TERMINAL_STATUSES
     failed = run.position if over and run.status in ("failed", "expired") else None
-    lit = picture(graph, path=plan.path, current=None if failed else run.position, failed=failed)
+    lit = overlay_run_path(graph, path=plan.path, current=None if failed else run.position, failed=failed)
     label = f"The way of this run through {run.workflow}"
-    return planned(plan) | {"picture": lit, "graph_label": label}
+    return build_plan_context(plan) | {"picture": lit, "graph_label": label}
 
 
-def _messages(run: Run, _state: State, request: PageRequest) -> Context:
+def _build_messages_tab(run: Run, _state: RunState, request: PageRequest) -> Context:
     before = before_of(request)
-    return {"conversation": conversation(run.id, before), "follows": before is None}
+    return {"conversation": load_conversation(run.id, before), "follows": before is None}
 
 
-def _facts(run: Run, state: State, request: PageRequest) -> Context:
+def _build_facts_tab(run: Run, state: RunState, request: PageRequest) -> Context:
     before, fact = before_of(request), request.GET.get("fact", "")
-    stretch = known(run.id, state, before, fact)
+    stretch = load_known_facts(run.id, state, before, fact)
     return {"facts": stretch.facts, "earlier": stretch.earlier, "follows": before is None and not fact}
 
 
-def _ledger(run: Run, state: State, _request: PageRequest) -> Context:
+def _build_ledger_tab(run: Run, state: RunState, _request: PageRequest) -> Context:
     return book_of(run, ledger_of(run.id)) | {
         "limits": limits_of(run, state), "business": business_of(run),
     }  # fmt: skip
@@ -112,12 +118,12 @@ def _ledger(run: Run, state: State, _request: PageRequest) -> Context:
 
 def book_of(run: Run, book: Ledger) -> Context:
     """The entries in their order, and whether all of them add up to the meter."""
-    cost = next((dial.meter for dial in dials(run.id) if dial.unit == "usd"), None)
+    cost = next((dial.meter for dial in list_run_limits(run.id) if dial.unit == "usd"), None)
     agrees = cost is not None and (cost.used, cost.reserved) == (book.used, book.reserved)
     return {"book": book, "entries": book.entries[::-1], "cost": cost, "agrees": agrees}
 
 
-def _audit(run: Run, _state: State, request: PageRequest) -> Context:
+def _build_audit_tab(run: Run, _state: RunState, request: PageRequest) -> Context:
     return {"acts": acts_of(run), **chain_of(run, asked="verify" in request.GET)}
 
 
@@ -128,7 +134,7 @@ def chain_of(run: Run, *, asked: bool = False) -> Context:
     return {"verified": verify, "faults": verify_run(run.id)[:20] if verify else ()}
 
 
-def _raw(run: Run, _state: State, request: PageRequest) -> Context:
+def _build_raw_tab(run: Run, _state: RunState, request: PageRequest) -> Context:
     asked = before_of(request)
     before = min(asked or run.event_seq, run.event_seq)
     return {
@@ -140,27 +146,33 @@ def _raw(run: Run, _state: State, request: PageRequest) -> Context:
 def lines_of(run: Run, after: int, last: int) -> list[tuple[int, str]]:
     """The events after one up to another as the API shows them, each with its number."""
     events = Event.objects.filter(run_id=run.id, seq__gt=after, seq__lte=last).order_by("seq")
-    return [(event.seq, orjson.dumps(presenters.event(event)).decode()) for event in events]
+    return [(event.seq, orjson.dumps(presenters.serialize_trace_event(event)).decode()) for event in events]
 
 
 def whole_of(run: Run) -> Context:
     """The run as the API shows it."""
-    return {"raw": orjson.dumps(presenters.whole(run), option=orjson.OPT_INDENT_2).decode()}
+    return {"raw": orjson.dumps(presenters.serialize_run(run), option=orjson.OPT_INDENT_2).decode()}
 
 
-def _files(run: Run, _state: State, _request: PageRequest) -> Context:
+def _build_files_tab(run: Run, _state: RunState, _request: PageRequest) -> Context:
     return files_of(run)
 
 
-READS: Final[Mapping[str, Callable[[Run, State, PageRequest], Context]]] = {
-    "timeline": _timeline, "plan": _plan, "messages": _messages, "facts": _facts, "ledger": _ledger,
-    "audit": _audit, "raw": _raw, "files": _files,
-}  # fmt: skip
+READS: Final[Mapping[str, Callable[[Run, RunState, PageRequest], Context]]] = {
+    "timeline": _build_timeline_tab,
+    "plan": _build_plan_tab,
+    "messages": _build_messages_tab,
+    "facts": _build_facts_tab,
+    "ledger": _build_ledger_tab,
+    "audit": _build_audit_tab,
+    "raw": _build_raw_tab,
+    "files": _build_files_tab,
+}
 
 
 def rail_of(run: Run, request: PageRequest) -> Context:
     """What stands beside every tab: the goal, what the run is pinned to, its result."""
-    admitted = manifest(run.id)
+    admitted = load_manifest_body(run.id)
     return {
         "goal": admitted["goal"],
         "admitted": admitted,

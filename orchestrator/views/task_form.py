@@ -31,10 +31,16 @@ from orchestrator.core.files.workspace import tree_of
 from orchestrator.core.policy.task_scope import scope_of
 from orchestrator.core.workflow.untrusted_inputs import untrusted_names
 from orchestrator.models import Run
-from orchestrator.queries.example_goals import offered
+from orchestrator.queries.example_goals import list_offered_goals
 from orchestrator.queries.policies import granted_by, policy_now
 from orchestrator.queries.runs import goal_of, run_of
-from orchestrator.queries.submittable_workflows import Limit, Offer, offer_of, offers, spec_of
+from orchestrator.queries.submittable_workflows import (
+    Limit,
+    Offer,
+    list_submittable_workflows,
+    offer_of,
+    spec_of,
+)
 from orchestrator.views.task_scope import Reach, reach_of
 from orchestrator.views.uploads import files_in, takes_files
 from tenancy.core.errors import InterlockError, NotFound
@@ -42,11 +48,11 @@ from tenancy.core.json_schema.fields import ABSENT
 from tenancy.core.json_schema.form import schema_form
 from tenancy.core.json_schema.form_parsing import read_form
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.rest.idempotency import Answer, KeyInUse, once
-from tenancy.web.page_auth import PageRequest, page
-from traces.core.canonical import plain
+from tenancy.rest.idempotency import KeyInUse, StoredResponse, execute_once
+from tenancy.web.page_auth import PageRequest, require_member
+from traces.core.canonical import format_decimal
 
 LONGEST: Final = 20_000
 PATIENCE: Final = 50
@@ -109,13 +115,15 @@ def fresh_key() -> str:
 
 
 @require_safe
-@page(Scope.SUBMIT)
-def choose(request: PageRequest) -> HttpResponse:
+@require_member(Scope.SUBMIT)
+def show_new_task_page(request: PageRequest) -> HttpResponse:
     """What can be submitted: ready goals first, then every workflow."""
-    with tenant(request.member.tenant.id):
-        found = [(version, spec_of(version)) for version in offers()]
+    with tenant_transaction(request.member.tenant.id):
+        found = [(version, spec_of(version)) for version in list_submittable_workflows()]
         slugs = {version.slug for version, _ in found}
-        starters = offered(one for one in bundled_content.starters() if one.workflow in slugs)
+        starters = list_offered_goals(
+            one for one in bundled_content.load_example_goals() if one.workflow in slugs
+        )
     context = {
         "offers": found,
         "starters": starters,
@@ -126,11 +134,11 @@ def choose(request: PageRequest) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.SUBMIT)
-def submit(request: PageRequest, workflow: str) -> HttpResponse:
+@require_member(Scope.SUBMIT)
+def show_task_form_page(request: PageRequest, workflow: str) -> HttpResponse:
     """The form of one workflow; sent, it submits once whatever is clicked how often."""
     copied: Run | None = None
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         try:
             offer = offer_of(workflow)
         except WorkflowUnknown:
@@ -138,25 +146,25 @@ def submit(request: PageRequest, workflow: str) -> HttpResponse:
         given = request.POST if request.method == "POST" else request.GET
         goal = _ready_goal(workflow, given.get("starter", ""))
         if "from" in given:
-            copied = _copied(workflow, given["from"])
+            copied = _get_copied_run(workflow, given["from"])
             goal = goal_of(copied)
     if request.method != "POST":
-        return _form(request, offer, _prefilled(offer, goal), copied=copied)
+        return _render_task_form(request, offer, _build_prefilled_sheet(offer, goal), copied=copied)
     if goal is not None and "objective" not in request.POST:
-        return redirect("run", _once(request, workflow, goal, {}))
-    sheet = _read(offer, request.POST)
+        return redirect("run", _submit_once(request, workflow, goal, {}))
+    sheet = _parse_task_form(offer, request.POST)
     sheet.base = goal if copied is not None else None
-    files = _files(request, offer, sheet)
+    files = _read_uploaded_files(request, offer, sheet)
     if "preview" in request.POST or not sheet.sound:
-        return _form(request, offer, sheet, status=200 if sheet.sound else 422, copied=copied)
+        return _render_task_form(request, offer, sheet, status=200 if sheet.sound else 422, copied=copied)
     try:
-        return redirect("run", _once(request, workflow, sheet.goal(), sheet.budget, files))
+        return redirect("run", _submit_once(request, workflow, sheet.goal(), sheet.budget, files))
     except GoalInvalid as error:
         sheet.faults[_field_of(error)] = str(error.data.get("detail", error))
-        return _form(request, offer, sheet, status=422, copied=copied)
+        return _render_task_form(request, offer, sheet, status=422, copied=copied)
     except InterlockError as error:
         wait = error.data.get("retry_after")
-        shown = _form(
+        shown = _render_task_form(
             request, offer, sheet, status=409 if wait is None else 429, refused=error, copied=copied
         )
         if wait is not None:
@@ -164,7 +172,7 @@ def submit(request: PageRequest, workflow: str) -> HttpResponse:
         return shown
 
 
-def _files(request: PageRequest, offer: Offer, sheet: Sheet) -> dict[str, bytes]:
+def _read_uploaded_files(request: PageRequest, offer: Offer, sheet: Sheet) -> dict[str, bytes]:
     """The files that were sent along, for a workflow that works on files; what is wrong with them stands in
     the sheet."""
     sent = request.FILES.getlist("files")
@@ -182,7 +190,7 @@ def _files(request: PageRequest, offer: Offer, sheet: Sheet) -> dict[str, bytes]
         return {}
 
 
-def _copied(workflow: str, given: str) -> Run:
+def _get_copied_run(workflow: str, given: str) -> Run:
     """The run whose task is submitted again. Raises RunNotFound, also for a run of another workflow."""
     found = run_of(uuid_or_none(given))
     if found.workflow != workflow:
@@ -192,11 +200,13 @@ def _copied(workflow: str, given: str) -> Run:
 
 def _ready_goal(workflow: str, slug: str) -> Goal | None:
     """What a starter would submit now; None where there is none of that name. In the tenant's context."""
-    named = (one for one in bundled_content.starters() if (one.workflow, one.slug) == (workflow, slug))
-    return next((one.goal for one in offered(named)), None)
+    named = (
+        one for one in bundled_content.load_example_goals() if (one.workflow, one.slug) == (workflow, slug)
+    )
+    return next((one.goal for one in list_offered_goals(named)), None)
 
 
-def _once(
+def _submit_once(
     request: PageRequest,
     workflow: str,
     goal: Goal,
@@ -215,12 +225,12 @@ def _once(
     if files:
         body["files"] = [tree_of(files).digest]
 
-    def act() -> Answer:
-        return Answer(202, {"run": str(submit_task(who.tenant.id, submitter, asked).run)})
+    def act() -> StoredResponse:
+        return StoredResponse(202, {"run": str(submit_task(who.tenant.id, submitter, asked).run)})
 
     for tries in count():
         try:
-            answer = once(who.tenant.id, who.principal, key, request.path, body, act)
+            answer = execute_once(who.tenant.id, who.principal, key, request.path, body, act)
         except KeyInUse:
             # The first click is still under way.
             if tries >= PATIENCE:
@@ -231,7 +241,7 @@ def _once(
     raise AssertionError
 
 
-def _prefilled(offer: Offer, goal: Goal | None) -> Sheet:
+def _build_prefilled_sheet(offer: Offer, goal: Goal | None) -> Sheet:
     defaults = {
         name: part["default"]
         for name, part in offer.spec.input_schema.get("properties", {}).items()
@@ -241,11 +251,11 @@ def _prefilled(offer: Offer, goal: Goal | None) -> Sheet:
         base=goal,
         objective=goal.objective if goal is not None else "",
         inputs=goal.inputs if goal is not None else defaults or ABSENT,
-        limits=tuple(LimitField(limit=limit, text=_shown(limit.most)) for limit in offer.limits),
+        limits=tuple(LimitField(limit=limit, text=_format_amount(limit.most)) for limit in offer.limits),
     )
 
 
-def _read(offer: Offer, sent: Mapping[str, Any]) -> Sheet:
+def _parse_task_form(offer: Offer, sent: Mapping[str, Any]) -> Sheet:
     """What was sent, field by field. Never raises."""
     read = read_form(offer.spec.input_schema, sent)
     sheet = Sheet(
@@ -287,17 +297,19 @@ def _read_limit(limit: Limit, sent: Mapping[str, Any], budget: dict[str, Decimal
     if not amount.is_finite() or amount < 0:
         return LimitField(limit=limit, text=text, fault="A number from 0 on is needed.")
     if limit.most is not None and amount > limit.most:
-        return LimitField(limit=limit, text=text, fault=f"At most {_shown(limit.most)}, says {limit.reason}.")
+        return LimitField(
+            limit=limit, text=text, fault=f"At most {_format_amount(limit.most)}, says {limit.reason}."
+        )
     if amount != limit.most:
         budget[limit.name] = amount
     return LimitField(limit=limit, text=text)
 
 
-def _shown(amount: Decimal | None) -> str:
-    return "" if amount is None else plain(amount)
+def _format_amount(amount: Decimal | None) -> str:
+    return "" if amount is None else format_decimal(amount)
 
 
-def _unshown(base: Goal | None) -> list[str]:
+def _list_hidden_fields(base: Goal | None) -> list[str]:
     """What of a goal no field of the form shows, in words."""
     given = base.model_dump(exclude_defaults=True) if base is not None else {}
     return [
@@ -319,7 +331,7 @@ def _field_of(error: GoalInvalid) -> str:
     return name if name in ("objective", "deadline", "inputs") else "general"
 
 
-def _form(
+def _render_task_form(
     request: PageRequest,
     offer: Offer,
     sheet: Sheet,
@@ -333,34 +345,38 @@ def _form(
         "offer": offer,
         "sheet": sheet,
         "form": schema_form(
-            _needed_first(offer.spec.input_schema), sheet.inputs if sent is None else ABSENT, sent=sent,
+            _needed_first(offer.spec.input_schema),
+            sheet.inputs if sent is None else ABSENT,
+            sent=sent,
             faults=sheet.input_faults,
         ),
         "refused": refused,
         "copied": copied,
-        "more": _unshown(sheet.base),
+        "more": _list_hidden_fields(sheet.base),
         "had_deadline": sheet.base is not None and sheet.base.deadline is not None,
         "key": request.POST.get("key") or fresh_key(),
-        "curl": _curl(request, offer, sheet),
-        "reach": _reach(request, offer, sheet),
+        "curl": _format_curl_command(request, offer, sheet),
+        "reach": _compute_task_reach(request, offer, sheet),
         "takes_files": takes_files(offer.spec),
-        "starters": [one for one in bundled_content.starters() if one.workflow == offer.version.slug],
-    }  # fmt: skip
+        "starters": [
+            one for one in bundled_content.load_example_goals() if one.workflow == offer.version.slug
+        ],
+    }
     return render(request, "orchestrator/submit.html", context, status=status)
 
 
-def _reach(request: PageRequest, offer: Offer, sheet: Sheet) -> Reach | None:
+def _compute_task_reach(request: PageRequest, offer: Offer, sheet: Sheet) -> Reach | None:
     """What the changes of the task could reach, as the form stands; None while there is no task in it."""
     try:
         goal = sheet.goal()
     except GoalInvalid:
         return None
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         scope = scope_of(goal, untrusted_names(offer.spec.input_schema))
         return reach_of(scope, granted_by(offer.spec.boundary), policy_now().policy)
 
 
-def _curl(request: HttpRequest, offer: Offer, sheet: Sheet) -> str:
+def _format_curl_command(request: HttpRequest, offer: Offer, sheet: Sheet) -> str:
     try:
         goal = sheet.goal()
     except GoalInvalid:
@@ -374,7 +390,7 @@ def curl_of(
     """The same task as a command. The key is named and never shown."""
     body: dict[str, Any] = {"workflow": workflow, "goal": goal.model_dump(mode="json", exclude_defaults=True)}
     if budget:
-        body["budget"] = {name: plain(amount) for name, amount in budget.items()}
+        body["budget"] = {name: format_decimal(amount) for name, amount in budget.items()}
     text = orjson.dumps(body, option=orjson.OPT_INDENT_2).decode().replace("'", "'\\''")
     return (
         f"curl -s {request.build_absolute_uri('/api/v1/tasks')} \\\n"

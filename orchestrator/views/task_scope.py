@@ -35,7 +35,8 @@ class Reach:
 def reach_of(scope: TaskScope | None, granted: ScopeGrant, policy: Policy | None) -> Reach:
     """The scope of a task under a boundary."""
     parts = (
-        Part(label=label, named=_held(scope, name), granted=_held(granted, name)) for label, name in LABELS
+        Part(label=label, named=_list_scope_names(scope, name), granted=_list_scope_names(granted, name))
+        for label, name in LABELS
     )
     return Reach(
         parts=tuple(part for part in parts if part.named or part.granted),
@@ -51,6 +52,6 @@ def by_reason(named: Mapping[str, str]) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def _held(where: TaskScope | ScopeGrant | None, name: str) -> tuple[str, ...]:
+def _list_scope_names(where: TaskScope | ScopeGrant | None, name: str) -> tuple[str, ...]:
     found: tuple[str, ...] = getattr(where, name, ())
     return found[:SHOWN]

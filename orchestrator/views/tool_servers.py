@@ -25,8 +25,7 @@ from orchestrator.core.domain.tool_spec import Reversibility
 from orchestrator.core.tools.registration import asked_admission
 from orchestrator.models import ToolProposal
 from orchestrator.queries.tool_servers import (
-    commands,
-    ending,
+    get_expiry_status,
     offered_by,
     places_before,
     places_now,
@@ -34,19 +33,20 @@ from orchestrator.queries.tool_servers import (
     server_of,
     servers_now,
 )
-from orchestrator.views.change_requests import waits, who
+from orchestrator.views.change_requests import build_requester, redirect_to_change_requests
 from orchestrator.views.compensation_form import WayBack
+from orchestrator.views.tool_server_forms import PlacesForm, SecretForm, ServerForm, make_reason_field
 from orchestrator.views.tools import POLICIES, WORDS
 from tenancy.core.errors import InterlockError, InvalidInput, SecretUnusable, Stale
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Secret
 from tenancy.people.member_queries import names_of
-from tenancy.rest.serializer_fields import known
+from tenancy.rest.serializer_fields import path_name
 from tenancy.secret_store import keep_secret, revoke_secret, secrets_of
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 KINDS_OF_TOOLS = [(NONE, "None"), *((name, one.title) for name, one in CATEGORIES.items())]
 BACK = (
@@ -64,66 +64,6 @@ RECOVERY = (
 NO_EFFECT = "An answer that says that a call failed means that it changed nothing"
 NO_EFFECT_HELP = "Else what it may have changed stays open, and the same is not simply sent again."
 REFUSALS = (EgressRefused, NameTaken, ServerUnreachable, SecretUnusable, Stale)
-
-
-def why() -> forms.CharField:
-    """The field of a reason."""
-    return forms.CharField(
-        label="Reason", max_length=500, help_text="Saved to the audit log.",
-        widget=forms.Textarea(attrs={"rows": 2}),
-    )  # fmt: skip
-
-
-class ServerForm(forms.Form):
-    """A server to add."""
-
-    slug = forms.CharField(
-        label="Name",
-        max_length=31,
-        help_text="Its tools are called name.tool: lower-case letters, digits, _.",
-    )
-    kind = forms.ChoiceField(label="Reached by", choices=[("http", "an address (HTTP)")], initial="http")
-    address = forms.CharField(label="Address", max_length=2_000)
-    secret = forms.CharField(
-        label="Secret", max_length=64, required=False, help_text="The name of one below."
-    )
-    secret_header = forms.CharField(
-        label="Sent as", max_length=64, required=False, initial="Authorization",
-        help_text="A header; with a command, a variable.",
-    )  # fmt: skip
-    reason = why()
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        if commands():
-            kinds = [("http", "an address (HTTP)"), ("stdio", "a command of the operator's")]
-            self.fields["kind"].choices = kinds  # type: ignore[attr-defined]
-            self.fields["address"].help_text = f"Or one of the commands {', '.join(commands())}."
-
-
-class PlacesForm(forms.Form):
-    """The private places."""
-
-    places = forms.CharField(
-        label="Private places", required=False, max_length=30_000, widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="One host:port a line. Nothing else that is not public can be reached by tools.",
-    )  # fmt: skip
-    reason = why()
-    version = forms.IntegerField(widget=forms.HiddenInput)
-
-
-class SecretForm(forms.Form):
-    """A secret to keep."""
-
-    name = forms.CharField(label="Name", max_length=64)
-    origin = forms.CharField(
-        label="Origin", max_length=300, help_text="The one place it is sent to, such as https://api.example"
-    )
-    value = forms.CharField(
-        label="Value", max_length=8_192, strip=False, help_text="It is sealed and never shown again.",
-        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-    )  # fmt: skip
-    reason = why()
 
 
 class AdmitForm(WayBack):
@@ -167,7 +107,7 @@ class AdmitForm(WayBack):
         label="Arguments that are addresses", max_length=2_000, required=False,
         help_text="Empty: those whose names say so. What looks like an address always is.",
     )  # fmt: skip
-    reason = why()
+    reason = make_reason_field()
 
     def admission(self) -> dict[str, Any]:
         """The fields as an admission."""
@@ -191,47 +131,47 @@ PLAIN = (
 )  # fmt: skip
 
 
-def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
     """Keeping and revoking a secret is a change of keys."""
     secret = "value" in request.POST or "revoke" in request.POST
     return (Area.KEYS,) if secret and "places" not in request.POST else ()
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT, asks=_areas)
-def servers(request: PageRequest) -> HttpResponse:
+@require_member(Scope.INSPECT, asks=_list_step_up_areas)
+def show_tool_servers_page(request: PageRequest) -> HttpResponse:
     """Every tool server of the tenant, the private places, and the names of its secrets."""
     if request.method != "POST":
-        return _list(request)
-    require(request.member, Scope.ADMIN)
+        return _render_server_list(request)
+    check_scopes(request.member, Scope.ADMIN)
     if "places" in request.POST:
-        return _placed(request)
+        return _submit_private_hosts(request)
     if "revoke" in request.POST:
-        return _revoked(request)
-    return _kept(request) if "value" in request.POST else _added(request)
+        return _submit_secret_revocation(request)
+    return _submit_secret(request) if "value" in request.POST else _submit_server(request)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.INSPECT)
-def server(request: PageRequest, server: str) -> HttpResponse:
+@require_member(Scope.INSPECT)
+def show_tool_server_page(request: PageRequest, server: str) -> HttpResponse:
     """One server and what it offers. A POST looks at it, admits, quarantines or removes."""
-    known(server)
+    path_name(server)
     house, who = request.member.tenant.id, request.member.principal
     if request.method != "POST":
-        return _one(request, server)
-    require(request.member, Scope.ADMIN)
-    with tenant(house):
+        return _render_server_detail(request, server)
+    check_scopes(request.member, Scope.ADMIN)
+    with tenant_transaction(house):
         server_of(server)
     act, reason = request.POST.get("act", ""), request.POST.get("reason", "")[:500]
     if act == "admit":
-        return _admitted(request, server)
+        return _submit_admission(request, server)
     try:
         if act == "look":
             look_at_server(house, server, by=who)
             messages.success(request, f"This is what {server} offers now.")
         elif not reason.strip():
             messages.error(request, "Say why: the reason stands in the audit log.")
-            return _one(request, server, status=422)
+            return _render_server_detail(request, server, status=422)
         elif act == "quarantine":
             quarantine_tool(house, server, request.POST.get("tool", ""), by=who, reason=reason)
             messages.success(request, "The tool takes no further call until it is admitted again.")
@@ -241,14 +181,14 @@ def server(request: PageRequest, server: str) -> HttpResponse:
             return redirect("servers")
     except REFUSALS as error:
         messages.error(request, str(error))
-        return _one(request, server, status=422)
+        return _render_server_detail(request, server, status=422)
     return redirect("server", server=server)
 
 
-def _added(request: PageRequest) -> HttpResponse:
+def _submit_server(request: PageRequest) -> HttpResponse:
     form = ServerForm(request.POST)
     if not form.is_valid():
-        return _list(request, server_form=form, status=422)
+        return _render_server_list(request, server_form=form, status=422)
     given = {name: form.cleaned_data[name] for name in ("slug", "kind", "address", "secret")}
     new = NewServer(**given, secret_header=form.cleaned_data["secret_header"] or "Authorization")
     try:
@@ -256,35 +196,38 @@ def _added(request: PageRequest) -> HttpResponse:
             request.member.tenant.id, new, by=request.member.principal, reason=form.cleaned_data["reason"]
         )
     except (InvalidInput, *REFUSALS) as error:
-        _blame(form, error)
-        return _list(request, server_form=form, status=422)
+        _add_form_errors(form, error)
+        return _render_server_list(request, server_form=form, status=422)
     messages.success(request, f"{made.slug} was added. Look at what it offers next.")
     return redirect("server", server=made.slug)
 
 
-def _placed(request: PageRequest) -> HttpResponse:
+def _submit_private_hosts(request: PageRequest) -> HttpResponse:
     form = PlacesForm(request.POST)
     if not form.is_valid():
-        return _list(request, places_form=form, status=422)
+        return _render_server_list(request, places_form=form, status=422)
     wanted = tuple(line.strip() for line in form.cleaned_data["places"].splitlines() if line.strip())
     try:
         found = ask_for_places(
-            request.member.tenant.id, wanted, expected=form.cleaned_data["version"], who=who(request),
+            request.member.tenant.id,
+            wanted,
+            expected=form.cleaned_data["version"],
+            who=build_requester(request),
             reason=form.cleaned_data["reason"],
-        )  # fmt: skip
+        )
     except (InvalidInput, ProposalOpen, Stale) as error:
-        _blame(form, error)
-        return _list(request, places_form=form, status=422)
+        _add_form_errors(form, error)
+        return _render_server_list(request, places_form=form, status=422)
     if isinstance(found, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, "The list holds from the next call on.")
     return redirect("servers")
 
 
-def _kept(request: PageRequest) -> HttpResponse:
+def _submit_secret(request: PageRequest) -> HttpResponse:
     form = SecretForm(request.POST)
     if not form.is_valid():
-        return _list(request, secret_form=form, status=422)
+        return _render_server_list(request, secret_form=form, status=422)
     given = form.cleaned_data
     try:
         keep_secret(
@@ -292,42 +235,47 @@ def _kept(request: PageRequest) -> HttpResponse:
             by=request.member.principal, reason=given["reason"],
         )  # fmt: skip
     except InvalidInput as error:
-        _blame(form, error)
-        return _list(request, secret_form=form, status=422)
+        _add_form_errors(form, error)
+        return _render_server_list(request, secret_form=form, status=422)
     messages.success(request, f"The secret {given['name']} is kept.")
     return redirect("servers")
 
 
-def _revoked(request: PageRequest) -> HttpResponse:
+def _submit_secret_revocation(request: PageRequest) -> HttpResponse:
     """A secret that serves nothing any more."""
     name, reason = request.POST["revoke"], request.POST.get("reason", "").strip()[:500]
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
-        return _list(request, status=422)
-    revoke_secret(request.member.tenant.id, known(name), by=request.member.principal, reason=reason)
+        return _render_server_list(request, status=422)
+    revoke_secret(request.member.tenant.id, path_name(name), by=request.member.principal, reason=reason)
     messages.success(request, f"The secret {name} is sent nowhere any more.")
     return redirect("servers")
 
 
-def _admitted(request: PageRequest, slug: str) -> HttpResponse:
+def _submit_admission(request: PageRequest, slug: str) -> HttpResponse:
     house, form = request.member.tenant.id, AdmitForm(request.POST)
     if not form.is_valid():
-        return _one(request, slug, form=form, status=422)
+        return _render_server_detail(request, slug, form=form, status=422)
     try:
         now = ask_to_admit(
-            house, slug, form.cleaned_data["tool"], form.cleaned_data["seen"],
-            asked_admission(form.admission()), who=who(request), reason=form.cleaned_data["reason"],
-        )  # fmt: skip
+            house,
+            slug,
+            form.cleaned_data["tool"],
+            form.cleaned_data["seen"],
+            asked_admission(form.admission()),
+            who=build_requester(request),
+            reason=form.cleaned_data["reason"],
+        )
     except (InvalidInput, ProposalOpen, *REFUSALS) as error:
-        _blame(form, error)
-        return _one(request, slug, form=form, status=422)
+        _add_form_errors(form, error)
+        return _render_server_detail(request, slug, form=form, status=422)
     if isinstance(now, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     messages.success(request, f"{now.spec.name} may be called, as version {now.spec.version}.")
     return redirect("server", server=slug)
 
 
-def _blame(form: forms.Form, error: InterlockError) -> None:
+def _add_form_errors(form: forms.Form, error: InterlockError) -> None:
     """The error beside its field, or above the form."""
     if not isinstance(error, InvalidInput):
         form.add_error(None, str(error))
@@ -338,13 +286,13 @@ def _blame(form: forms.Form, error: InterlockError) -> None:
         form.add_error(field if field in form.fields else None, found["detail"])
 
 
-def _secrets(house: UUID) -> list[tuple[Secret, str]]:
+def _list_expiring_secrets(house: UUID) -> list[tuple[Secret, str]]:
     """The secrets that are kept, each with whether it ends soon."""
     now = database_now()
-    return [(one, ending(one, now)) for one in secrets_of(house)]
+    return [(one, get_expiry_status(one, now)) for one in secrets_of(house)]
 
 
-def _list(
+def _render_server_list(
     request: PageRequest,
     *,
     server_form: forms.Form | None = None,
@@ -353,7 +301,7 @@ def _list(
     status: int = 200,
 ) -> HttpResponse:
     house, may_admin = request.member.tenant.id, request.member.may(Scope.ADMIN)
-    with tenant(house):
+    with tenant_transaction(house):
         now, before = places_now(), places_before()
         initial = {"places": "\n".join(now.places), "version": now.version}
         shown = {
@@ -366,18 +314,18 @@ def _list(
         context = shown | {
             "servers": servers_now(), "places": now, "before": before, "may_admin": may_admin,
             "may_inspect": request.member.may(Scope.INSPECT),
-            "secrets": _secrets(house) if may_admin else [],
+            "secrets": _list_expiring_secrets(house) if may_admin else [],
             "names": names_of([one.by for one in before]),
         }  # fmt: skip
         return render(request, "tools/servers.html", context, status=status)
 
 
-def _one(
+def _render_server_detail(
     request: PageRequest, slug: str, *, form: AdmitForm | None = None, status: int = 200
 ) -> HttpResponse:
     house, may_admin = request.member.tenant.id, request.member.may(Scope.ADMIN)
     wanted = form.data.get("tool") if form is not None else None
-    with tenant(house):
+    with tenant_transaction(house):
         row = server_of(slug)
         secret = secret_of_server(row)
         tools = [
@@ -391,7 +339,11 @@ def _one(
             for place, one in enumerate(offered_by(row))
         ]  # fmt: skip
         context = {
-            "server": row, "tools": tools, "may_admin": may_admin, "names": names_of([row.created_by]),
-            "secret": secret, "ending": ending(secret, database_now(), renewed=False) if secret else "",
-        }  # fmt: skip
+            "server": row,
+            "tools": tools,
+            "may_admin": may_admin,
+            "names": names_of([row.created_by]),
+            "secret": secret,
+            "ending": get_expiry_status(secret, database_now(), renewed=False) if secret else "",
+        }
         return render(request, "tools/server.html", context, status=status)

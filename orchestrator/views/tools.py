@@ -13,9 +13,20 @@ from orchestrator.actions.change_requests import ask_to_change
 from orchestrator.actions.schema_drift import clear_drift
 from orchestrator.core.common.errors import ProposalOpen
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
-from orchestrator.core.tools.guard_relaxation import weaker
-from orchestrator.core.tools.tool_update import ADJUSTABLE, ToolChange, asked_change, changed, difference
-from orchestrator.gateways.tools.availability import Readiness, lacking, missing_isolation, readiness
+from orchestrator.core.tools.guard_relaxation import describe_relaxations
+from orchestrator.core.tools.tool_update import (
+    ADJUSTABLE,
+    ToolChange,
+    asked_change,
+    diff_tool_specs,
+    with_tool_change,
+)
+from orchestrator.gateways.tools.availability import (
+    Readiness,
+    assess_tool_readiness,
+    list_missing_dependencies,
+    missing_isolation,
+)
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import ToolProposal
 from orchestrator.queries.circuits import circuits_of_tools
@@ -25,24 +36,24 @@ from orchestrator.queries.tool_servers import WARNED_BEFORE, quarantined_names, 
 from orchestrator.queries.tools import (
     ToolNow,
     Version,
-    impact,
+    count_tool_use,
+    describe_change_impact,
     live_runs_of,
     tool_now,
     tools_now,
-    use,
     used_by,
     versions_of,
 )
-from orchestrator.views.change_requests import waits, who
+from orchestrator.views.change_requests import build_requester, redirect_to_change_requests
 from orchestrator.views.policy_labels import rule_in_words
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.rest.serializer_fields import known
-from tenancy.web.page_auth import PageRequest, page, require
+from tenancy.rest.serializer_fields import path_name
+from tenancy.web.page_auth import PageRequest, check_scopes, require_member
 
 POLICIES = (
     ("by_risk", "By risk class: network and above, and whatever cannot be taken back"),
@@ -95,20 +106,20 @@ class SwitchForm(forms.Form):
 
 
 @require_safe
-@page(Scope.READ)
-def tools(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_tools_page(request: PageRequest) -> HttpResponse:
     """Every tool of the tenant."""
     house, may_inspect = request.member.tenant.id, request.member.may(Scope.INSPECT)
-    with tenant(house):
-        users, used = used_by(), use(house, database_now())
+    with tenant_transaction(house):
+        users, used = used_by(), count_tool_use(house, database_now())
         shown, circuits = tools_now(house), circuits_of_tools(database_now())
-        ready = _ready([tool.spec for tool in shown])
-        missing, bare = {**ready.left_out, **lacking()}, missing_isolation()
+        ready = _assess_readiness([tool.spec for tool in shown])
+        missing, bare = {**ready.left_out, **list_missing_dependencies()}, missing_isolation()
         waiting, unseen = quarantined_names(), sum(one.states.get("quarantined", 0) for one in servers_now())
         rows = [
             {
                 "tool": tool,
-                "source": _source(tool.spec, whole=may_inspect),
+                "source": _describe_source(tool.spec, whole=may_inspect),
                 "quarantined": waiting.get(tool.spec.name),
                 "users": users.get(tool.spec.name, ()),
                 "use": used.get(tool.spec.name),
@@ -127,13 +138,13 @@ def tools(request: PageRequest) -> HttpResponse:
     return render(request, "tools/list.html", context)
 
 
-def _ready(specs: list[ToolSpec]) -> Readiness:
+def _assess_readiness(specs: list[ToolSpec]) -> Readiness:
     """How tools stand for a run that begins within a week."""
     now = database_now()
-    return readiness(specs, now, now + WARNED_BEFORE)
+    return assess_tool_readiness(specs, now, now + WARNED_BEFORE)
 
 
-def _source(spec: ToolSpec, *, whole: bool) -> str:
+def _describe_source(spec: ToolSpec, *, whole: bool) -> str:
     """Where a tool comes from; not `whole` without the names of what is outside."""
     if spec.name in shipped_tools():
         return "built in"
@@ -144,66 +155,66 @@ def _source(spec: ToolSpec, *, whole: bool) -> str:
     return f"server {spec.remote.server}" if spec.remote.kind == "mcp" else f"request to {spec.remote.origin}"
 
 
-def _areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
+def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
     """A change of a tool says what a call costs, and how many people decide about which amount."""
     looks = {"enabled", "drift", "preview"} & set(request.POST)
     return () if looks else (Area.MONEY,)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.READ, asks=_areas)
-def tool(request: PageRequest, name: str) -> HttpResponse:
+@require_member(Scope.READ, asks=_list_step_up_areas)
+def show_tool_page(request: PageRequest, name: str) -> HttpResponse:
     """One tool. A POST changes it, switches it, or shows what a change would do."""
     house = request.member.tenant.id
-    known(name)
+    path_name(name)
     if request.method != "POST":
-        with tenant(house):
-            return _shown(request, tool_now(house, name))
-    require(request.member, Scope.ADMIN)
+        with tenant_transaction(house):
+            return _render_tool_page(request, tool_now(house, name))
+    check_scopes(request.member, Scope.ADMIN)
     if "enabled" in request.POST:
-        return _switched(request, name)
+        return _submit_tool_switch(request, name)
     if "drift" in request.POST:
-        return _cleared(request, name)
-    return _changed(request, name)
+        return _submit_drift_clearance(request, name)
+    return _submit_tool_change(request, name)
 
 
-def _cleared(request: PageRequest, name: str) -> HttpResponse:
+def _submit_drift_clearance(request: PageRequest, name: str) -> HttpResponse:
     """An administrator has looked at what did not fit, and takes the mark off (R-TOOL-14)."""
     house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
     if not reason:
-        with tenant(house):
+        with tenant_transaction(house):
             messages.error(request, "Say why: the reason stands in the audit log.")
-            return _shown(request, tool_now(house, name), status=422)
+            return _render_tool_page(request, tool_now(house, name), status=422)
     clear_drift(house, name, by=request.member.principal, reason=reason)
     messages.success(request, f"The mark on {name} is off.")
     return redirect("tool", name=name)
 
 
-def _changed(request: PageRequest, name: str) -> HttpResponse:
+def _submit_tool_change(request: PageRequest, name: str) -> HttpResponse:
     house, form = request.member.tenant.id, ToolForm(request.POST)
-    with tenant(house):
+    with tenant_transaction(house):
         now = tool_now(house, name)
         if not form.is_valid():
-            return _shown(request, now, form=form, status=422)
+            return _render_tool_page(request, now, form=form, status=422)
         try:
-            after = changed(now.spec, form.change())
+            after = with_tool_change(now.spec, form.change())
         except InvalidInput as error:
-            _blame(form, error)
-            return _shown(request, now, form=form, status=422)
+            _add_form_errors(form, error)
+            return _render_tool_page(request, now, form=form, status=422)
         if "preview" in request.POST:
-            was, is_now = difference(now.spec, after)
-            preview = {"before": was, "after": is_now, "lines": impact(now, after),
-                       "weaker": weaker(now.spec, after)}  # fmt: skip
-            return _shown(request, now, form=form, preview=preview)
+            was, is_now = diff_tool_specs(now.spec, after)
+            preview = {"before": was, "after": is_now, "lines": describe_change_impact(now, after),
+                       "weaker": describe_relaxations(now.spec, after)}  # fmt: skip
+            return _render_tool_page(request, now, form=form, preview=preview)
     try:
         done = ask_to_change(
-            house, name, form.change(), who=who(request), reason=form.cleaned_data["reason"],
+            house, name, form.change(), who=build_requester(request), reason=form.cleaned_data["reason"],
             expected=form.cleaned_data["tag"],
         )  # fmt: skip
     except (ProposalOpen, Stale) as error:
-        return _overtaken(request, name, form, error)
+        return _render_edit_conflict(request, name, form, error)
     if isinstance(done, ToolProposal):
-        return waits(request)
+        return redirect_to_change_requests(request)
     if done.spec.version == now.spec.version:
         messages.info(request, "Nothing was different, so nothing was changed.")
     else:
@@ -211,36 +222,38 @@ def _changed(request: PageRequest, name: str) -> HttpResponse:
     return redirect("tool", name=name)
 
 
-def _overtaken(request: PageRequest, name: str, form: ToolForm, error: ProposalOpen | Stale) -> HttpResponse:
+def _render_edit_conflict(
+    request: PageRequest, name: str, form: ToolForm, error: ProposalOpen | Stale
+) -> HttpResponse:
     """Somebody else was first: the form again, beside the tool as it is now."""
     house = request.member.tenant.id
-    with tenant(house):
+    with tenant_transaction(house):
         now = tool_now(house, name)
         if isinstance(error, ProposalOpen):
             form.add_error(None, str(error))
-            return _shown(request, now, form=form, status=409)
+            return _render_tool_page(request, now, form=form, status=409)
         form.add_error(None, "Somebody changed this tool in the meantime. Below is your form; look again.")
         given = request.POST.copy()
         given["tag"] = now.tag
         form.data = given
-        return _shown(request, now, form=form, status=412)
+        return _render_tool_page(request, now, form=form, status=412)
 
 
-def _switched(request: PageRequest, name: str) -> HttpResponse:
+def _submit_tool_switch(request: PageRequest, name: str) -> HttpResponse:
     house, form = request.member.tenant.id, SwitchForm(request.POST)
     if not form.is_valid():
-        with tenant(house):
+        with tenant_transaction(house):
             messages.error(request, "Say why: the reason stands in the audit log.")
-            return _shown(request, tool_now(house, name), status=422)
+            return _render_tool_page(request, tool_now(house, name), status=422)
     on = form.cleaned_data["enabled"] == "on"
     ask_to_change(
-        house, name, ToolChange(enabled=on), who=who(request), reason=form.cleaned_data["reason"]
+        house, name, ToolChange(enabled=on), who=build_requester(request), reason=form.cleaned_data["reason"]
     )  # fmt: skip
     messages.success(request, f"{name} is enabled again." if on else f"{name} takes no further call.")
     return redirect("tool", name=name)
 
 
-def _blame(form: ToolForm, error: InvalidInput) -> None:
+def _add_form_errors(form: ToolForm, error: InvalidInput) -> None:
     for found in error.data["errors"]:
         field = found["pointer"].strip("/").split("/")[0]
         form.add_error(field if field in form.fields else None, found["detail"])
@@ -253,13 +266,13 @@ def _definition(spec: ToolSpec, *, whole: bool) -> dict[str, Any]:
 
 def _changes(before: Version, now: Version, *, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a version changed, as it was and as it became."""
-    was, became = difference(before.spec, now.spec)
+    was, became = diff_tool_specs(before.spec, now.spec)
     if not whole and "remote" in was:
         was["remote"], became["remote"] = None, "changed"
     return was, became
 
 
-def _shown(
+def _render_tool_page(
     request: PageRequest,
     now: ToolNow,
     *,
@@ -270,7 +283,7 @@ def _shown(
     house, name, may_inspect = request.member.tenant.id, now.spec.name, request.member.may(Scope.INSPECT)
     versions = versions_of(name)
     users = used_by().get(name, [])
-    ready = _ready([now.spec])
+    ready = _assess_readiness([now.spec])
     pairs = [
         {"version": one, "changes": _changes(before, one, whole=may_inspect) if before is not None else None}
         for one, before in zip(versions, [*versions[1:], None], strict=True)
@@ -280,18 +293,18 @@ def _shown(
         "spec": now.spec,
         "definition": _definition(now.spec, whole=may_inspect),
         "may_inspect": may_inspect,
-        "ruled": _ruled(now.spec),
+        "ruled": _list_reaching_rules(now.spec),
         "pairs": pairs,
         "users": users,
         "live": live_runs_of([user.slug for user in users]),
         "waiting": quarantined_names().get(name) if now.spec.remote is not None else None,
-        "use": use(house, database_now()).get(name),
+        "use": count_tool_use(house, database_now()).get(name),
         "circuit": circuits_of_tools(database_now()).get(name),
         "names": names_of([one.published_by for one in versions] + [stop.by for stop in now.stops]),
         "may_admin": request.member.may(Scope.ADMIN),
-        "form": form or ToolForm(initial={**_initial(now), "tag": now.tag}),
+        "form": form or ToolForm(initial={**_build_initial_data(now), "tag": now.tag}),
         "preview": preview,
-        "lacks": lacking().get(name, ""),
+        "lacks": list_missing_dependencies().get(name, ""),
         "unset": ready.left_out.get(name, ""),
         "soon": ready.cautions.get(name, ""),
         "bare": missing_isolation().get(name, ""),
@@ -300,7 +313,7 @@ def _shown(
     return render(request, "tools/tool.html", context, status=status)
 
 
-def _ruled(spec: ToolSpec) -> list[dict[str, str]]:
+def _list_reaching_rules(spec: ToolSpec) -> list[dict[str, str]]:
     """The rules about where values come from that can reach this tool."""
     return [
         {"name": rule.name, "words": rule_in_words(rule)}
@@ -309,6 +322,6 @@ def _ruled(spec: ToolSpec) -> list[dict[str, str]]:
     ]
 
 
-def _initial(now: ToolNow) -> dict[str, Any]:
+def _build_initial_data(now: ToolNow) -> dict[str, Any]:
     given = {name: getattr(now.spec, name) for name in ADJUSTABLE}
     return {**given, "risk": now.spec.risk.value, "scopes": list(now.spec.scopes)}

@@ -42,15 +42,15 @@ def files_in(sent: Iterable[UploadedFile[Any]], folder: str) -> dict[str, bytes]
     before = f"{folder.strip().strip('/')}/" if folder.strip().strip("/") else ""
     for one in sent:
         name = str(one.name or "")
-        held = _unpacked(one) if name.lower().endswith(".zip") else ((name, _read(one)),)
+        held = _unpack_archive(one) if name.lower().endswith(".zip") else ((name, _read_upload(one)),)
         for path, content in held:
-            _put(found, before + path, content)
+            _add_file(found, before + path, content)
     # Judged here, so that the form can say what is wrong with it.
     tree_of(found)
     return found
 
 
-def _put(found: dict[str, bytes], path: str, content: bytes) -> None:
+def _add_file(found: dict[str, bytes], path: str, content: bytes) -> None:
     if path in found:
         raise WorkspaceRefused(detail=f"{path} is given twice")
     found[path] = content
@@ -60,14 +60,14 @@ def _put(found: dict[str, bytes], path: str, content: bytes) -> None:
         raise WorkspaceRefused(detail=f"it would hold more than {LARGEST_TREE} bytes")
 
 
-def _read(one: UploadedFile[Any]) -> bytes:
+def _read_upload(one: UploadedFile[Any]) -> bytes:
     if one.size is None or one.size > LARGEST_FILE:
         raise WorkspaceRefused(detail=f"{one.name} is larger than {LARGEST_FILE} bytes")
     content: bytes = one.read()
     return content
 
 
-def _unpacked(one: UploadedFile[Any]) -> Iterable[tuple[str, bytes]]:
+def _unpack_archive(one: UploadedFile[Any]) -> Iterable[tuple[str, bytes]]:
     """What an archive holds, as far as it is read: what it says of sizes is not believed."""
     if one.size is None or one.size > LARGEST_TREE:
         raise WorkspaceRefused(detail=f"{one.name} is larger than {LARGEST_TREE} bytes")
@@ -75,12 +75,12 @@ def _unpacked(one: UploadedFile[Any]) -> Iterable[tuple[str, bytes]]:
         with zipfile.ZipFile(BytesIO(one.read())) as archive:
             for held in archive.infolist():
                 if not held.is_dir():
-                    yield held.filename, _member(archive, held)
+                    yield held.filename, _read_archive_member(archive, held)
     except BROKEN:
         raise WorkspaceRefused(detail=f"{one.name} is no archive that can be read") from None
 
 
-def _member(archive: zipfile.ZipFile, held: zipfile.ZipInfo) -> bytes:
+def _read_archive_member(archive: zipfile.ZipFile, held: zipfile.ZipInfo) -> bytes:
     """One file of an archive. What is no plain file, such as a link, is none."""
     kind = (held.external_attr >> 16) & 0o170000
     if kind not in (0, 0o100000):

@@ -29,22 +29,22 @@ from orchestrator.queries.webhooks import (
     Logged,
     deliveries_of,
     delivery_of,
-    endpoints,
     keeping_now,
-    logged,
+    list_deliveries_with_attempts,
+    list_webhook_endpoints,
     webhook_of,
     webhooks_now,
 )
-from orchestrator.views.tool_servers import why
+from orchestrator.views.tool_server_forms import make_reason_field
 from tenancy.core.errors import InvalidInput, Stale
-from tenancy.core.event_kinds import KINDS, headline
+from tenancy.core.event_kinds import KINDS, format_headline
 from tenancy.core.roles import Scope
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.web.page_auth import PageRequest, require_member
 
 
 class WebhookForm(forms.Form):
@@ -69,7 +69,7 @@ class KeepingForm(forms.Form):
         label="Days", min_value=FEWEST_DAYS, max_value=MOST_DAYS,
         help_text="Counted from when a message was taken or given up. What still waits stays.",
     )  # fmt: skip
-    reason = why()
+    reason = make_reason_field()
     version = forms.IntegerField(widget=forms.HiddenInput)
 
 
@@ -79,17 +79,17 @@ def _areas_of_list(request: PageRequest, places: Mapping[str, Any]) -> tuple[Are
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN, asks=_areas_of_list)
-def webhooks(request: PageRequest) -> HttpResponse:
+@require_member(Scope.ADMIN, asks=_areas_of_list)
+def show_webhooks_page(request: PageRequest) -> HttpResponse:
     """The tenant's endpoints. A POST adds one and shows its secret, this once, or says how long the log is
     kept."""
     if request.method != "POST":
-        return _list(request)
+        return _render_webhook_list(request)
     if request.POST.get("act") == "keep":
-        return _kept(request)
+        return _submit_log_retention(request)
     form = WebhookForm(request.POST)
     if not form.is_valid():
-        return _list(request, form=form, status=422)
+        return _render_webhook_list(request, form=form, status=422)
     given = form.cleaned_data
     try:
         made = add_webhook(
@@ -97,15 +97,15 @@ def webhooks(request: PageRequest) -> HttpResponse:
             by=request.member.principal,
         )  # fmt: skip
     except (InvalidInput, EgressRefused, NameTaken) as error:
-        _blame(form, error)
-        return _list(request, form=form, status=422)
-    return _list(request, made=made)
+        _add_form_errors(form, error)
+        return _render_webhook_list(request, form=form, status=422)
+    return _render_webhook_list(request, made=made)
 
 
-def _kept(request: PageRequest) -> HttpResponse:
+def _submit_log_retention(request: PageRequest) -> HttpResponse:
     keep = KeepingForm(request.POST, auto_id="keep_%s")
     if not keep.is_valid():
-        return _list(request, keep=keep, status=422)
+        return _render_webhook_list(request, keep=keep, status=422)
     given = keep.cleaned_data
     try:
         keep_log(
@@ -114,7 +114,7 @@ def _kept(request: PageRequest) -> HttpResponse:
         )  # fmt: skip
     except Stale as error:
         keep.add_error(None, str(error))
-        return _list(request, keep=keep, status=409)
+        return _render_webhook_list(request, keep=keep, status=409)
     messages.success(request, f"What was sent is kept for {given['days']} days.")
     return redirect("webhooks")
 
@@ -125,18 +125,18 @@ def _areas_of_one(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN, asks=_areas_of_one)
-def webhook(request: PageRequest, webhook_id: UUID) -> HttpResponse:
+@require_member(Scope.ADMIN, asks=_areas_of_one)
+def show_webhook_page(request: PageRequest, webhook_id: UUID) -> HttpResponse:
     """One endpoint with its delivery log. A POST tries, rotates, turns on, removes it or replays a
     delivery."""
     house, who = request.member.tenant.id, request.member.principal
     if request.method != "POST":
-        return _one(request, webhook_id)
-    with tenant(house):
+        return _render_webhook_detail(request, webhook_id)
+    with tenant_transaction(house):
         webhook_of(webhook_id)
     act = request.POST.get("act", "")
     if act == "rotate":
-        return _one(request, webhook_id, made=rotate_secret(house, webhook_id, by=who))
+        return _render_webhook_detail(request, webhook_id, made=rotate_secret(house, webhook_id, by=who))
     if act == "remove":
         removed = remove_webhook(house, webhook_id, by=who)
         messages.success(request, f"{removed.name} was removed; nothing is sent to it any more.")
@@ -144,12 +144,12 @@ def webhook(request: PageRequest, webhook_id: UUID) -> HttpResponse:
     if act == "on":
         turn_on(house, webhook_id, by=who)
         messages.success(request, "It is on: what has waited is sent first.")
-    elif sends := _sends(request, webhook_id, act):
-        _tell(request, webhook_id, sends)
+    elif sends := _select_send_action(request, webhook_id, act):
+        _send_and_report(request, webhook_id, sends)
     return redirect("webhook", webhook_id=webhook_id)
 
 
-def _sends(request: PageRequest, webhook_id: UUID, act: str) -> Callable[[], UUID] | None:
+def _select_send_action(request: PageRequest, webhook_id: UUID, act: str) -> Callable[[], UUID] | None:
     """What sends a message now, or None where the form asks for nothing of the kind."""
     house, who = request.member.tenant.id, request.member.principal
     if act == "test":
@@ -160,33 +160,33 @@ def _sends(request: PageRequest, webhook_id: UUID, act: str) -> Callable[[], UUI
     return None
 
 
-def _tell(request: PageRequest, webhook_id: UUID, sends: Callable[[], UUID]) -> None:
+def _send_and_report(request: PageRequest, webhook_id: UUID, sends: Callable[[], UUID]) -> None:
     """Send it, and say what came of it."""
     try:
         delivery = sends()
     except WebhookOff as error:
         messages.error(request, str(error))
         return
-    with tenant(request.member.tenant.id):
-        (one,) = logged([delivery_of(webhook_of(webhook_id), delivery)])
+    with tenant_transaction(request.member.tenant.id):
+        (one,) = list_deliveries_with_attempts([delivery_of(webhook_of(webhook_id), delivery)])
     if one.row.state == "delivered":
-        messages.success(request, f"It was taken: {_said(one)}.")
+        messages.success(request, f"It was taken: {_describe_last_attempt(one)}.")
     else:
-        messages.error(request, f"It was not taken: {_said(one)}.")
+        messages.error(request, f"It was not taken: {_describe_last_attempt(one)}.")
 
 
-def _said(one: Logged) -> str:
+def _describe_last_attempt(one: Logged) -> str:
     if not one.attempts:
         return "somebody else is sending it just now"
     last = one.attempts[-1]
     return last.error or f"the endpoint answered {last.status} in {last.milliseconds} ms"
 
 
-def _headline(one: Logged) -> str:
-    return headline(one.row.message.kind, orjson.loads(one.text)["data"])
+def _format_delivery_headline(one: Logged) -> str:
+    return format_headline(one.row.message.kind, orjson.loads(one.text)["data"])
 
 
-def _blame(form: forms.Form, error: InvalidInput | EgressRefused | NameTaken) -> None:
+def _add_form_errors(form: forms.Form, error: InvalidInput | EgressRefused | NameTaken) -> None:
     """The error beside its field."""
     if isinstance(error, InvalidInput):
         for found in error.data["errors"]:
@@ -196,7 +196,7 @@ def _blame(form: forms.Form, error: InvalidInput | EgressRefused | NameTaken) ->
     form.add_error("name" if isinstance(error, NameTaken) else "url", str(error))
 
 
-def _list(
+def _render_webhook_list(
     request: PageRequest,
     *,
     form: WebhookForm | None = None,
@@ -204,7 +204,7 @@ def _list(
     made: NewSecret | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         now = keeping_now()
         blank = KeepingForm(auto_id="keep_%s", initial={"days": now.days, "version": now.version})
         context = {
@@ -214,16 +214,26 @@ def _list(
         return render(request, "webhooks/list.html", context, status=status)
 
 
-def _one(request: PageRequest, webhook_id: UUID, *, made: NewSecret | None = None) -> HttpResponse:
-    with tenant(request.member.tenant.id):
-        (one,) = endpoints([webhook_of(webhook_id)])
+def _render_webhook_detail(
+    request: PageRequest, webhook_id: UUID, *, made: NewSecret | None = None
+) -> HttpResponse:
+    with tenant_transaction(request.member.tenant.id):
+        (one,) = list_webhook_endpoints([webhook_of(webhook_id)])
         newest = list(deliveries_of(one.row).order_by("-created_at", "-id")[: SHOWN + 1])
         old = one.row.before_until
         context: Mapping[str, Any] = {
-            "one": one, "made": made, "more": len(newest) > SHOWN, "shown": SHOWN, "tries": TRIES,
+            "one": one,
+            "made": made,
+            "more": len(newest) > SHOWN,
+            "shown": SHOWN,
+            "tries": TRIES,
             "events": [(kind, KINDS.get(kind, kind)) for kind in one.row.events],
-            "log": [(_headline(each), each) for each in logged(newest[:SHOWN])],
-            "names": names_of([one.row.created_by]), "kept": keeping_now(),
+            "log": [
+                (_format_delivery_headline(each), each)
+                for each in list_deliveries_with_attempts(newest[:SHOWN])
+            ],
+            "names": names_of([one.row.created_by]),
+            "kept": keeping_now(),
             "old_until": old if old is not None and old > database_now() else None,
-        }  # fmt: skip
+        }
         return render(request, "webhooks/one.html", dict(context))

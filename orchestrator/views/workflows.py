@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.core.common.errors import CompileFailed
-from orchestrator.core.readmodel.graph_layout import picture
+from orchestrator.core.readmodel.graph_layout import overlay_run_path
 from orchestrator.models import WorkflowVersion
 from orchestrator.queries.workflows import (
     boundary_of,
@@ -20,15 +20,15 @@ from orchestrator.queries.workflows import (
     versions_of,
 )
 from orchestrator.queries.workflows import (
-    workflows as listed,
+    list_all_workflows as listed,
 )
-from orchestrator.workflow_yaml import LONGEST, written
+from orchestrator.workflow_yaml import LONGEST, format_workflow_yaml
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.people.member_queries import names_of
-from tenancy.rest.serializer_fields import known
-from tenancy.web.page_auth import PageRequest, page, posted
+from tenancy.rest.serializer_fields import path_name
+from tenancy.web.page_auth import PageRequest, redirect_unless_post, require_member
 
 
 class SourceForm(forms.Form):
@@ -44,10 +44,10 @@ class SourceForm(forms.Form):
 
 
 @require_safe
-@page(Scope.READ)
-def workflows(request: PageRequest) -> HttpResponse:
+@require_member(Scope.READ)
+def show_workflows_page(request: PageRequest) -> HttpResponse:
     """Every workflow of the tenant."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         rows = listed()
     return render(
         request, "workflows/list.html", {"rows": rows, "may_admin": request.member.may(Scope.ADMIN)}
@@ -55,13 +55,13 @@ def workflows(request: PageRequest) -> HttpResponse:
 
 
 @require_safe
-@page(Scope.READ)
-def workflow(request: PageRequest, slug: str) -> HttpResponse:
+@require_member(Scope.READ)
+def show_workflow_page(request: PageRequest, slug: str) -> HttpResponse:
     """One version of a workflow (`?version=`, the one in force by itself), and what `?against=` differs."""
-    with tenant(request.member.tenant.id):
-        versions = versions_of(known(slug))
-        shown = _numbered(versions, request.GET.get("version")) or in_force(versions) or versions[0]
-        against = _numbered(versions, request.GET.get("against"))
+    with tenant_transaction(request.member.tenant.id):
+        versions = versions_of(path_name(slug))
+        shown = _select_version(versions, request.GET.get("version")) or in_force(versions) or versions[0]
+        against = _select_version(versions, request.GET.get("against"))
         spec = spec_of(shown)
         boundary = boundary_of(spec.boundary)
         context = {
@@ -71,9 +71,9 @@ def workflow(request: PageRequest, slug: str) -> HttpResponse:
             "versions": versions,
             "against": against,
             "spec": spec,
-            "picture": picture(spec),
-            "source": written(document_of(shown)),
-            "before": written(document_of(against)) if against is not None else "",
+            "picture": overlay_run_path(spec),
+            "source": format_workflow_yaml(document_of(shown)),
+            "before": format_workflow_yaml(document_of(against)) if against is not None else "",
             "boundary": boundary.model_dump(mode="json") if boundary is not None else None,
             "names": names_of(version.published_by for version in versions),
             "may_admin": request.member.may(Scope.ADMIN),
@@ -83,11 +83,13 @@ def workflow(request: PageRequest, slug: str) -> HttpResponse:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(Scope.ADMIN)
-def publish(request: PageRequest) -> HttpResponse:
+@require_member(Scope.ADMIN)
+def show_publish_workflow_page(request: PageRequest) -> HttpResponse:
     """A form for a workflow's text: compile it, or publish it. A faulty one comes back with its faults."""
     if request.method != "POST":
-        return render(request, "workflows/publish.html", {"form": SourceForm(initial=_given(request))})
+        return render(
+            request, "workflows/publish.html", {"form": SourceForm(initial=_build_initial_source(request))}
+        )
     form = SourceForm(request.POST)
     if not form.is_valid():
         return render(request, "workflows/publish.html", {"form": form}, status=422)
@@ -95,42 +97,46 @@ def publish(request: PageRequest) -> HttpResponse:
     try:
         if "compile" in request.POST:
             graph = compile_source(house, text)
-            fine = {"form": form, "compiled": graph, "picture": picture(graph)}
+            fine = {"form": form, "compiled": graph, "picture": overlay_run_path(graph)}
             return render(request, "workflows/publish.html", fine)
         done = publish_source(house, text, by=request.member.principal, reason=form.cleaned_data["reason"])
     except CompileFailed as error:
-        context = {"form": form, "faults": error.data["faults"], "lines": _lines(text, error.data["faults"])}
+        context = {
+            "form": form,
+            "faults": error.data["faults"],
+            "lines": _build_fault_excerpt(text, error.data["faults"]),
+        }
         return render(request, "workflows/publish.html", context, status=422)
     said = "is published" if done.new else "stands already"
     messages.success(request, f"{done.version.slug} version {done.version.version} {said}.")
     return redirect("workflow", slug=done.version.slug)
 
 
-@posted("workflow", "slug")
-@page(Scope.ADMIN)
-def retire(request: PageRequest, slug: str, number: int) -> HttpResponse:
+@redirect_unless_post("workflow", "slug")
+@require_member(Scope.ADMIN)
+def submit_workflow_retirement(request: PageRequest, slug: str, number: int) -> HttpResponse:
     """Take a version out of choice."""
     reason = request.POST.get("reason", "").strip()[:500]
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
     else:
         retire_workflow(
-            request.member.tenant.id, known(slug), number, by=request.member.principal, reason=reason
+            request.member.tenant.id, path_name(slug), number, by=request.member.principal, reason=reason
         )
         messages.success(request, f"{slug} version {number} is retired. Its runs go on.")
     return redirect("workflow", slug=slug)
 
 
-def _given(request: PageRequest) -> dict[str, str]:
+def _build_initial_source(request: PageRequest) -> dict[str, str]:
     """The text to begin with: that of the workflow `?from=`, in force."""
     if not (slug := request.GET.get("from", "")):
         return {}
-    with tenant(request.member.tenant.id):
-        versions = versions_of(known(slug))
-        return {"source": written(document_of(in_force(versions) or versions[0]))}
+    with tenant_transaction(request.member.tenant.id):
+        versions = versions_of(path_name(slug))
+        return {"source": format_workflow_yaml(document_of(in_force(versions) or versions[0]))}
 
 
-def _numbered(versions: list[WorkflowVersion], text: str | None) -> WorkflowVersion | None:
+def _select_version(versions: list[WorkflowVersion], text: str | None) -> WorkflowVersion | None:
     """The version of that number; None where none is asked for. Raises NotFound."""
     if not text:
         return None
@@ -140,7 +146,7 @@ def _numbered(versions: list[WorkflowVersion], text: str | None) -> WorkflowVers
     return found
 
 
-def _lines(text: str, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _build_fault_excerpt(text: str, faults: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The lines with faults and two around each, with what is wrong in them."""
     at: dict[int, list[dict[str, Any]]] = {}
     for found in faults:

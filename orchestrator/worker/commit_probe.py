@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db import InterfaceError, OperationalError, connection
 
-from orchestrator.actions.claimed_run import Hand
-from tenancy.db.tenant_context import raw_cursor, tenant
+from orchestrator.actions.claimed_run import ClaimedRun
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 PATIENCE_SECONDS = 120.0
 STEP_SECONDS = 0.2
@@ -18,7 +18,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0
 WHERE = "SELECT fence, version FROM orchestrator_run WHERE id = %(run)s"
 
 
-class Landing(Enum):
+class CommitState(Enum):
     """One version higher: it landed. The same: it did not, do it again. Else somebody else has the run."""
 
     LANDED = "landed"
@@ -26,7 +26,7 @@ class Landing(Enum):
     LOST = "lost"
 
 
-def backoff() -> Iterator[Callable[[], None]]:
+def iterate_backoff() -> Iterator[Callable[[], None]]:
     """Tries of a commit, each with the wait before the next: 0.1 s, doubling to 2 s, some fifteen seconds in
     all.
 
@@ -44,25 +44,27 @@ def _give_up() -> None:
     raise error
 
 
-def where_it_landed(hand: Hand) -> Landing:
+def where_it_landed(hand: ClaimedRun) -> CommitState:
     """Reconnect for as long as it takes, within reason, and compare. Raises OperationalError after that."""
     until = monotonic() + PATIENCE_SECONDS
     while True:
         connection.close()
         try:
-            fence, version = _read(hand)
+            fence, version = _load_fence_and_version(hand)
         except (OperationalError, InterfaceError):
             if monotonic() > until:
                 raise
             sleep(STEP_SECONDS)
             continue
         if fence != hand.fence:
-            return Landing.LOST
-        return {hand.version: Landing.NOT_LANDED, hand.version + 1: Landing.LANDED}.get(version, Landing.LOST)
+            return CommitState.LOST
+        return {hand.version: CommitState.NOT_LANDED, hand.version + 1: CommitState.LANDED}.get(
+            version, CommitState.LOST
+        )
 
 
-def _read(hand: Hand) -> tuple[int, int]:
-    with tenant(hand.tenant):
+def _load_fence_and_version(hand: ClaimedRun) -> tuple[int, int]:
+    with tenant_transaction(hand.tenant):
         cursor = raw_cursor()
         cursor.execute(WHERE, {"run": hand.run})
         row: tuple[Any, ...] | None = cursor.fetchone()

@@ -39,7 +39,7 @@ def switch_often() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-class RightOfWay:
+class CommitThrottle:
     """The right of way among one process's runs. Thread-safe."""
 
     def __init__(self, longest: float = YIELD_SECONDS) -> None:
@@ -75,7 +75,7 @@ class RightOfWay:
                 self._in_vain(in_vain)
 
     @contextmanager
-    def run_of(self, tenant: UUID, run: UUID, *, aside: bool = False) -> Iterator["Passage"]:
+    def run_of(self, tenant: UUID, run: UUID, *, aside: bool = False) -> Iterator["RunSlot"]:
         """This run of the tenant is in hand for the length of the block, and begins with it. `aside`: it
         takes none of the threads, and counts for none."""
         with self._changed:
@@ -84,7 +84,7 @@ class RightOfWay:
                 self._in_hand[tenant] += 1
                 self._runs[run] += 1
         self._arrived()
-        passage = Passage(self, tenant, aside=aside)
+        passage = RunSlot(self, tenant, aside=aside)
         try:
             yield passage
         finally:
@@ -93,10 +93,10 @@ class RightOfWay:
                 if not aside:
                     if self._has_guests():
                         self._guests_until = monotonic() + LATELY_SECONDS
-                    _less(self._in_hand, tenant)
-                    _less(self._runs, run)
+                    _decrement_count(self._in_hand, tenant)
+                    _decrement_count(self._runs, run)
                 if passage.leaving:
-                    _less(self._leaving, tenant)
+                    _decrement_count(self._leaving, tenant)
                 self._changed.notify_all()
 
     def runs(self) -> frozenset[UUID]:
@@ -154,7 +154,7 @@ class RightOfWay:
     def has_begun(self, tenant: UUID) -> None:
         """One of the tenant's runs has begun."""
         with self._changed:
-            _less(self._beginning, tenant)
+            _decrement_count(self._beginning, tenant)
             self._changed.notify_all()
 
     def _has_turn(self, tenant: UUID) -> bool:
@@ -197,10 +197,10 @@ class RightOfWay:
         return any(other != tenant and 2 * self._in_hand[other] <= mine for other in coming)
 
 
-class Passage:
+class RunSlot:
     """One run's way through its slice. Used by the thread that drives it."""
 
-    def __init__(self, way: RightOfWay, tenant: UUID, *, aside: bool) -> None:
+    def __init__(self, way: CommitThrottle, tenant: UUID, *, aside: bool) -> None:
         self._way = way
         self._tenant = tenant
         self._aside = aside
@@ -238,7 +238,7 @@ class Passage:
         return self.leaving
 
 
-def _less(counted: Counter[UUID], tenant: UUID) -> None:
+def _decrement_count(counted: Counter[UUID], tenant: UUID) -> None:
     counted[tenant] -= 1
     if not counted[tenant]:
         del counted[tenant]

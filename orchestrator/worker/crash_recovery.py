@@ -5,8 +5,8 @@ from datetime import datetime
 from time import sleep
 from typing import Literal
 
-from orchestrator.actions.claimed_run import Hand
-from orchestrator.actions.send_once import dispatch, renew_intent, verdict_of
+from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.actions.send_once import claim_dispatch, renew_intent, verdict_of
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import AnyEvent, Recovered, ToolFailed
 from orchestrator.queries.inflight_effects import IntentRow, open_intents
@@ -15,7 +15,7 @@ from orchestrator.worker.effects.effect_executor import Fault, Outcomes, Perform
 GRACE_SECONDS = 2.0
 
 
-def recover(hand: Hand, performer: Performer, fault: Fault) -> Outcomes:
+def recover_pending_effects(hand: ClaimedRun, performer: Performer, fault: Fault) -> Outcomes:
     """Resolve everything in flight, one by one; nothing is in flight in the ordinary case."""
     if not hand.state.pending:
         return Outcomes()
@@ -23,28 +23,30 @@ def recover(hand: Hand, performer: Performer, fault: Fault) -> Outcomes:
     bodies: dict[str, bytes] = {}
     overslept = False
     for intent in open_intents(hand.tenant, tuple(hand.state.pending)):
-        resolved = _resolve(hand, performer, intent, fault)
+        resolved = _resolve_intent(hand, performer, intent, fault)
         events.extend(resolved.events)
         bodies.update(resolved.bodies)
         overslept = overslept or resolved.overslept
     return Outcomes(events=tuple(events), bodies=bodies, overslept=overslept)
 
 
-def _resolve(hand: Hand, performer: Performer, intent: IntentRow, fault: Fault) -> Outcomes:
+def _resolve_intent(hand: ClaimedRun, performer: Performer, intent: IntentRow, fault: Fault) -> Outcomes:
     """One row of the table."""
     at = hand.manifest.admitted_at
     effect = intent.effect
     if isinstance(effect, CallModel):
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="lost"),))
     if not effect.mutating or effect.honours_keys:
-        return _repeated(hand, performer, effect, at, fault)
+        return _repeat_call(hand, performer, effect, at, fault)
     if _surely_unsent(hand, effect):
         return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
     _wait_out(intent)
     return performer.resolve(hand, effect, at, late=True)
 
 
-def _repeated(hand: Hand, performer: Performer, effect: CallTool, at: datetime, fault: Fault) -> Outcomes:
+def _repeat_call(
+    hand: ClaimedRun, performer: Performer, effect: CallTool, at: datetime, fault: Fault
+) -> Outcomes:
     """Repeat the call under the same id and key, its intent committed once more under this worker's fence."""
     renew_intent(hand.tenant, hand.run, effect, hand.fence)
     fault("renewed")
@@ -53,9 +55,9 @@ def _repeated(hand: Hand, performer: Performer, effect: CallTool, at: datetime, 
     return Outcomes(events=(said, *again.events), bodies=again.bodies, overslept=again.overslept)
 
 
-def _surely_unsent(hand: Hand, effect: CallTool) -> bool:
+def _surely_unsent(hand: ClaimedRun, effect: CallTool) -> bool:
     """Whether nobody sent a call that honours no key, nor ever will: recovery wrote so, now or before."""
-    written = dispatch(hand.tenant, hand.run, effect.id, "abandoned")
+    written = claim_dispatch(hand.tenant, hand.run, effect.id, "abandoned")
     return written or verdict_of(hand.tenant, effect.id) == "abandoned"
 
 
@@ -66,7 +68,7 @@ def _wait_out(intent: IntentRow) -> None:
         sleep(min(left, 60.0))
 
 
-def given_up(hand: Hand) -> Outcomes:
+def given_up(hand: ClaimedRun) -> Outcomes:
     """The in-flight effects of a run that kills its workers: nothing is performed, each gets a safe end."""
     at = hand.manifest.admitted_at
     events: list[AnyEvent] = []

@@ -17,7 +17,7 @@ from uuid import UUID
 import structlog
 from django.db import Error
 
-from orchestrator.gateways.job_queue import offer
+from orchestrator.gateways.job_queue import enqueue_ready
 from orchestrator.queries.cross_tenant import next_run
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def crowded_share_of(threads: int) -> int:
     return max(1, threads // 2)
 
 
-class Turns:
+class FairScheduler:
     """Gives the turns of one process. Thread-safe.
 
     A message that finds its tenant at its share is dropped without loss: each of the threads that has the
@@ -88,7 +88,7 @@ class Turns:
         if found is not None and was and not self._crowded:
             # Threads that had no turn went to sleep meanwhile.
             for _ in range(self._share - self._crowded_share):
-                offer(found[0], tenant=found[1])
+                enqueue_ready(found[0], tenant=found[1])
         return found
 
     def _share_now(self, in_use: int) -> int:

@@ -10,8 +10,8 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from orchestrator.actions.claimed_run import Hand
-from orchestrator.worker.leases import renew
+from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.worker.leases import renew_lease
 
 # A row is kept for less than a second; what is still left waits for the next beat.
 TRIES, AGAIN_SECONDS = 8, 0.1
@@ -23,10 +23,10 @@ class Held:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: dict[UUID, Hand] = {}
+        self._runs: dict[UUID, ClaimedRun] = {}
 
     @contextmanager
-    def holding(self, hand: Hand) -> Iterator[None]:
+    def holding(self, hand: ClaimedRun) -> Iterator[None]:
         """The run is in hand for the length of the block."""
         with self._lock:
             self._runs[hand.run] = hand
@@ -36,7 +36,7 @@ class Held:
             with self._lock:
                 self._runs.pop(hand.run, None)
 
-    def hands(self) -> tuple[Hand, ...]:
+    def hands(self) -> tuple[ClaimedRun, ...]:
         """What is in hand now."""
         with self._lock:
             return tuple(self._runs.values())
@@ -67,9 +67,9 @@ class Heartbeat(threading.Thread):
             if not left or self._stop_asked.wait(AGAIN_SECONDS):
                 return
 
-    def _renewed(self, hand: Hand) -> bool:
+    def _renewed(self, hand: ClaimedRun) -> bool:
         try:
-            return renew(hand.tenant, hand.run, hand.worker, hand.fence)
+            return renew_lease(hand.tenant, hand.run, hand.worker, hand.fence)
         except Error as error:
             log.warning("heartbeat.failed", error=type(error).__name__)
             connection.close()

@@ -52,7 +52,7 @@ class LargePages(threading.Thread):
         self._stop_asked.set()
 
 
-def allowed() -> bool:
+def can_use_huge_pages() -> bool:
     """Whether the kernel has large pages of this size and its administrator lets processes have them."""
     try:
         size, said = int((_SETTINGS / "hpage_pmd_size").read_text()), (_SETTINGS / "enabled").read_text()
@@ -68,7 +68,7 @@ def use_large_pages() -> int | None:
 
     What cannot be moved at the moment stays as it is. None where there is nobody to ask.
     """
-    if not allowed():
+    if not can_use_huge_pages():
         return None
     advise = ctypes.CDLL(None).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from orchestrator.worker.effects.run_loader import READ
 from tenancy.db.pipeline import Rows
-from tenancy.db.tenant_context import raw_cursor, tenant, tenant_asking
+from tenancy.db.tenant_context import raw_cursor, tenant_asking, tenant_transaction
 
 CLAIM = """
 UPDATE orchestrator_run SET
@@ -66,7 +66,7 @@ class Claimed:
     read: tuple[Rows, ...]
 
 
-def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
+def claim_lease(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
     """Take the lease, in a commit of its own so that a crash right after still counts, and then read the run,
     in the same trip. None: somebody has it."""
     values = {"run": run_id, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
@@ -92,37 +92,37 @@ def claim(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
     )
 
 
-def release(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
+def release_lease(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
     """Give the lease back; nothing happens where it was lost before."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         raw_cursor().execute(RELEASE, {"run": run_id, "fence": fence, "worker": worker})
 
 
-def drop(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
+def expire_lease(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> None:
     """Let the lease die at once: the next holder resolves what is in flight, and is counted."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         raw_cursor().execute(DROP, {"run": run_id, "fence": fence, "worker": worker})
 
 
-def expire(tenant_id: UUID, run_id: UUID) -> bool:
+def expire_dead_lease(tenant_id: UUID, run_id: UUID) -> bool:
     """End the lease of a process that is dead by its lock; whether that was done. Whoever claims the run then
     resolves what is in flight, and is counted."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(EXPIRE, {"run": run_id})
         return cursor.fetchone() is not None
 
 
-def park(tenant_id: UUID, run_id: UUID, fence: int, reason: str) -> bool:
+def pause_unreadable(tenant_id: UUID, run_id: UUID, fence: int, reason: str) -> bool:
     """Pause a run that cannot even be read, on its row alone: a transition would have to be computed from
     what cannot be read. Whether it was parked."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(PARK, {"run": run_id, "fence": fence, "reason": reason[:500]})
         return cursor.fetchone() is not None
 
 
-def renew(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> bool:
+def renew_lease(tenant_id: UUID, run_id: UUID, worker: str, fence: int) -> bool:
     """Prolong the lease, without waiting for the run's row; whether that was done. It was not where the lease
     is another's, and where somebody keeps the row."""
     values = {"run": run_id, "fence": fence, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}

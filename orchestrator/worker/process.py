@@ -15,7 +15,7 @@ from orchestrator.gateways.sandbox import monty_scripts
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.worker.commit_throttle import switch_often
 from orchestrator.worker.effects.effect_executor import Performer
-from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.huge_pages import LargePages
 from orchestrator.worker.run_loop import Worker
@@ -32,7 +32,7 @@ class Process:
     worker: Worker
     heartbeat: Heartbeat
     sweep: Sweep
-    turns: Turns
+    turns: FairScheduler
     learner: Learner = field(default_factory=Learner)
     pages: LargePages = field(default_factory=LargePages)
 
@@ -85,5 +85,5 @@ def make_worker(loop: EffectLoop | None = None) -> Worker:
 def this_process() -> Process:
     """This process's equipment, made at first use (after any fork)."""
     worker = make_worker()
-    turns = Turns(worker, threads=settings.INTERLOCK_WORKER_THREADS)
+    turns = FairScheduler(worker, threads=settings.INTERLOCK_WORKER_THREADS)
     return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker, turns), turns=turns)

@@ -10,24 +10,24 @@ import structlog
 from django.conf import settings
 from django.db import Error, OperationalError
 
-from orchestrator.actions.claimed_run import Hand
-from orchestrator.actions.commit import CommitInDoubt, commit
+from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.actions.commit import CommitInDoubt, commit_run
 from orchestrator.actions.read_phase import LeaseLost
-from orchestrator.actions.run_signals import has_untaken_signals, leave_late_outcomes, poison
-from orchestrator.actions.write_phase import Committed
+from orchestrator.actions.run_signals import has_untaken_signals, leave_late_outcomes, quarantine_run
+from orchestrator.actions.write_phase import CommitResult
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.run_events import TimerFired
-from orchestrator.gateways.job_queue import let_learn, offer, wake
+from orchestrator.gateways.job_queue import enqueue_ready, enqueue_run, let_learn
 from orchestrator.queries.cross_tenant import tenant_of_run
-from orchestrator.worker.commit_probe import Landing, backoff, where_it_landed
-from orchestrator.worker.commit_throttle import Passage, RightOfWay
-from orchestrator.worker.crash_recovery import given_up, recover
+from orchestrator.worker.commit_probe import CommitState, iterate_backoff, where_it_landed
+from orchestrator.worker.commit_throttle import CommitThrottle, RunSlot
+from orchestrator.worker.crash_recovery import given_up, recover_pending_effects
 from orchestrator.worker.effects.effect_executor import Outcomes, Performer
 from orchestrator.worker.effects.late_look_ups import look_up_after_end
-from orchestrator.worker.effects.run_loader import take_in_hand
+from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD
-from orchestrator.worker.leases import Claimed, claim, drop, park
-from traces.live import announce, nudge
+from orchestrator.worker.leases import Claimed, claim_lease, expire_lease, pause_unreadable
+from traces.live import publish_change_hint, publish_event_hint
 
 POISONED = 3
 # A timer further off is the sweep's: the broker would have to keep it.
@@ -41,7 +41,7 @@ class FaultPoint(Protocol):
     def __call__(self, point: str) -> None: ...
 
 
-def nothing(point: str) -> None:
+def inject_no_fault(point: str) -> None:
     """No fault."""
 
 
@@ -51,8 +51,8 @@ class Worker:
 
     name: str
     performer: Performer
-    fault: FaultPoint = field(default=nothing)
-    way: RightOfWay = field(default_factory=RightOfWay)
+    fault: FaultPoint = field(default=inject_no_fault)
+    way: CommitThrottle = field(default_factory=CommitThrottle)
     stopping: bool = False
 
     def advance(self, run_id: UUID, *, tenant_id: UUID | None = None, aside: bool = False) -> None:
@@ -69,10 +69,10 @@ class Worker:
         with self.way.run_of(tenant_id, run_id, aside=aside) as passage:
             return self._claimed(tenant_id, run_id, passage)
 
-    def _claimed(self, tenant_id: UUID, run_id: UUID, passage: Passage) -> bool:
+    def _claimed(self, tenant_id: UUID, run_id: UUID, passage: RunSlot) -> bool:
         """The slice, once it is known whose run it is."""
         with passage.step():
-            claimed = claim(tenant_id, run_id, self.name)
+            claimed = claim_lease(tenant_id, run_id, self.name)
         if claimed is None:
             return False
         if Status(claimed.status) is not Status.QUEUED:
@@ -90,29 +90,29 @@ class Worker:
             self._put_down(tenant_id, run_id, claimed, f"unworkable: {type(error).__name__}: {error}")
             return False
         if not given_back:
-            drop(tenant_id, run_id, self.name, claimed.fence)
+            expire_lease(tenant_id, run_id, self.name, claimed.fence)
         return given_back and has_untaken_signals(tenant_id, run_id)
 
-    def _worked(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: Passage) -> bool:
+    def _worked(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: RunSlot) -> bool:
         """Take the run in hand and drive it; whether a commit gave the lease back."""
-        hand = take_in_hand(tenant_id, run_id, self.name, claimed)
+        hand = load_claimed_run(tenant_id, run_id, self.name, claimed)
         poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
         if poisoned:
-            poison(tenant_id, run_id, claimed.takeovers)
+            quarantine_run(tenant_id, run_id, claimed.takeovers)
         with HELD.holding(hand):
             return self._drive(hand, passage, poisoned=poisoned)
 
     def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, reason: str) -> None:
         """Leave a run that could not be worked on: for another try, or parked after as many as kill a
         run."""
-        if claimed.takeovers >= POISONED and park(tenant_id, run_id, claimed.fence, reason):
-            nudge(tenant_id, run_id)
+        if claimed.takeovers >= POISONED and pause_unreadable(tenant_id, run_id, claimed.fence, reason):
+            publish_change_hint(tenant_id, run_id)
             return
-        drop(tenant_id, run_id, self.name, claimed.fence)
+        expire_lease(tenant_id, run_id, self.name, claimed.fence)
 
-    def _drive(self, hand: Hand, passage: Passage, *, poisoned: bool) -> bool:
+    def _drive(self, hand: ClaimedRun, passage: RunSlot, *, poisoned: bool) -> bool:
         """Commit and perform in turn. True when a commit gave the lease back, False when it was lost."""
-        outcomes = given_up(hand) if poisoned else recover(hand, self.performer, self.fault)
+        outcomes = given_up(hand) if poisoned else recover_pending_effects(hand, self.performer, self.fault)
         late = look_up_after_end(hand, self.performer)
         tick = TimerFired(at=hand.manifest.admitted_at)
         outcomes = replace(
@@ -135,31 +135,31 @@ class Worker:
             self.fault("performed")
         return False
 
-    def _hint(self, hand: Hand, committed: Committed) -> None:
+    def _hint(self, hand: ClaimedRun, committed: CommitResult) -> None:
         """Wake the run again where it waits for nobody: at once, or when its timer is due. What an ended run
         teaches is somebody else's job."""
         if committed.finished is not None:
             let_learn(hand.run, tenant=hand.tenant, workflow=hand.graph.spec.slug)
         elif hand.state.held and not hand.state.paused:
-            offer(hand.run, tenant=hand.tenant)
+            enqueue_ready(hand.run, tenant=hand.tenant)
         elif hand.state.timer is not None and hand.state.outcome is None:
             seconds = (hand.state.timer - committed.at).total_seconds()
             if seconds <= HINTED_SECONDS:
-                wake(hand.run, after=max(0.0, seconds))
+                enqueue_run(hand.run, after=max(0.0, seconds))
 
     def _commit(
-        self, hand: Hand, outcomes: Outcomes, passage: Passage, *, slice_over: bool
-    ) -> Committed | None:
+        self, hand: ClaimedRun, outcomes: Outcomes, passage: RunSlot, *, slice_over: bool
+    ) -> CommitResult | None:
         """Commit, through a lost connection or a full store if need be.
 
         None: the lease is lost, and the outcomes are kept as late. A store that refuses for too long
         raises; the lease then dies, and recovery resolves what was in flight.
         """
-        for wait in backoff():
+        for wait in iterate_backoff():
             self.fault("before_commit")
             try:
                 with passage.step():
-                    committed = commit(
+                    committed = commit_run(
                         hand,
                         outcomes.events,
                         dict(outcomes.bodies),
@@ -170,17 +170,17 @@ class Worker:
                 break
             except CommitInDoubt as doubt:
                 landing = where_it_landed(hand)
-                if landing is Landing.LOST:
+                if landing is CommitState.LOST:
                     break
-                if landing is Landing.NOT_LANDED:
+                if landing is CommitState.NOT_LANDED:
                     continue
                 committed = doubt.written.taken_over(hand)
             except OperationalError:
-                if where_it_landed(hand) is Landing.LOST:
+                if where_it_landed(hand) is CommitState.LOST:
                     break
                 wait()
                 continue
-            announce(hand.tenant, hand.run, committed.seq)
+            publish_event_hint(hand.tenant, hand.run, committed.seq)
             return committed
         leave_late_outcomes(hand, outcomes.events, outcomes.bodies)
         return None

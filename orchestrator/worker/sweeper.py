@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from orchestrator.actions.approval_timers import expire_gates_of, take_words_of
-from orchestrator.gateways.job_queue import wake
+from orchestrator.gateways.job_queue import enqueue_run
 from orchestrator.queries.cross_tenant import (
     abandoned_runs,
     called_up_runs,
@@ -27,10 +27,10 @@ from orchestrator.queries.cross_tenant import (
     due_runs,
     tenant_of_run,
 )
-from orchestrator.worker.leases import expire
+from orchestrator.worker.leases import expire_dead_lease
 
 if TYPE_CHECKING:
-    from orchestrator.worker.fair_scheduler import Turns
+    from orchestrator.worker.fair_scheduler import FairScheduler
     from orchestrator.worker.run_loop import Worker
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class Sweep(threading.Thread):
     """One thread in every worker that looks, and threads that drive what it finds. Ticks are spread, so that
     workers do not look all at once."""
 
-    def __init__(self, worker: "Worker", turns: "Turns | None" = None) -> None:
+    def __init__(self, worker: "Worker", turns: "FairScheduler | None" = None) -> None:
         super().__init__(name="sweep", daemon=True)
         self._worker = worker
         self._turns = turns
@@ -102,7 +102,7 @@ class Sweep(threading.Thread):
             self._abandoned = {run_id: self._abandoned.get(run_id, now) for run_id in found}
             for run_id, since in self._abandoned.items():
                 if now - since >= GONE_SECONDS and (whose := tenant_of_run(run_id)) is not None:
-                    expire(whose, run_id)
+                    expire_dead_lease(whose, run_id)
         except Error as error:
             log.warning("sweep.failed", error=type(error).__name__)
 
@@ -134,7 +134,7 @@ class Sweep(threading.Thread):
     def _called(self, run_id: UUID) -> bool:
         """Hand a run that was called up to whichever thread is free: its model may take its time to answer.
         Without a broker it is driven here."""
-        return wake(run_id) or self._driven(run_id)
+        return enqueue_run(run_id) or self._driven(run_id)
 
     def _driven(self, run_id: UUID) -> bool:
         """Drive one run; whatever goes wrong with it, the others behind it still have their turn."""

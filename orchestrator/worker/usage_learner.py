@@ -16,7 +16,7 @@ from django.db import connection
 
 from orchestrator.actions.usage_learning import learn_from
 from orchestrator.gateways.counters import TALLY
-from orchestrator.gateways.monotonic_clock import steady
+from orchestrator.gateways.monotonic_clock import read_monotonic_clock
 
 KEPT = 1_024
 REST = 4
@@ -54,14 +54,14 @@ class Learner(threading.Thread):
 
     def lesson(self, run_id: UUID) -> float:
         """Learn from one run; how many seconds that took. A lesson that fails is one observation less."""
-        began = steady()
+        began = read_monotonic_clock()
         try:
             learn_from(run_id)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the next one still teaches
             log.warning("learning.failed", run_id=str(run_id), error=type(error).__name__)
         finally:
             connection.close()
-        return steady() - began
+        return read_monotonic_clock() - began
 
     def stop(self) -> None:
         """Stop after the lesson under way."""

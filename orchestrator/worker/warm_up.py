@@ -3,10 +3,10 @@
 from django.conf import settings
 from django.db import connection
 
-from orchestrator.core.nodes import kinds
-from orchestrator.core.policy.detectors import detectors
+from orchestrator.core.nodes import discover_node_kinds
+from orchestrator.core.policy.detectors import discover_detectors
 from orchestrator.core.results.validators import known_validators
-from orchestrator.gateways.job_queue import connect
+from orchestrator.gateways.job_queue import connect_broker
 from orchestrator.gateways.llm.client import load_remote_models
 from orchestrator.gateways.tools.registry import particular_tools, shipped_tools
 from orchestrator.queries.cross_tenant import next_run
@@ -15,11 +15,11 @@ from orchestrator.queries.cross_tenant import next_run
 def load_first_turn() -> None:
     """Load the modules that are found by their folder, the broker's and the database's connections, and the
     providers' libraries where the operator names a model of theirs. Raises django.db.Error."""
-    for load in (kinds, known_validators, detectors, shipped_tools, particular_tools):
+    for load in (discover_node_kinds, known_validators, discover_detectors, shipped_tools, particular_tools):
         load()
     if settings.OPENAI_API_KEY or settings.ANTHROPIC_API_KEY or settings.OPENAI_BASE_URL:
         load_remote_models()
-    connect()
+    connect_broker()
     try:
         next_run([], 0)
     finally:

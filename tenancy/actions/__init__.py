@@ -12,16 +12,16 @@ from django.db import DatabaseError, transaction
 from django.db.models import Q
 
 from tenancy.actions.relations import record_key_maker, record_tie
-from tenancy.core.addresses import folded
+from tenancy.core.addresses import normalize_email_address
 from tenancy.core.errors import NotFound, RoleLacking
-from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
+from tenancy.core.keys import SECRET_BYTES, format_api_key, hash_key_secret, parse_api_key
 from tenancy.core.queues import STANDING_QUEUES
 from tenancy.core.reach import KeyLimits, checked_limits
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import EVERY_QUEUE, Role, scopes_of
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, AuditEntry, Membership, Person, Principal, Queue, Tenant
 from tenancy.people.queues import check_member_queues
 from tenancy.queries import standing_of_person
@@ -44,7 +44,7 @@ def create_tenant(
     tenant's transaction, or joins it where the caller has opened that of `tenant_id`. `platform`: a platform
     administrator opens it."""
     house = tenant_id or fresh_id()
-    with tenant(house):
+    with tenant_transaction(house):
         made = Tenant.objects.create(id=house, slug=slug, name=name, **more)
         now = database_now()
         Queue.objects.bulk_create(
@@ -54,7 +54,7 @@ def create_tenant(
             ]
         )
         after = {"slug": slug, "name": name}
-        audit(
+        write_audit_entry(
             house, None, verb="tenant.create", object=f"tenant:{house}", before={}, after=after,
             platform=platform,
         )  # fmt: skip
@@ -62,9 +62,9 @@ def create_tenant(
 
 
 def add_person(email: str, name: str, password: str | None = None, *, hashed: str | None = None) -> Person:
-    """A new person; without a password, or one `hashed` already, they cannot sign in by one. Raises
+    """A new person; without a password, or one `hash_key_secret` already, they cannot sign in by one. Raises
     InvalidInput where the address is not plain ASCII."""
-    person = Person(email=folded(email), name=name)
+    person = Person(email=normalize_email_address(email), name=name)
     if hashed is None:
         person.set_password(password)
     else:
@@ -91,7 +91,7 @@ def add_member(
     relates nobody. Joins or opens the tenant's transaction. Raises InvalidInput for a name that is no open
     queue, and IntegrityError when the person has the role already.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         check_member_queues(queues)
         principal_of(tenant_id, person)
         member = Membership.objects.create(
@@ -106,7 +106,7 @@ def add_member(
         after: dict[str, Any] = {"person": str(person.id), "role": role.value, "queues": list(queues)}
         if awaits_confirmation:
             after["awaits_confirmation"] = True
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="member.add", object=f"member:{member.id}", before={}, after=after,
             reason=reason,
         )  # fmt: skip
@@ -119,11 +119,11 @@ def remove_member(
     tenant_id: UUID, person: Person, role: Role, *, by: UUID | None = None, reason: str = ""
 ) -> bool:
     """Take a role from a person; whether they had it."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         removed, _ = Membership.objects.filter(person=person, role=role.value).delete()
         if removed:
             before = {"person": str(person.id), "role": role.value}
-            audit(
+            write_audit_entry(
                 tenant_id, by, verb="member.remove", object=f"person:{person.id}", before=before, after={},
                 reason=reason,
             )  # fmt: skip
@@ -155,7 +155,7 @@ def create_key(
     that are none (R-SEC-11), and RoleLacking where the owner has no such role.
     """
     limits = checked_limits(role, limits)
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         if owner is not None:
             check_role(tenant_id, owner, role)
         key_id = fresh_id()
@@ -178,8 +178,8 @@ def add_key(
 ) -> NewKey:
     """A new secret for a principal, audited: `by` sees it. `limits` are checked ones. Joins the tenant's
     transaction."""
-    clear = written(key_id, secrets.token_bytes(SECRET_BYTES))
-    known = parsed(clear)
+    clear = format_api_key(key_id, secrets.token_bytes(SECRET_BYTES))
+    known = parse_api_key(clear)
     assert known is not None
     expires = database_now() + expires_in
     key = ApiKey.objects.create(
@@ -189,7 +189,7 @@ def add_key(
         label=principal.label,
         role=role.value,
         scopes=[scope.value for scope in scopes_of((role,))],
-        secret_hash=hashed(known.secret),
+        secret_hash=hash_key_secret(known.secret),
         runs=limits.runs_for(role).value,
         workflows=list(limits.workflows),
         addresses=list(limits.addresses),
@@ -199,7 +199,7 @@ def add_key(
         "role": role.value, "owner": str(principal.owner_id), "expires_at": expires.isoformat(),
         "runs": key.runs, "workflows": key.workflows, "addresses": key.addresses,
     }  # fmt: skip
-    audit(principal.tenant_id, by, verb=verb, object=f"key:{key.id}", before={}, after=after)
+    write_audit_entry(principal.tenant_id, by, verb=verb, object=f"key:{key.id}", before={}, after=after)
     if by is not None:
         record_key_maker(principal.tenant_id, principal.id, by=by)
     return NewKey(key, clear)
@@ -216,7 +216,7 @@ def check_role(tenant_id: UUID, person: Person, role: Role) -> None:
 
 def revoke_key(tenant_id: UUID, key_id: UUID, *, by: UUID | None = None, reason: str = "") -> datetime:
     """Revoke a key; the same again keeps the first time. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         held = ApiKey.objects.select_for_update().filter(id=key_id).first()
         if held is None:
             raise NotFound
@@ -224,7 +224,7 @@ def revoke_key(tenant_id: UUID, key_id: UUID, *, by: UUID | None = None, reason:
             return held.revoked_at
         now = database_now()
         ApiKey.objects.filter(id=key_id).update(revoked_at=now)
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="key.revoke", object=f"key:{key_id}", before={}, after={"revoked": True},
             reason=reason,
         )  # fmt: skip
@@ -243,7 +243,7 @@ def touch_key(key_id: UUID, now: datetime, last: datetime | None) -> None:
         ApiKey.objects.filter(long_ago, id=key_id).update(last_used_at=now)
 
 
-def audit(
+def write_audit_entry(
     tenant_id: UUID,
     principal: UUID | None,
     *,

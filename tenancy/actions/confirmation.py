@@ -2,14 +2,14 @@
 
 from uuid import UUID
 
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.actions.people import has_signed_in, hold_members
 from tenancy.actions.relations import record_tie
 from tenancy.core.errors import Forbidden, NotFound, TenancyError
 from tenancy.core.relations import Actors, Closeness, TieKind, has_open_link
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership, Person
 from tenancy.people.dual_control import check_reason
 from tenancy.people.relations import awaits_confirmation, find_closeness_to, may_vouch, read_ties
@@ -43,7 +43,7 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
     Raises NotFound, InvalidInput, Forbidden for whoever does not administer, RelatedToPerson (403),
     NotSignedIn (409) while the link could still be used, and NothingToConfirm (409).
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_members(tenant_id)
         person = Person.objects.filter(id=person_id, memberships__tenant_id=tenant_id).distinct().first()
         who = standing_of(tenant_id, by)
@@ -68,7 +68,7 @@ def confirm_person(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -
 def confirm_by_command(tenant_id: UUID, person: Person, *, reason: str) -> None:
     """Let a person act here who awaits it, by whoever has the shell. Audited; who is related stays so.
     Outermost verb. Raises NothingToConfirm, NotSignedIn, and InvalidInput without a reason."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_members(tenant_id)
         if not awaits_confirmation(person.id):
             raise NothingToConfirm
@@ -80,7 +80,7 @@ def confirm_by_command(tenant_id: UUID, person: Person, *, reason: str) -> None:
 
 def _let_act(tenant_id: UUID, person: Person, *, by: UUID | None, related: bool, reason: str) -> None:
     Membership.objects.filter(person_id=person.id, awaits_confirmation=True).update(awaits_confirmation=False)
-    audit(
+    write_audit_entry(
         tenant_id, by, verb="person.confirm", object=f"person:{person.id}", before={},
         after={"email": person.email, "related": related}, reason=reason,
     )  # fmt: skip

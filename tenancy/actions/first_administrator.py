@@ -9,18 +9,18 @@ from tenancy.actions.people import (
     Invited,
     Limits,
     has_signed_in,
-    invite,
+    invite_member,
     mail_link,
     may_get_link,
     note_link,
 )
 from tenancy.actions.relations import record_tie_by_people
 from tenancy.actions.tenants import note_of_tenant
-from tenancy.core.addresses import folded
+from tenancy.core.addresses import normalize_email_address
 from tenancy.core.errors import NotFound, TenancyError
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import EVERY_QUEUE, Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership, Tenant
 from tenancy.people.first_password import first_password_path
 from tenancy.people.platform_admins import PlatformActor, check_platform_admin
@@ -52,16 +52,16 @@ def invite_first_administrator(
     shell, who is related to nobody and gets no link here. Raises Forbidden, NotFound, InvalidInput, and
     AdministratorThere once an administrator has signed in.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         check_platform_admin(by)
         row = Tenant.objects.select_for_update().filter(id=tenant_id).first()
         if row is None:
             raise NotFound
         waiting = _administrators_waiting(tenant_id)
-        invited = next((one for one in waiting if one.person.email == folded(email)), None)
+        invited = next((one for one in waiting if one.person.email == normalize_email_address(email)), None)
         if invited is None:
             inviters = () if by is None else (by.person,)
-            invited = invite(
+            invited = invite_member(
                 tenant_id, email, name, Role.ADMIN, Limits(EVERY_QUEUE), by=None, by_people=inviters
             )
             if by is not None:

@@ -8,13 +8,13 @@ from uuid import UUID
 from django.db.models import F
 from django.db.models.functions import Least
 
-from tenancy.actions import KEY_LIFE, NewKey, add_key, audit, check_role, create_key
+from tenancy.actions import KEY_LIFE, NewKey, add_key, check_role, create_key, write_audit_entry
 from tenancy.core.errors import Forbidden, InvalidInput, KeyGone, KeyTooWide, NotFound, RoleLacking
 from tenancy.core.reach import KeyLimits, RunReach, checked_limits, has_ranges_within
 from tenancy.core.roles import Role, Scope, scopes_of
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, Principal
 from tenancy.queries import standing_of
 
@@ -42,7 +42,7 @@ def make_key(
     is used from no more addresses than that one. Raises InvalidInput, Forbidden for whoever does not
     administer, RoleLacking, and KeyTooWide where it would reach further.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         who = standing_of(tenant_id, by, key=by_key)
         if who is None or Scope.ADMIN not in who.scopes:
             raise Forbidden(reason="an administrator makes keys")
@@ -95,7 +95,7 @@ def rotate_key(
     rotated by the person who answers for it alone: the secret lets whoever sees it speak in their name. `by`
     None is the operator at the machine. Raises NotFound, KeyGone, RoleLacking, Forbidden, KeyTooWide.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         now = database_now()
         old = ApiKey.objects.select_for_update(of=("self",)).filter(id=key_id).first()
         if old is None:
@@ -112,7 +112,7 @@ def rotate_key(
             if narrowed != limits:
                 raise KeyTooWide(detail="the key to be rotated is used from any address, this one is not.")
         made = add_key(principal, fresh_id(), role, limits, expires_in, by=by, verb="key.rotate")
-        _end(old, now, min(overlap, LONGEST_OVERLAP), by)
+        _end_replaced_key(old, now, min(overlap, LONGEST_OVERLAP), by)
         return made
 
 
@@ -128,9 +128,9 @@ def may_rotate(key: ApiKey, owner_id: UUID, person_id: UUID) -> bool:
     return owner_id == person_id or not ANSWERED_FOR & {Scope(one) for one in key.scopes}
 
 
-def _end(old: ApiKey, now: datetime, overlap: timedelta, by: UUID | None) -> None:
+def _end_replaced_key(old: ApiKey, now: datetime, overlap: timedelta, by: UUID | None) -> None:
     row = ApiKey.objects.filter(id=old.id)
-    before = {"expires_at": _written(old.expires_at), "revoked": False}
+    before = {"expires_at": _format_expiry(old.expires_at), "revoked": False}
     after = {"expires_at": before["expires_at"], "revoked": True}
     if overlap <= NONE:
         row.update(revoked_at=now)
@@ -138,9 +138,11 @@ def _end(old: ApiKey, now: datetime, overlap: timedelta, by: UUID | None) -> Non
         # PostgreSQL's LEAST passes over an end that is not set.
         row.update(expires_at=Least(F("expires_at"), now + overlap))
         old.refresh_from_db(fields=["expires_at"])
-        after = {"expires_at": _written(old.expires_at), "revoked": False}
-    audit(old.tenant_id, by, verb="key.revoke", object=f"key:{old.id}", before=before, after=after)
+        after = {"expires_at": _format_expiry(old.expires_at), "revoked": False}
+    write_audit_entry(
+        old.tenant_id, by, verb="key.revoke", object=f"key:{old.id}", before=before, after=after
+    )
 
 
-def _written(at: datetime | None) -> str | None:
+def _format_expiry(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()

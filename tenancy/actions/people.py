@@ -9,17 +9,17 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from tenancy.actions import add_member, add_person, audit, principal_of, remove_member
+from tenancy.actions import add_member, add_person, principal_of, remove_member, write_audit_entry
 from tenancy.actions.platform_admins import note_platform
 from tenancy.actions.relations import record_links_seen_elsewhere, record_tie
-from tenancy.core.addresses import folded
+from tenancy.core.addresses import normalize_email_address
 from tenancy.core.errors import InvalidInput, NotFound, Stale, TenancyError
 from tenancy.core.event_kinds import PERSON_INVITED
 from tenancy.core.relations import Actors, TieKind
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import hold, tenant
+from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 from tenancy.models import Membership, Notice, NoticeMail, Person
 from tenancy.people.dual_control import DECIDED_ALONE, check_independent
 from tenancy.people.first_password import first_password_path
@@ -68,7 +68,7 @@ class Invited(NamedTuple):
     new: bool
 
 
-def invite(
+def invite_member(
     tenant_id: UUID,
     email: str,
     name: str,
@@ -89,11 +89,11 @@ def invite(
     NotIndependent where an administrator's own word would reach further by it; WiderThanYours where anybody's
     would, and further than the inviter's.
     """
-    if folded(email).endswith(FRESH_KEY_DOMAIN):
-        raise _invalid("email", "invalid", "This is the address of a key, not of a person.")
-    with tenant(tenant_id):
+    if normalize_email_address(email).endswith(FRESH_KEY_DOMAIN):
+        raise _build_input_error("email", "invalid", "This is the address of a key, not of a person.")
+    with tenant_transaction(tenant_id):
         hold_members(tenant_id)
-        person = Person.objects.filter(email=folded(email)).first()
+        person = Person.objects.filter(email=normalize_email_address(email)).first()
         new = person is None
         person = person or add_person(email, name)
         _check_wider(tenant_id, person.id, role, Authority(*limits), by=by, reason=reason)
@@ -106,7 +106,7 @@ def invite(
                     **limits._asdict(),
                 )  # fmt: skip
         except IntegrityError:
-            raise _invalid("role", "taken", f"{email} has the role {role.value} already.") from None
+            raise _build_input_error("role", "taken", f"{email} has the role {role.value} already.") from None
         if not new:
             record_links_seen_elsewhere(tenant_id, person.id)
         return Invited(person, member, new)
@@ -125,7 +125,7 @@ def change_limits(
     role does; those of an administrator are widened by one who is not related to them. `expected` is the tag
     of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent,
     WiderThanYours, and InvalidInput for a name that is no open queue."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_members(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
         if member is None:
@@ -135,17 +135,17 @@ def change_limits(
         check_member_queues(limits.queues)
         wanted = Authority(*limits)
         _check_wider(tenant_id, member.person_id, Role(member.role), wanted, by=by, reason=reason)
-        before, reached = _limits(member), authority_of(member)
+        before, reached = _format_limits(member), authority_of(member)
         member.queues, member.max_amount, member.max_risk = (
             list(limits.queues), limits.max_amount, limits.max_risk,
         )  # fmt: skip
-        if (after := _limits(member)) != before:
+        if (after := _format_limits(member)) != before:
             member.save(update_fields=["queues", "max_amount", "max_risk"])
-            audit(
+            write_audit_entry(
                 tenant_id, by, verb="member.change", object=f"member:{member.id}", before=before, after=after,
                 reason=reason,
             )  # fmt: skip
-        widened = decides(Role(member.role)) and authority_of(member).reaches_beyond(reached)
+        widened = has_decide_scope(Role(member.role)) and authority_of(member).reaches_beyond(reached)
         if by is not None and widened:
             record_tie(tenant_id, TieKind.ROLE_GIVEN, member.person_id, by=by)
         return member
@@ -156,7 +156,7 @@ def remove_role(tenant_id: UUID, member_id: UUID, *, by: UUID | None, reason: st
 
     Raises NotFound, and LastAdmin for the only administrator.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_members(tenant_id)
         member = Membership.objects.select_related("person").filter(id=member_id).first()
         if member is None:
@@ -174,7 +174,7 @@ def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reas
 
     Raises NotFound, and LastAdmin for the only administrator.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         hold_members(tenant_id)
         held = list(
             Membership.objects.filter(person_id=person_id).order_by("role").values_list("id", flat=True)
@@ -204,7 +204,7 @@ def may_get_link(tenant_id: UUID, person: Person) -> bool:
 def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
     """Write down that somebody is shown the link, before they are: who sees it can sign in as the person, so
     that the two are related until an administrator unrelated to both confirms the person. Outermost verb."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         record_tie(tenant_id, TieKind.LINK_SEEN, person.id, by=by)
         note_link(tenant_id, person, by, "shown")
 
@@ -223,7 +223,7 @@ def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) ->
 
 def note_printed_link(tenant_id: UUID, person: Person) -> None:
     """Write down that a command printed the link; it relates nobody. Outermost verb."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         note_link(tenant_id, person, None, "printed")
 
 
@@ -232,7 +232,7 @@ def mail_link(
 ) -> None:
     """Send the link to the person's own address, where nobody else sees it. `origin` is where the console is
     if the settings do not say. `platform`: a platform administrator asks for it. Outermost verb."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         now, notice = database_now(), fresh_id()
         Notice.objects.create(
             id=notice, tenant_id=tenant_id, kind=PERSON_INVITED, subject=f"link:{notice}",
@@ -246,7 +246,7 @@ def mail_link(
 
 def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False) -> None:
     """Audit what became of a link for a first password. Joins the tenant's transaction."""
-    audit(
+    write_audit_entry(
         tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},
         after={"email": person.email, "link": how}, platform=platform,
     )  # fmt: skip
@@ -256,7 +256,7 @@ def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> Non
     """Write down that somebody came in, by what, or why they did not; in each of their tenants, and in the
     platform's log where they administer it. Opens each tenant's transaction itself."""
     verb = "person.refuse" if refused else "person.sign_in"
-    _note(person, verb, {"by": list(by)}, reason=refused)
+    _audit_in_every_tenant(person, verb, {"by": list(by)}, reason=refused)
     if is_platform_admin(person.id):
         about, actor = f"person:{person.id}", PlatformActor(person.id)
         note_platform(actor, verb, about, before={}, after={"by": list(by)}, reason=refused)
@@ -265,13 +265,13 @@ def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> Non
 def note_tie(person: Person, *, provider: str, account: str) -> None:
     """Write down that an account of a provider signs somebody in from now on; in each of their tenants. Opens
     each tenant's transaction itself."""
-    _note(person, "person.tie", {"provider": provider, "account": account})
+    _audit_in_every_tenant(person, "person.tie", {"provider": provider, "account": account})
 
 
-def _note(person: Person, verb: str, after: Mapping[str, Any], *, reason: str = "") -> None:
+def _audit_in_every_tenant(person: Person, verb: str, after: Mapping[str, Any], *, reason: str = "") -> None:
     for house in tenants_of_person(person.id):
-        with tenant(house):
-            audit(
+        with tenant_transaction(house):
+            write_audit_entry(
                 house, principal_of(house, person).id, verb=verb, object=f"person:{person.id}", before={},
                 after=after, reason=reason,
             )  # fmt: skip
@@ -283,10 +283,10 @@ def _check_wider(
     """Raise NotIndependent where an administrator's word would reach further than each of their memberships
     does, by their own doing or that of somebody related to them; and WiderThanYours where anybody's would,
     and further than the giver's own, unless nobody else administers."""
-    if not decides(role):
+    if not has_decide_scope(role):
         return
     held = list(Membership.objects.filter(person_id=person_id))
-    deciding = [authority_of(one) for one in held if decides(Role(one.role))]
+    deciding = [authority_of(one) for one in held if has_decide_scope(Role(one.role))]
     if not all(wanted.reaches_beyond(one) for one in deciding):
         return
     name = f"person:{person_id}"
@@ -305,10 +305,12 @@ def _check_wider(
     if giver is not None and giver.owner == person_id:
         return
     what = "Somebody's word reaches further by an administrator whose own does not reach that far."
-    audit(tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason)
+    write_audit_entry(
+        tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason
+    )
 
 
-def decides(role: Role) -> bool:
+def has_decide_scope(role: Role) -> bool:
     """True if the limits of a membership with this role mean anything."""
     return Scope.DECIDE in SCOPES[role]
 
@@ -323,16 +325,16 @@ def limits_tag(member: Membership) -> str:
     return sha256(repr((member.id, authority_of(member))).encode()).hexdigest()[:16]
 
 
-def _invalid(name: str, code: str, detail: str) -> InvalidInput:
+def _build_input_error(name: str, code: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": f"/{name}", "code": code, "detail": detail}])
 
 
 def hold_members(tenant_id: UUID) -> None:
     """One change of the members at a time: two administrators must not remove each other at once."""
-    hold(f"members:{tenant_id}")
+    take_advisory_lock(f"members:{tenant_id}")
 
 
-def _limits(member: Membership) -> dict[str, Any]:
+def _format_limits(member: Membership) -> dict[str, Any]:
     amount = member.max_amount
     return {
         "queues": list(member.queues),

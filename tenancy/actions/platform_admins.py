@@ -16,7 +16,7 @@ from django.db.models import Q
 
 from tenancy.actions import KEY_LIFE, TOUCHED_EVERY
 from tenancy.core.errors import NotFound
-from tenancy.core.keys import SECRET_BYTES, hashed, parsed, written
+from tenancy.core.keys import SECRET_BYTES, format_api_key, hash_key_secret, parse_api_key
 from tenancy.db.ids import fresh_id
 from tenancy.models import Person
 from tenancy.people.platform_admins import PlatformActor
@@ -55,7 +55,7 @@ def remove_platform_admin(person: Person, *, reason: str, using: str) -> None:
         if not removed:
             raise NotFound
         held = PlatformKey.objects.using(using).filter(person_id=person.id, revoked_at=None)
-        held.update(revoked_at=_now(using))
+        held.update(revoked_at=_get_database_time(using))
         _note_by_shell(using, "platform.remove", f"person:{person.id}", {"email": person.email}, reason)
 
 
@@ -67,12 +67,12 @@ def create_platform_key(
         if not PlatformAdmin.objects.using(using).filter(person_id=person.id).exists():
             raise NotFound
         key_id = fresh_id()
-        clear = written(key_id, secrets.token_bytes(SECRET_BYTES))
-        known = parsed(clear)
+        clear = format_api_key(key_id, secrets.token_bytes(SECRET_BYTES))
+        known = parse_api_key(clear)
         assert known is not None
-        now = _now(using)
+        now = _get_database_time(using)
         key = PlatformKey(
-            id=key_id, person_id=person.id, label=label[:200], secret_hash=hashed(known.secret),
+            id=key_id, person_id=person.id, label=label[:200], secret_hash=hash_key_secret(known.secret),
             created_at=now, expires_at=now + expires_in,
         )  # fmt: skip
         key.save(using=using, force_insert=True)
@@ -89,7 +89,7 @@ def revoke_platform_key(key_id: UUID, *, reason: str, using: str) -> datetime:
             raise NotFound
         if key.revoked_at is not None:
             return key.revoked_at
-        now = _now(using)
+        now = _get_database_time(using)
         PlatformKey.objects.using(using).filter(id=key_id).update(revoked_at=now)
         _note_by_shell(using, "key.revoke", f"key:{key_id}", {"revoked": True}, reason)
         return now
@@ -128,7 +128,7 @@ def _note_by_shell(using: str, verb: str, about: str, after: Mapping[str, Any], 
     )
 
 
-def _now(using: str) -> datetime:
+def _get_database_time(using: str) -> datetime:
     """The database's time, by the connection that writes."""
     with connections[using].cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")

@@ -7,10 +7,10 @@ from uuid import UUID
 from django.db import DatabaseError, transaction
 from django.db.models import Q
 
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import NotFound
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import BrowserSession, KnownDevice, Person, TenantSession
 from tenancy.web.client_address import Visitor
 
@@ -23,10 +23,10 @@ def note_activity(session: BrowserSession, visitor: Visitor) -> None:
     A database that takes no more writes (a full disk) still lets the person read: the note is left out.
     """
     with suppress(DatabaseError), transaction.atomic():
-        now, seen = database_now(), _seen(visitor)
-        BrowserSession.objects.filter(_due(visitor, now - NOTED_EVERY), id=session.id).update(
-            last_seen_at=now, **seen
-        )
+        now, seen = database_now(), _build_visitor_fields(visitor)
+        BrowserSession.objects.filter(
+            _build_refresh_condition(visitor, now - NOTED_EVERY), id=session.id
+        ).update(last_seen_at=now, **seen)
 
 
 def note_presence(
@@ -34,17 +34,17 @@ def note_presence(
 ) -> None:
     """As `note_activity`, of the session within a tenant, where it is written down from its first page on.
     `known` is that row, None where there is none yet. Owns the transaction."""
-    with suppress(DatabaseError), tenant(tenant_id):
-        now, seen = database_now(), _seen(visitor)
+    with suppress(DatabaseError), tenant_transaction(tenant_id):
+        now, seen = database_now(), _build_visitor_fields(visitor)
         if known is None:
             TenantSession.objects.get_or_create(
                 tenant_id=tenant_id, session_id=session.id,
                 defaults={"person": person, "began_at": now, "last_seen_at": now, **seen},
             )  # fmt: skip
         else:
-            TenantSession.objects.filter(_due(visitor, now - NOTED_EVERY), id=known.id).update(
-                last_seen_at=now, **seen
-            )
+            TenantSession.objects.filter(
+                _build_refresh_condition(visitor, now - NOTED_EVERY), id=known.id
+            ).update(last_seen_at=now, **seen)
 
 
 def end_session(person: Person, session_id: UUID) -> None:
@@ -67,13 +67,13 @@ def end_tenant_session(tenant_id: UUID, tenant_session: UUID, *, by: UUID, reaso
 
     Raises NotFound, also for another tenant's.
     """
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         row = TenantSession.objects.select_related("person").filter(id=tenant_session).first()
         if row is None:
             raise NotFound
         ended = TenantSession.objects.filter(id=row.id, ended_at=None)
         if ended.update(ended_at=database_now(), ended_by=by):
-            audit(
+            write_audit_entry(
                 tenant_id, by, verb="session.end", object=f"person:{row.person_id}",
                 before={"session": str(row.id), "browser": row.browser}, after={"ended": True},
                 reason=reason,
@@ -88,12 +88,12 @@ def forget_device(person: Person, device_id: UUID) -> None:
         raise NotFound
 
 
-def _seen(visitor: Visitor) -> dict[str, str | None]:
+def _build_visitor_fields(visitor: Visitor) -> dict[str, str | None]:
     address = None if visitor.address is None else str(visitor.address)
     return {"address": address, "browser": visitor.browser}
 
 
-def _due(visitor: Visitor, long_ago: object) -> Q:
+def _build_refresh_condition(visitor: Visitor, long_ago: object) -> Q:
     """The condition of a row that is to be written: it was long ago, or somewhere else."""
-    here = Q(**{name: value for name, value in _seen(visitor).items() if value is not None})
+    here = Q(**{name: value for name, value in _build_visitor_fields(visitor).items() if value is not None})
     return Q(last_seen_at__lt=long_ago) | ~here

@@ -12,12 +12,12 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import NotFound
 from tenancy.core.reach import read_address
 from tenancy.core.sign_in.limits import LIFTED, LONGEST, Failures, Refusal, judge_attempt, source_of
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import FailedSignIn, KnownDevice, Person
 from tenancy.web.client_address import Visitor
 from tenancy.web.device_cookie import digest_of
@@ -41,10 +41,10 @@ def begin_attempt(name: str, step: str, visitor: Visitor, device: str | None) ->
     account, source = account_digest(name), source_of(visitor.address)
     person = Person.objects.filter(email=name.strip().lower()[:LONGEST_NAME]).first()
     with transaction.atomic():
-        _hold(f"sign-in:account:{account.hex()}")
-        _hold(f"sign-in:source:{source}")
+        _take_advisory_lock(f"sign-in:account:{account.hex()}")
+        _take_advisory_lock(f"sign-in:source:{source}")
         now, known = database_now(), _known_device(person, device)
-        refusal = judge_attempt(_failures(account, source, known, person, now), now)
+        refusal = judge_attempt(_load_failures(account, source, known, person, now), now)
         if refusal is not None and (person is None or not _is_refusal_due(account, source, now)):
             return refusal
         row = FailedSignIn.objects.create(
@@ -63,13 +63,13 @@ def take_back_attempt(attempt: UUID) -> None:
 def lift_limits(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> Person:
     """Let a person of this tenant try again at once, wherever they tried: nothing that failed so far counts.
     Audited. Outermost verb: owns the transaction. Raises NotFound."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         person = Person.objects.filter(memberships__tenant_id=tenant_id, id=person_id).distinct().first()
         if person is None:
             raise NotFound
         lifted = FailedSignIn.objects.filter(person=person, lifted_at=None).update(lifted_at=database_now())
         if lifted:
-            audit(
+            write_audit_entry(
                 tenant_id, by, verb="sign_in.lift", object=f"person:{person.id}", before={},
                 after={"failed": lifted}, reason=reason,
             )  # fmt: skip
@@ -123,10 +123,12 @@ def failures_of(
     strangers = counted.filter(device=None)
     lifted = FailedSignIn.objects.filter(account=account, source=source, lifted_at__gt=now - LIFTED)
     return Failures(
-        device=None if known is None else _times(counted.filter(account=account, device=known.id)),
-        pair=_times(strangers.filter(account=account, source=source)),
-        address=_times(strangers.filter(source=source)),
-        account=_times(strangers.filter(account=account)),
+        device=None
+        if known is None
+        else _list_failure_times(counted.filter(account=account, device=known.id)),
+        pair=_list_failure_times(strangers.filter(account=account, source=source)),
+        address=_list_failure_times(strangers.filter(source=source)),
+        account=_list_failure_times(strangers.filter(account=account)),
         familiar=familiar,
         lifted=lifted.exists(),
     )
@@ -138,13 +140,13 @@ def is_familiar(person: Person | None, source: str) -> bool:
     return bool(source) and any(source_of(read_address(str(one))) == source for one in found if one)
 
 
-def _failures(
+def _load_failures(
     account: bytes, source: str, known: KnownDevice | None, person: Person | None, now: datetime
 ) -> Failures:
     return failures_of(account, source, known, familiar=is_familiar(person, source), now=now)
 
 
-def _times(rows: "QuerySet[FailedSignIn]") -> Sequence[datetime]:
+def _list_failure_times(rows: "QuerySet[FailedSignIn]") -> Sequence[datetime]:
     return list(rows.order_by("-at").values_list("at", flat=True)[:MOST_READ])
 
 
@@ -161,6 +163,6 @@ def _is_refusal_due(account: bytes, source: str, now: datetime) -> bool:
     return refused.filter(at__gt=now - timedelta(hours=1)).count() < MOST_REFUSED
 
 
-def _hold(name: str) -> None:
+def _take_advisory_lock(name: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_HOLD, (name,))

@@ -6,12 +6,12 @@ from uuid import UUID
 from allauth.mfa.models import Authenticator
 from django.db import connection
 
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
 from tenancy.core.sign_in.rules import LONGEST_MINUTES, Area, SignInRules, list_loosenings
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Person, SignInRulesVersion
 from tenancy.people.dual_control import ask_second, check_reason
 from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
@@ -40,7 +40,7 @@ def set_sign_in_rules(
     if not 1 <= wanted.minutes <= LONGEST_MINUTES:
         detail = f"From 1 to {LONGEST_MINUTES} minutes."
         raise InvalidInput(errors=[{"pointer": "/minutes", "code": "not-allowed", "detail": detail}])
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         with connection.cursor() as cursor:
             cursor.execute(_HOLD, (str(tenant_id),))
         before = sign_in_rules_now()
@@ -57,7 +57,7 @@ def set_sign_in_rules(
             tenant_id=tenant_id, version=before.version + 1, reason=reason[:500], by=by, agreed_by=agreed,
             at=database_now(), **after,
         )  # fmt: skip
-        audit(
+        write_audit_entry(
             tenant_id, by, verb="sign_in.rules", object=f"tenant:{tenant_id}",
             before={"version": before.version, **rules_document(before.rules)},
             after={
@@ -72,11 +72,11 @@ def set_sign_in_rules(
 def forget_factors(tenant_id: UUID, person: Person) -> int:
     """Take a person's second factors away, recovery codes too, as the operator at the machine; how many.
     Sessions that were proven by them are proven no more. Audited in this tenant. Owns the transaction."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         held = Authenticator.objects.filter(user=person)
         kinds = sorted(held.values_list("type", flat=True))
         held.delete()
-        audit(
+        write_audit_entry(
             tenant_id, None, verb="person.forget_factor", object=f"person:{person.id}",
             before={"factors": kinds}, after={"factors": []},
         )  # fmt: skip

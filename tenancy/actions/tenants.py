@@ -10,14 +10,14 @@ from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.actions.platform_admins import note_platform
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.people.platform_admins import PlatformActor, check_platform_admin
-from tenancy.time_zones import known
+from tenancy.time_zones import is_known_time_zone
 
 SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
 LOWEST_AUTONOMY, HIGHEST_AUTONOMY = 1, 7
@@ -30,7 +30,7 @@ def check_tenant_fields(fields: Mapping[str, Any]) -> None:
         "slug": ("slug" in fields and not SLUG.fullmatch(fields["slug"]))
         and "1 to 50 small letters, digits and hyphens, with no hyphen at either end.",
         "name": ("name" in fields and not 1 <= len(fields["name"].strip()) <= 200) and "1 to 200 characters.",
-        "time_zone": ("time_zone" in fields and not known(fields["time_zone"]))
+        "time_zone": ("time_zone" in fields and not is_known_time_zone(fields["time_zone"]))
         and "A name of the IANA time zone database, such as Europe/Zurich.",
         "highest_autonomy_tier": (
             "highest_autonomy_tier" in fields
@@ -59,8 +59,8 @@ def change_tenant(
     Raises Forbidden, NotFound, Stale, and InvalidInput for a value that no tenant can have.
     """
     check_tenant_fields(changes)
-    with tenant(tenant_id):
-        row = _locked(tenant_id, by)
+    with tenant_transaction(tenant_id):
+        row = _lock_tenant(tenant_id, by)
         if expected is not None and expected != tenant_tag(row):
             raise Stale
         before = {name: getattr(row, name) for name in CHANGEABLE if name in changes}
@@ -77,8 +77,8 @@ def suspend_tenant(tenant_id: UUID, *, by: PlatformActor | None, reason: str) ->
     suspended already. Outermost verb. Raises Forbidden, NotFound, and InvalidInput without a reason."""
     if not reason.strip():
         raise InvalidInput(errors=[{"pointer": "/reason", "code": "required", "detail": "Say why."}])
-    with tenant(tenant_id):
-        row = _locked(tenant_id, by)
+    with tenant_transaction(tenant_id):
+        row = _lock_tenant(tenant_id, by)
         if row.suspended_at is not None:
             return False
         shown = reason.strip()[:500]
@@ -90,8 +90,8 @@ def suspend_tenant(tenant_id: UUID, *, by: PlatformActor | None, reason: str) ->
 def resume_tenant(tenant_id: UUID, *, by: PlatformActor | None, reason: str) -> bool:
     """Let a suspended tenant's people and keys act again. Returns False if it was not suspended. Outermost
     verb. Raises Forbidden, NotFound."""
-    with tenant(tenant_id):
-        row = _locked(tenant_id, by)
+    with tenant_transaction(tenant_id):
+        row = _lock_tenant(tenant_id, by)
         if row.suspended_at is None:
             return False
         Tenant.objects.filter(id=tenant_id).update(suspended_at=None, suspended_reason="")
@@ -120,10 +120,12 @@ def note_of_tenant(
     about = f"tenant:{row.id}"
     note_platform(by, verb, about, before=before, after={"slug": row.slug, **after}, reason=reason)
     if in_tenant:
-        audit(row.id, None, verb=verb, object=about, before=before, after=after, reason=reason, platform=True)
+        write_audit_entry(
+            row.id, None, verb=verb, object=about, before=before, after=after, reason=reason, platform=True
+        )
 
 
-def _locked(tenant_id: UUID, by: PlatformActor | None) -> Tenant:
+def _lock_tenant(tenant_id: UUID, by: PlatformActor | None) -> Tenant:
     """The tenant's row, which no run can begin under until the transaction ends. Raises Forbidden for whoever
     does not administer the platform."""
     check_platform_admin(by)

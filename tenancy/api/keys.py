@@ -15,13 +15,13 @@ from tenancy.actions.keys import make_key, rotate_key
 from tenancy.api.shapes import KeyBody, KeyField, KeyMade, RotateBody, key_field, key_limits_of
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role, Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey
-from tenancy.rest.api_helpers import caller, page, post_once, uuid_or_none
+from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, uuid_or_none
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import PageQuery, ReasonBody, asked, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import PageQuery, ReasonBody, page_of, validate_input
 
 
 class ByInspection(APIView):
@@ -30,7 +30,7 @@ class ByInspection(APIView):
     def get_permissions(self) -> list[BasePermission]:
         """INSPECT to look, ADMIN to change."""
         reads = self.request.method in {"GET", "HEAD", "OPTIONS"}
-        return [requires(Scope.INSPECT if reads else Scope.ADMIN)()]
+        return [make_scope_permission(Scope.INSPECT if reads else Scope.ADMIN)()]
 
 
 class Keys(ByInspection):
@@ -39,15 +39,15 @@ class Keys(ByInspection):
     @extend_schema(operation_id="list_keys", parameters=[PageQuery], responses=page_of(KeyField, "KeyPage"))
     def get(self, request: Request) -> Response:
         """The keys of the tenant, newest first; revoked and expired ones stay. No secret is among them."""
-        with tenant(caller(request).tenant):
-            return page(request, ApiKey.objects.select_related("principal__owner"), key_field)
+        with tenant_transaction(get_caller(request).tenant):
+            return paginate_rows(request, ApiKey.objects.select_related("principal__owner"), key_field)
 
     @extend_schema(operation_id="make_key", request=KeyBody, responses={201: KeyMade})
     def post(self, request: Request) -> Response:
         """Make one; its secret is in this answer and nowhere else. The person behind the calling key sees it,
         so what the new key does counts as theirs too. It reaches no further than the calling key. Raises
         InvalidInput (400), KeyTooWide (403), RoleLacking (409)."""
-        body, who = asked(KeyBody, request.data), caller(request)
+        body, who = validate_input(KeyBody, request.data), get_caller(request)
         days = body["expires_in_days"]
 
         def made() -> NewKey:
@@ -66,7 +66,7 @@ class OneKey(ByInspection):
     @extend_schema(operation_id="get_key", responses=KeyField)
     def get(self, request: Request, key_id: str) -> Response:
         """It, without its secret. Raises NotFound."""
-        return Response(_shown(caller(request).tenant, uuid_or_none(key_id)))
+        return Response(_get_key_field(get_caller(request).tenant, uuid_or_none(key_id)))
 
 
 class RotateKey(ByInspection):
@@ -77,7 +77,11 @@ class RotateKey(ByInspection):
         """A new secret with the same role and limits, for the same program: its runs go on. Only the person
         who answers for a key that decides or administers rotates it. Raises NotFound, KeyTooWide (403),
         RoleLacking, KeyGone (409)."""
-        body, who, wanted = asked(RotateBody, request.data), caller(request), uuid_or_none(key_id)
+        body, who, wanted = (
+            validate_input(RotateBody, request.data),
+            get_caller(request),
+            uuid_or_none(key_id),
+        )
 
         def rotated() -> NewKey:
             if wanted is None:
@@ -94,13 +98,17 @@ class RevokeKey(ByInspection):
     @extend_schema(operation_id="revoke_key", request=ReasonBody, responses={200: KeyField})
     def post(self, request: Request, key_id: str) -> Response:
         """Whoever uses it is refused from now on; the same again keeps the first time. Raises NotFound."""
-        reason, who, wanted = asked(ReasonBody, request.data)["reason"], caller(request), uuid_or_none(key_id)
+        reason, who, wanted = (
+            validate_input(ReasonBody, request.data)["reason"],
+            get_caller(request),
+            uuid_or_none(key_id),
+        )
 
-        def revoked() -> Answer:
+        def revoked() -> StoredResponse:
             if wanted is None:
                 raise NotFound
             revoke_key(who.tenant, wanted, by=who.principal, reason=reason)
-            return Answer(200, _shown(who.tenant, wanted))
+            return StoredResponse(200, _get_key_field(who.tenant, wanted))
 
         return post_once(request, revoked)
 
@@ -110,10 +118,12 @@ def _secret_once(request: Request, status: int, make: Callable[[], NewKey]) -> R
     stored as a hash alone."""
     clear: list[str] = []
 
-    def made() -> Answer:
+    def made() -> StoredResponse:
         new = make()
         clear.append(new.clear)
-        return Answer(status, {**_shown(caller(request).tenant, new.key.id), "secret": None})
+        return StoredResponse(
+            status, {**_get_key_field(get_caller(request).tenant, new.key.id), "secret": None}
+        )
 
     response = post_once(request, made)
     if clear:
@@ -121,10 +131,10 @@ def _secret_once(request: Request, status: int, make: Callable[[], NewKey]) -> R
     return response
 
 
-def _shown(tenant_id: UUID, key_id: UUID | None) -> dict[str, Any]:
+def _get_key_field(tenant_id: UUID, key_id: UUID | None) -> dict[str, Any]:
     if key_id is None:
         raise NotFound
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         row = ApiKey.objects.select_related("principal__owner").filter(id=key_id).first()
         if row is None:
             raise NotFound

@@ -14,7 +14,7 @@ from tenancy.actions.people import (
     change_limits,
     deactivate_person,
     hand_over_link,
-    invite,
+    invite_member,
     limits_tag,
     remove_role,
 )
@@ -33,15 +33,22 @@ from tenancy.api.shapes import (
 )
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role, Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership, Person
-from tenancy.people.member_queries import people
+from tenancy.people.member_queries import list_people
 from tenancy.people.relations import find_kinship
-from tenancy.rest.api_helpers import caller, expected_tag, post_once, tagged, unless_known, uuid_or_none
+from tenancy.rest.api_helpers import (
+    build_etag_header,
+    expected_tag,
+    get_caller,
+    post_once,
+    unless_known,
+    uuid_or_none,
+)
 from tenancy.rest.api_view import APIView
-from tenancy.rest.idempotency import Answer
-from tenancy.rest.permissions import requires
-from tenancy.rest.serializer_fields import ReasonBody, asked, page_of
+from tenancy.rest.idempotency import StoredResponse
+from tenancy.rest.permissions import make_scope_permission
+from tenancy.rest.serializer_fields import ReasonBody, page_of, validate_input
 
 ROLE = OpenApiParameter(
     "role", {"type": "string", "enum": [role for role, _ in ROLES]}, OpenApiParameter.PATH
@@ -51,7 +58,7 @@ ROLE = OpenApiParameter(
 class ByAdmin(APIView):
     """A door for administrators alone: it names people and their addresses."""
 
-    permission_classes = [requires(Scope.ADMIN)]
+    permission_classes = [make_scope_permission(Scope.ADMIN)]
 
 
 class Members(ByAdmin):
@@ -60,16 +67,16 @@ class Members(ByAdmin):
     @extend_schema(operation_id="list_members", responses=page_of(MemberField, "MemberPage"))
     def get(self, request: Request) -> Response:
         """All of them by name, in one page, with their roles and who they are related to."""
-        return Response({"results": _members(request), "next": None, "previous": None})
+        return Response({"results": _list_member_fields(request), "next": None, "previous": None})
 
     @extend_schema(operation_id="invite_member", request=InviteBody, responses={201: MemberMade})
     def post(self, request: Request) -> Response:
         """Add somebody by their address. The person behind the calling key and they are related for 24 hours.
         Raises InvalidInput (400)."""
-        body, who = asked(InviteBody, request.data), caller(request)
+        body, who = validate_input(InviteBody, request.data), get_caller(request)
 
         def invited() -> tuple[Person, bool]:
-            found = invite(
+            found = invite_member(
                 who.tenant, body["email"], body["name"], Role(body["role"]), limits_of(body),
                 by=who.principal, reason=body["reason"],
             )  # fmt: skip
@@ -84,7 +91,7 @@ class OneMember(ByAdmin):
     @extend_schema(operation_id="get_member", responses=MemberField)
     def get(self, request: Request, person_id: str) -> Response:
         """They, with their roles and who they are related to. Raises NotFound."""
-        return Response(_member(request, uuid_or_none(person_id)))
+        return Response(_get_member_field(request, uuid_or_none(person_id)))
 
 
 class MemberLink(ByAdmin):
@@ -94,8 +101,8 @@ class MemberLink(ByAdmin):
     def post(self, request: Request, person_id: str) -> Response:
         """A new link for somebody who has never signed in, mailed to them where mail is set up. Where it is
         not, it is in this answer and nowhere else. Raises NotFound, LinkRefused (409)."""
-        asked(ReasonBody, request.data)
-        return _link_once(request, 200, lambda: (_person(request, person_id), True), with_member=False)
+        validate_input(ReasonBody, request.data)
+        return _link_once(request, 200, lambda: (_get_person(request, person_id), True), with_member=False)
 
 
 class ConfirmMember(ByAdmin):
@@ -105,9 +112,9 @@ class ConfirmMember(ByAdmin):
     def post(self, request: Request, person_id: str) -> Response:
         """Confirm that the account is in its person's own hands, after somebody saw the link for its
         password. Raises NotFound, RelatedToPerson (403), NotSignedIn, NothingToConfirm (409)."""
-        reason = asked(ReasonBody, request.data)["reason"]
-        who = caller(request)
-        return _changed(
+        reason = validate_input(ReasonBody, request.data)["reason"]
+        who = get_caller(request)
+        return _apply_person_change(
             request,
             person_id,
             lambda wanted: confirm_person(who.tenant, wanted, by=who.principal, reason=reason),
@@ -122,16 +129,16 @@ class DeactivateMember(ByAdmin):
         """Neither they nor the keys that they answer for do anything here any more. Raises NotFound,
         LastAdmin (409)."""
         reason, who, wanted = (
-            asked(ReasonBody, request.data)["reason"],
-            caller(request),
+            validate_input(ReasonBody, request.data)["reason"],
+            get_caller(request),
             uuid_or_none(person_id),
         )
 
-        def done() -> Answer:
+        def done() -> StoredResponse:
             if wanted is None:
                 raise NotFound
             deactivate_person(who.tenant, wanted, by=who.principal, reason=reason)
-            return Answer(204, None)
+            return StoredResponse(204, None)
 
         return post_once(request, done)
 
@@ -142,16 +149,16 @@ class MemberRoles(ByAdmin):
     @extend_schema(operation_id="give_member_role", request=RoleBody, responses={201: MemberField})
     def post(self, request: Request, person_id: str) -> Response:
         """Give a person of this tenant a further role. Raises NotFound, InvalidInput (400)."""
-        body, who = asked(RoleBody, request.data), caller(request)
+        body, who = validate_input(RoleBody, request.data), get_caller(request)
 
         def given(_: UUID) -> None:
-            person = _person(request, person_id)
-            invite(
+            person = _get_person(request, person_id)
+            invite_member(
                 who.tenant, person.email, person.name, Role(body["role"]), limits_of(body), by=who.principal,
                 reason=body["reason"],
             )  # fmt: skip
 
-        return _changed(request, person_id, given, status=201)
+        return _apply_person_change(request, person_id, given, status=201)
 
 
 class OneRole(ByAdmin):
@@ -163,7 +170,7 @@ class OneRole(ByAdmin):
     )  # fmt: skip
     def get(self, request: Request, person_id: str, role: str) -> HttpResponseBase | Response:
         """It, with its limits and an ETag. Raises NotFound."""
-        member = _membership(request, person_id, role)
+        member = _get_membership(request, person_id, role)
         return unless_known(request, role_field(member), limits_tag(member))
 
     @extend_schema(
@@ -173,13 +180,13 @@ class OneRole(ByAdmin):
         """Set all limits of a role; they hold from the next decision on. Wider ones relate the person behind
         the calling key to this one for 24 hours. With If-Match only those that were looked at. Raises
         NotFound, Stale (412)."""
-        body, who = asked(MemberLimitsBody, request.data), caller(request)
+        body, who = validate_input(MemberLimitsBody, request.data), get_caller(request)
         member = change_limits(
-            who.tenant, _membership(request, person_id, role).id, limits_of(body), by=who.principal,
+            who.tenant, _get_membership(request, person_id, role).id, limits_of(body), by=who.principal,
             reason=body["reason"], expected=expected_tag(request),
         )  # fmt: skip
         shown = role_field(member)
-        return Response(shown, headers=tagged(shown, limits_tag(member)))
+        return Response(shown, headers=build_etag_header(shown, limits_tag(member)))
 
 
 class RemoveRole(ByAdmin):
@@ -190,65 +197,65 @@ class RemoveRole(ByAdmin):
     )
     def post(self, request: Request, person_id: str, role: str) -> Response:
         """Their keys lose what it brought. Raises NotFound, LastAdmin (409)."""
-        reason, who = asked(ReasonBody, request.data)["reason"], caller(request)
+        reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def removed() -> Answer:
-            member = _membership(request, person_id, role)
+        def removed() -> StoredResponse:
+            member = _get_membership(request, person_id, role)
             remove_role(who.tenant, member.id, by=who.principal, reason=reason)
-            return Answer(204, None)
+            return StoredResponse(204, None)
 
         return post_once(request, removed)
 
 
-def _person(request: Request, person_id: str) -> Person:
-    house, wanted = caller(request).tenant, uuid_or_none(person_id)
+def _get_person(request: Request, person_id: str) -> Person:
+    house, wanted = get_caller(request).tenant, uuid_or_none(person_id)
     if wanted is None:
         raise NotFound
-    with tenant(house):
+    with tenant_transaction(house):
         found = Person.objects.filter(id=wanted, memberships__tenant_id=house).distinct().first()
     if found is None:
         raise NotFound
     return found
 
 
-def _membership(request: Request, person_id: str, role: str) -> Membership:
+def _get_membership(request: Request, person_id: str, role: str) -> Membership:
     wanted = uuid_or_none(person_id)
     if wanted is None:
         raise NotFound
-    with tenant(caller(request).tenant):
+    with tenant_transaction(get_caller(request).tenant):
         found = Membership.objects.filter(person_id=wanted, role=role[:16]).first()
     if found is None:
         raise NotFound
     return found
 
 
-def _members(request: Request, person_id: UUID | None = None) -> list[dict[str, Any]]:
+def _list_member_fields(request: Request, person_id: UUID | None = None) -> list[dict[str, Any]]:
     """Everybody, or one of them."""
-    who = caller(request)
-    with tenant(who.tenant):
-        found = people(person_id)
+    who = get_caller(request)
+    with tenant_transaction(who.tenant):
+        found = list_people(person_id)
         kinship = find_kinship(who.principal, who.owner, [one.person.id for one in found])
         return [member_field(one, kinship[one.person.id]) for one in found]
 
 
-def _member(request: Request, person_id: UUID | None) -> dict[str, Any]:
-    found = [] if person_id is None else _members(request, person_id)
+def _get_member_field(request: Request, person_id: UUID | None) -> dict[str, Any]:
+    found = [] if person_id is None else _list_member_fields(request, person_id)
     if not found:
         raise NotFound
     return found[0]
 
 
-def _changed(
+def _apply_person_change(
     request: Request, person_id: str, change: Callable[[UUID], object], *, status: int = 200
 ) -> Response:
     """Change something about a person, once, and answer with how they stand then."""
     wanted = uuid_or_none(person_id)
 
-    def done() -> Answer:
+    def done() -> StoredResponse:
         if wanted is None:
             raise NotFound
         change(wanted)
-        return Answer(status, _member(request, wanted))
+        return StoredResponse(status, _get_member_field(request, wanted))
 
     return post_once(request, done)
 
@@ -258,9 +265,9 @@ def _link_once(
 ) -> Response:
     """Answer with the link of a person, where they need one. What an Idempotency-Key keeps of the answer does
     not have it."""
-    who, links = caller(request), []
+    who, links = get_caller(request), []
 
-    def made() -> Answer:
+    def made() -> StoredResponse:
         person, needs_link = find()
         delivery = "none"
         if needs_link:
@@ -268,8 +275,8 @@ def _link_once(
             path = hand_over_link(who.tenant, person, by=who.principal, origin=origin)
             delivery = "shown" if path else "mailed"
             links.extend([request.build_absolute_uri(path)] if path else [])
-        shown = {"member": _member(request, person.id)} if with_member else {}
-        return Answer(status, {**shown, "delivery": delivery, "link": None})
+        shown = {"member": _get_member_field(request, person.id)} if with_member else {}
+        return StoredResponse(status, {**shown, "delivery": delivery, "link": None})
 
     response = post_once(request, made)
     if links:

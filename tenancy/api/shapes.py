@@ -8,7 +8,7 @@ from uuid import UUID
 from rest_framework import serializers
 
 from tenancy.actions.keys import LONGEST_OVERLAP
-from tenancy.actions.people import Limits, decides
+from tenancy.actions.people import Limits, has_decide_scope
 from tenancy.core.errors import InvalidInput
 from tenancy.core.reach import MOST, KeyLimits, RunReach
 from tenancy.core.relations import TieKind
@@ -16,7 +16,13 @@ from tenancy.core.roles import RISKS, Role
 from tenancy.models import ApiKey, Membership
 from tenancy.people.member_queries import FRESH_KEY_DOMAIN, Named
 from tenancy.people.relations import Kinship
-from tenancy.rest.serializer_fields import Amount, Exact, Text, Whole, stamp
+from tenancy.rest.serializer_fields import (
+    Amount,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    format_timestamp,
+)
 
 ROLES = [(role.value, role.value) for role in Role]
 REACHES = [(one.value, one.value) for one in RunReach]
@@ -87,18 +93,18 @@ class MemberMade(LinkField):
     member = MemberField()
 
 
-class MemberLimitsBody(Exact):
+class MemberLimitsBody(StrictSerializer):
     """How far the word of a role that decides reaches. Queues are named, or `*` alone for every one; without
     a queue it decides in none. A null amount and an empty risk class are no limit."""
 
     queues = serializers.ListField(
-        child=Text(max_length=64), max_length=MOST_QUEUES, required=False, default=list
+        child=StrictCharField(max_length=64), max_length=MOST_QUEUES, required=False, default=list
     )
     max_amount = LimitAmount(allow_null=True, required=False, default=None)
     max_risk = serializers.ChoiceField(
         choices=[(one, one) for one in RISKS], required=False, default="", allow_blank=True
     )
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+    reason = StrictCharField(max_length=500, required=False, allow_blank=True, default="")
 
 
 class RoleBody(MemberLimitsBody):
@@ -111,7 +117,7 @@ class InviteBody(RoleBody):
     """Somebody to add. Who is known already keeps name and password."""
 
     email = serializers.EmailField(max_length=254)
-    name = Text(max_length=200)
+    name = StrictCharField(max_length=200)
 
 
 class KeyField(serializers.Serializer[Any]):
@@ -141,29 +147,29 @@ class KeyMade(KeyField):
     secret = serializers.CharField(allow_null=True)
 
 
-class KeyBody(Exact):
+class KeyBody(StrictSerializer):
     """A key to make. `owner`: `me` is the person who answers for the calling key, `nobody` fits no role that
     decides or administers. `expires_in_days` null: 90 days, or as long as the calling key lasts."""
 
-    name = Text(max_length=200)
+    name = StrictCharField(max_length=200)
     role = serializers.ChoiceField(choices=ROLES)
     owner = serializers.ChoiceField(choices=OWNERS, required=False, default="nobody")
     runs = serializers.ChoiceField(choices=REACHES, allow_null=True, required=False, default=None)
     workflows = serializers.ListField(
-        child=Text(max_length=64), max_length=MOST, required=False, default=list
+        child=StrictCharField(max_length=64), max_length=MOST, required=False, default=list
     )
     addresses = serializers.ListField(
-        child=Text(max_length=64), max_length=MOST, required=False, default=list
+        child=StrictCharField(max_length=64), max_length=MOST, required=False, default=list
     )
-    expires_in_days = Whole(
+    expires_in_days = StrictIntegerField(
         min_value=1, max_value=LONGEST_DAYS, allow_null=True, required=False, default=None
     )
 
 
-class RotateBody(Exact):
+class RotateBody(StrictSerializer):
     """How many hours the secret before stays good."""
 
-    overlap_hours = Whole(
+    overlap_hours = StrictIntegerField(
         min_value=0, max_value=int(LONGEST_OVERLAP / timedelta(hours=1)), required=False, default=0
     )
 
@@ -188,10 +194,10 @@ def member_field(named: Named, kinship: Kinship) -> dict[str, Any]:
     person = named.person
     return {
         "id": str(person.id), "email": person.email, "name": person.name, "active": person.is_active,
-        "invited": named.invited, "last_signed_in_at": stamp(person.last_login),
+        "invited": named.invited, "last_signed_in_at": format_timestamp(person.last_login),
         "roles": [role_field(one) for one in named.members],
         "relations": [
-            {"kind": tie.kind.value, "by": tie.by, "person": tie.person, "until": stamp(tie.until)}
+            {"kind": tie.kind.value, "by": tie.by, "person": tie.person, "until": format_timestamp(tie.until)}
             for tie in kinship.ties
         ],
         "to_confirm": kinship.may_confirm and not named.invited,
@@ -204,8 +210,8 @@ def role_field(member: Membership) -> dict[str, Any]:
     return {
         "role": member.role, "queues": list(member.queues),
         "max_amount": None if member.max_amount is None else str(member.max_amount),
-        "max_risk": member.max_risk, "decides": decides(Role(member.role)),
-        "since": stamp(member.created_at),
+        "max_risk": member.max_risk, "decides": has_decide_scope(Role(member.role)),
+        "since": format_timestamp(member.created_at),
     }  # fmt: skip
 
 
@@ -217,6 +223,6 @@ def key_field(key: ApiKey) -> dict[str, Any]:
         "id": str(key.id), "principal": str(key.principal_id), "name": key.label, "role": key.role,
         "scopes": list(key.scopes), "owner": None if answers is None else str(answers), "runs": key.runs,
         "workflows": list(key.workflows), "addresses": list(key.addresses),
-        "created_at": stamp(key.created_at), "expires_at": stamp(key.expires_at),
-        "revoked_at": stamp(key.revoked_at), "last_used_at": stamp(key.last_used_at),
+        "created_at": format_timestamp(key.created_at), "expires_at": format_timestamp(key.expires_at),
+        "revoked_at": format_timestamp(key.revoked_at), "last_used_at": format_timestamp(key.last_used_at),
     }  # fmt: skip

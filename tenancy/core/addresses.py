@@ -3,7 +3,7 @@
 from tenancy.core.errors import InvalidInput
 
 
-def folded(address: str) -> str:
+def normalize_email_address(address: str) -> str:
     """The one spelling of an address. Raises InvalidInput where it is not plain ASCII.
 
     Other letters fold to plain ones (the Kelvin sign to `k`): two people would share a spelling (R-SEC-2).

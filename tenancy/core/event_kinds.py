@@ -48,7 +48,7 @@ FIGURES: Final[Mapping[str, str]] = {
 """What a figure of runs is called in a sentence, where that is not its own name."""
 
 
-def headline(kind: str, data: Mapping[str, Any]) -> str:
+def format_headline(kind: str, data: Mapping[str, Any]) -> str:
     """What a message says, in a few words."""
     if kind == BUDGET_ALERT:
         return f"{data.get('threshold_percent')} % of the ceiling for a {data.get('window')}"
@@ -68,7 +68,7 @@ def headline(kind: str, data: Mapping[str, Any]) -> str:
     return named.get(kind, KINDS.get(kind, kind))
 
 
-def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
+def format_explanation(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     """What a notice says below its headline, line by line; money and amounts as text."""
     if kind == UNDO_FAILED:
         left = [f"- {one['tool']}: {one['says']}" for one in data["left"]]
@@ -90,13 +90,16 @@ def explained(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
     if kind == FIGURES_DRIFT:
         runs, unit = data["runs"], data["unit"]
         return (
-            f"The median of the newest {runs} runs is {_measured(data['now'], unit)}.",
-            f"That of as many before them was {_measured(data['before'], unit)}; chance does not explain it.",
+            f"The median of the newest {runs} runs is {_format_measurement(data['now'], unit)}.",
+            (
+                f"That of as many before them was {_format_measurement(data['before'], unit)}; chance does "
+                f"not explain it."
+            ),
         )
     return ()
 
 
-def _measured(amount: str, unit: str) -> str:
+def _format_measurement(amount: str, unit: str) -> str:
     return f"US$ {amount}" if unit == "usd" else f"{amount} {unit}"
 
 
@@ -107,7 +110,7 @@ def place_of(kind: str, data: Mapping[str, Any]) -> str:
     return f"/budgets/figures?workflow={quote(str(data['workflow']))}" if kind == FIGURES_DRIFT else "/"
 
 
-def message(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
+def encode_event_message(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
     """The body: {type, timestamp, data}, as Standard Webhooks has it. `data` holds what JSON has; money and
     ids as text."""
     body = {"type": kind, "timestamp": at.isoformat(), "data": dict(data)}

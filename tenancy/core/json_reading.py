@@ -32,13 +32,13 @@ def check_members(body: bytes | str) -> None:
     """Look for an object that has a member twice, in what is JSON. Raises MemberRepeated, and JSONDecodeError
     for what is nested too deep to be looked through, wherever it is read."""
     text = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)
-    if _depth(text) > DEEPEST:
+    if _measure_depth(text) > DEEPEST:
         raise orjson.JSONDecodeError(f"It is nested deeper than {DEEPEST}.", "", 0)
     # Numbers are left as text: here only names are looked at.
-    json.loads(text, object_pairs_hook=_members, parse_int=str, parse_float=str)
+    json.loads(text, object_pairs_hook=_check_unique_members, parse_int=str, parse_float=str)
 
 
-def _depth(text: bytes) -> int:
+def _measure_depth(text: bytes) -> int:
     deepest = depth = 0
     for mark in _MARK.finditer(text):
         if (sign := mark[0]) in b"[{":
@@ -49,7 +49,7 @@ def _depth(text: bytes) -> int:
     return deepest
 
 
-def _members(pairs: list[tuple[str, Any]]) -> None:
+def _check_unique_members(pairs: list[tuple[str, Any]]) -> None:
     found: set[str] = set()
     for name, _ in pairs:
         if name in found:

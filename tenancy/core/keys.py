@@ -19,13 +19,13 @@ class Key(NamedTuple):
     secret: str
 
 
-def written(key_id: UUID, chance: bytes) -> str:
+def format_api_key(key_id: UUID, chance: bytes) -> str:
     """The clear text of a key, made of an id and 30 bytes of chance."""
     secret = b32encode(chance).decode().lower().rstrip("=")
-    return f"{PREFIX}_{key_id.hex}_{secret}{_check(key_id, secret)}"
+    return f"{PREFIX}_{key_id.hex}_{secret}{_compute_checksum(key_id, secret)}"
 
 
-def parsed(text: str) -> Key | None:
+def parse_api_key(text: str) -> Key | None:
     """The key in `text`, or None where the form or the check does not hold. Says nothing of its truth."""
     parts = text.split("_")
     if len(parts) != 3 or parts[0] != PREFIX or len(parts[1]) != 32 or not 20 <= len(parts[2]) <= 100:
@@ -36,19 +36,21 @@ def parsed(text: str) -> Key | None:
         return None
     secret, check = parts[2][:-8], parts[2][-8:]
     return (
-        Key(key_id, secret) if hmac.compare_digest(_check(key_id, secret).encode(), check.encode()) else None
+        Key(key_id, secret)
+        if hmac.compare_digest(_compute_checksum(key_id, secret).encode(), check.encode())
+        else None
     )
 
 
-def hashed(secret: str) -> bytes:
+def hash_key_secret(secret: str) -> bytes:
     """What is stored: SHA-256 of the secret (240 bits of chance need no slow hash)."""
     return sha256(secret.encode()).digest()
 
 
-def proves(secret: str, stored: bytes) -> bool:
+def is_matching_secret(secret: str, stored: bytes) -> bool:
     """Whether the secret is the one that was hashed, in constant time."""
-    return hmac.compare_digest(hashed(secret), stored)
+    return hmac.compare_digest(hash_key_secret(secret), stored)
 
 
-def _check(key_id: UUID, secret: str) -> str:
+def _compute_checksum(key_id: UUID, secret: str) -> str:
     return f"{crc32(f'{key_id.hex}{secret}'.encode()):08x}"

@@ -30,7 +30,7 @@ class Reach(NamedTuple):
 
     def has_workflow(self, slug: str) -> bool:
         """Whether runs of this workflow are within it."""
-        return not self.workflows or any(_expression(one).fullmatch(slug) for one in self.workflows)
+        return not self.workflows or any(_compile_pattern(one).fullmatch(slug) for one in self.workflows)
 
     @property
     def whose(self) -> str:
@@ -63,15 +63,17 @@ def checked_limits(role: Role, limits: KeyLimits) -> KeyLimits:
     """
     whole = KeyLimits(
         limits.runs_for(role),
-        tuple(dict.fromkeys(_pattern(one) for one in limits.workflows)),
-        tuple(dict.fromkeys(_range(one) for one in limits.addresses)),
+        tuple(dict.fromkeys(_validate_pattern(one) for one in limits.workflows)),
+        tuple(dict.fromkeys(_parse_address_range(one) for one in limits.addresses)),
     )
     for name, given in (("workflows", whole.workflows), ("addresses", whole.addresses)):
         if len(given) > MOST:
-            raise _invalid(name, "too-many", f"A key has at most {MOST} {name}.")
+            raise _build_input_error(name, "too-many", f"A key has at most {MOST} {name}.")
     if Scope.ADMIN in scopes_of((role,)) and (whole.runs is RunReach.OWN or whole.workflows):
         name = "workflows" if whole.workflows else "runs"
-        raise _invalid(name, "admin-reach", "A key that administers cannot be limited to some runs.")
+        raise _build_input_error(
+            name, "admin-reach", "A key that administers cannot be limited to some runs."
+        )
     return whole
 
 
@@ -116,25 +118,25 @@ def _lies_in(inner: str, outer: str) -> bool:
     return isinstance(one, IPv6Network) and isinstance(other, IPv6Network) and one.subnet_of(other)
 
 
-def _expression(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
 
-def _pattern(text: str) -> str:
+def _validate_pattern(text: str) -> str:
     if not WORKFLOW.fullmatch(text):
         detail = f"{text!r} is no workflow: small letters, digits, - and _, and * for any of them."
-        raise _invalid("workflows", "invalid", detail)
+        raise _build_input_error("workflows", "invalid", detail)
     return text
 
 
-def _range(text: str) -> str:
+def _parse_address_range(text: str) -> str:
     try:
         found: IPv4Network | IPv6Network = ip_network(text.strip())
     except ValueError:
         detail = f"{text!r} is no address range, such as 10.1.0.0/16 or 2001:db8::/48."
-        raise _invalid("addresses", "invalid", detail) from None
+        raise _build_input_error("addresses", "invalid", detail) from None
     return str(found)
 
 
-def _invalid(name: str, code: str, detail: str) -> InvalidInput:
+def _build_input_error(name: str, code: str, detail: str) -> InvalidInput:
     return InvalidInput(errors=[{"pointer": f"/{name}", "code": code, "detail": detail}])

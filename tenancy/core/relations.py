@@ -90,10 +90,10 @@ def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
         if tie.kind is not TieKind.CONFIRMED:
             in_force.append(tie)
             continue
-        in_force = _unexpired(in_force, tie.at)
+        in_force = _select_unexpired_ties(in_force, tie.at)
         if tie.by not in find_connected(tie.person, in_force):
             in_force = [one for one in in_force if not (_is_open_link(one, tie.person) and one.at < tie.at)]
-    return _unexpired(in_force, at)
+    return _select_unexpired_ties(in_force, at)
 
 
 def find_connected(person: UUID, in_force: Iterable[Tie]) -> frozenset[UUID]:
@@ -141,5 +141,5 @@ def _is_open_link(tie: Tie, person: UUID) -> bool:
     return tie.kind is TieKind.LINK_SEEN and tie.person == person
 
 
-def _unexpired(ties: Sequence[Tie], at: datetime) -> list[Tie]:
+def _select_unexpired_ties(ties: Sequence[Tie], at: datetime) -> list[Tie]:
     return [tie for tie in ties if (end := tie.ends_at()) is None or at < end]

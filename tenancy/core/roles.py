@@ -67,10 +67,10 @@ class Authority(NamedTuple):
             return True
         if other.max_amount is not None and (self.max_amount is None or self.max_amount > other.max_amount):
             return True
-        return bool(other.max_risk) and _rank(self.max_risk) > _rank(other.max_risk)
+        return bool(other.max_risk) and _rank_risk(self.max_risk) > _rank_risk(other.max_risk)
 
 
-def _rank(risk: str) -> int:
+def _rank_risk(risk: str) -> int:
     return RISKS.index(risk) if risk in RISKS else len(RISKS)
 
 

@@ -28,7 +28,7 @@ _MS = timedelta(milliseconds=1)
 Row = tuple[UUID, int]
 
 
-class Mark(NamedTuple):
+class ChangeCursor(NamedTuple):
     """A transaction's 64-bit number, and the database's time at the look."""
 
     xid: int
@@ -47,14 +47,14 @@ class Changes(NamedTuple):
     more: bool
 
 
-def mark_of(cursor: str) -> Mark | None:
+def mark_of(cursor: str) -> ChangeCursor | None:
     """The mark of a cursor; None for the beginning (""). Raises ValueError for what is none of ours."""
     if not cursor:
         return None
     xid, _, ms = cursor.partition("-")
     if not (len(xid) == 20 and 1 <= len(ms) <= 14 and (xid + ms).isascii() and (xid + ms).isdigit()):
         raise ValueError("not a cursor of ours")
-    return Mark(int(xid), _EPOCH + int(ms) * _MS)
+    return ChangeCursor(int(xid), _EPOCH + int(ms) * _MS)
 
 
 def mark_text(given: object) -> str:
@@ -67,16 +67,16 @@ def mark_text(given: object) -> str:
     return given
 
 
-def mark_now() -> Mark:
+def mark_now() -> ChangeCursor:
     """The mark of what can be seen now. A page takes it before it reads its rows."""
     with connection.cursor() as cursor:
         cursor.execute(NOW)
         row = cursor.fetchone()
     assert row is not None
-    return Mark(*row)
+    return ChangeCursor(*row)
 
 
-def changes(candidates: str, after: str) -> Changes:
+def list_changes(candidates: str, after: str) -> Changes:
     """What changed after a cursor among `candidates`: SQL that gives (id, written) of what can have changed.
 
     `{written}` in it stands for the number of the transaction that wrote a row, `{since}` for the time from
@@ -87,29 +87,33 @@ def changes(candidates: str, after: str) -> Changes:
     mark, now = mark_of(after), mark_now()
     if mark is None or mark.xid > now.xid:
         # From the beginning, or from another cluster's numbering.
-        mark = Mark(0, now.at if mark is None else mark.at)
+        mark = ChangeCursor(0, now.at if mark is None else mark.at)
 
     def written(low: int, high: int | None, limit: int | None = None) -> list[Row]:
-        return _rows(candidates, mark.at - SLACK, low, high, limit)
+        return _list_changed_rows(candidates, mark.at - SLACK, low, high, limit)
 
     settled = written(mark.xid, now.xid, A_READ + 1)
     if len(settled) > A_READ:
-        return _page(settled, mark, written)
+        return _build_change_page(settled, mark, written)
     # What may still be joined by an older transaction's rows comes whole, and again with the next look.
     return Changes(tuple(row[0] for row in (*settled, *written(now.xid, None))), str(now), more=False)
 
 
-def _page(settled: list[Row], mark: Mark, written: Callable[[int, int | None], list[Row]]) -> Changes:
+def _build_change_page(
+    settled: list[Row], mark: ChangeCursor, written: Callable[[int, int | None], list[Row]]
+) -> Changes:
     """A page ends between two transactions: the next begins with the first that was left out."""
     border = settled[-1][1]
     kept = [row for row in settled if row[1] < border]
     if not kept:
         # One transaction wrote more than a page.
         kept, border = written(border, border + 1), border + 1
-    return Changes(tuple(row[0] for row in kept), str(Mark(border, mark.at)), more=True)
+    return Changes(tuple(row[0] for row in kept), str(ChangeCursor(border, mark.at)), more=True)
 
 
-def _rows(candidates: str, since: datetime, low: int, high: int | None, limit: int | None) -> list[Row]:
+def _list_changed_rows(
+    candidates: str, since: datetime, low: int, high: int | None, limit: int | None
+) -> list[Row]:
     # Literals and not parameters: the plan must see how narrow the range is.
     inner = candidates.replace("{written}", WRITTEN).replace("{since}", sql.quote(since))
     above = "" if high is None else f" AND written < {high:d}"

@@ -47,7 +47,7 @@ def append_only(table: str) -> RunSQL:
     )
 
 
-def grant(table: str, rights: str, *, shown: str = "") -> RunSQL:
+def grant_table_rights(table: str, rights: str, *, shown: str = "") -> RunSQL:
     """Give the application `rights` (such as "SELECT, INSERT"), the auditor a look at all columns or at
     those `shown`."""
     columns = f" ({shown})" if shown else ""
@@ -77,7 +77,9 @@ def same_tenant_key(table: str, column: str, target: str) -> RunSQL:
     )
 
 
-def definer(name: str, args: str, returns: str, body: str, *, volatility: str = "STABLE") -> RunSQL:
+def create_definer_function(
+    name: str, args: str, returns: str, body: str, *, volatility: str = "STABLE"
+) -> RunSQL:
     """One of the closed list of functions that cross tenants: pinned search_path, ids only."""
     bare = ", ".join(part.strip().split(" ", 1)[1] for part in args.split(",")) if args else ""
     return RunSQL(
@@ -91,7 +93,7 @@ def definer(name: str, args: str, returns: str, body: str, *, volatility: str = 
     )
 
 
-def crossing(table: str, command: str) -> RunSQL:
+def create_cross_tenant_policy(table: str, command: str) -> RunSQL:
     """Let the owner's definer functions see (or, with UPDATE, renew) rows of every tenant; nobody else is
     the owner."""
     name = f"crossing_{command.lower()}"

@@ -17,7 +17,7 @@ class MadeTogether(migrations.Migration):
 
     def apply(self, project_state: Any, schema_editor: Any, collect_sql: bool = False) -> Any:
         """As the base class says."""
-        first = list(takewhile(_makes, self.operations))
+        first = list(takewhile(_is_create_model, self.operations))
         if collect_sql or not first:
             return super().apply(project_state, schema_editor, collect_sql)
         before = project_state.clone()
@@ -32,5 +32,5 @@ class MadeTogether(migrations.Migration):
         return super(MadeTogether, rest).apply(project_state, schema_editor)
 
 
-def _makes(operation: Operation) -> bool:
+def _is_create_model(operation: Operation) -> bool:
     return isinstance(operation, migrations.CreateModel)

@@ -32,7 +32,10 @@ def shapes_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
     """The components of a model and of the models within it, by their names."""
     schema = model.model_json_schema(schema_generator=BodySchema, ref_template=SHAPES + "{model}")
     within: dict[str, dict[str, Any]] = schema.pop("$defs", {})
-    return {name: _bare(shape) for name, shape in {**within, model.__name__: schema}.items()}
+    return {
+        name: _without_titles_and_defaults(shape)
+        for name, shape in {**within, model.__name__: schema}.items()
+    }
 
 
 @cache
@@ -41,7 +44,7 @@ def member_schema(model: type[BaseModel], name: str) -> dict[str, Any]:
     member = model.model_fields[name]
     form: Any = Annotated[member.annotation, member]
     adapter: TypeAdapter[Any] = TypeAdapter(form)
-    schema: dict[str, Any] = _bare(adapter.json_schema(schema_generator=BodySchema))
+    schema: dict[str, Any] = _without_titles_and_defaults(adapter.json_schema(schema_generator=BodySchema))
     ways: list[dict[str, Any]] = [way for way in schema.get("anyOf", ()) if way != {"type": "null"}]
     return ways[0] if len(ways) == 1 else schema
 
@@ -56,19 +59,22 @@ class Fault(NamedTuple):
 
 def faults_in(model: type[BaseModel], given: Any) -> Iterator[Fault]:
     """What is wrong with a value that a model is to be made of, the first fifty."""
-    return _faults(_judge(model), given)
+    return _iterate_faults(_build_validator(model), given)
 
 
 def member_fault(model: type[BaseModel], name: str, given: Any) -> str | None:
     """What is wrong with one member, in a sentence; None where nothing is."""
-    return next((fault.detail for fault in _faults(_member_judge(model, name), given)), None)
+    return next((fault.detail for fault in _iterate_faults(_member_judge(model, name), given)), None)
 
 
-def _faults(judge: jsonschema_rs.Validator, given: Any) -> Iterator[Fault]:
-    return islice((fault for error in judge.iter_errors(given) for fault in _told(error)), MOST_FAULTS)
+def _iterate_faults(judge: jsonschema_rs.Validator, given: Any) -> Iterator[Fault]:
+    return islice(
+        (fault for error in judge.iter_errors(given) for fault in _convert_error_to_faults(error)),
+        MOST_FAULTS,
+    )
 
 
-def _told(error: jsonschema_rs.ValidationError) -> Iterator[Fault]:
+def _convert_error_to_faults(error: jsonschema_rs.ValidationError) -> Iterator[Fault]:
     # Its kinds have members that its stubs leave out.
     path, kind = tuple(error.instance_path), cast("Any", error.kind)
     if kind.name == "required":
@@ -81,7 +87,7 @@ def _told(error: jsonschema_rs.ValidationError) -> Iterator[Fault]:
 
 
 @cache
-def _judge(model: type[BaseModel]) -> jsonschema_rs.Validator:
+def _build_validator(model: type[BaseModel]) -> jsonschema_rs.Validator:
     shapes = shapes_of(model)
     return validator_of(
         {"$schema": SCHEMA, "$ref": SHAPES + model.__name__, "components": {"schemas": shapes}},
@@ -94,13 +100,19 @@ def _member_judge(model: type[BaseModel], name: str) -> jsonschema_rs.Validator:
     return validator_of({"$schema": SCHEMA, **member_schema(model, name)}, mask="the value")
 
 
-def _bare(node: Any) -> Any:
+def _without_titles_and_defaults(node: Any) -> Any:
     """A schema without the titles that are made of names, and without defaults, which are told in words."""
     if isinstance(node, list):
-        return [_bare(one) for one in node]
+        return [_without_titles_and_defaults(one) for one in node]
     if not isinstance(node, dict):
         return node
-    told = {name: _bare(value) for name, value in node.items() if name not in ("title", "default")}
+    told = {
+        name: _without_titles_and_defaults(value)
+        for name, value in node.items()
+        if name not in ("title", "default")
+    }
     if isinstance(node.get("properties"), dict):
-        told["properties"] = {name: _bare(value) for name, value in node["properties"].items()}
+        told["properties"] = {
+            name: _without_titles_and_defaults(value) for name, value in node["properties"].items()
+        }
     return told

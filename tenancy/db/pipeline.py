@@ -30,11 +30,11 @@ _READY_R = 1
 Rows = list[tuple[Any, ...]]
 
 
-class PlansGone(Exception):
+class PreparedStatementsLost(Exception):
     """What was prepared is so no more: nothing was written, and the same again will do."""
 
 
-class Saying(NamedTuple):
+class Statement(NamedTuple):
     """One statement with `$1` places and the values for them. `prepared`: keep its plan on the connection."""
 
     statement: bytes
@@ -42,7 +42,7 @@ class Saying(NamedTuple):
     prepared: bool = False
 
 
-BEGIN, COMMIT = Saying(b"BEGIN"), Saying(b"COMMIT")
+BEGIN, COMMIT = Statement(b"BEGIN"), Statement(b"COMMIT")
 
 
 class _Around(NamedTuple):
@@ -71,8 +71,8 @@ class _Kept:
 _KEPT: "WeakKeyDictionary[psycopg.Connection[Any], _Kept]" = WeakKeyDictionary()
 
 
-def trip(
-    connection: "psycopg.Connection[Any]", sayings: Sequence[Saying]
+def execute_pipeline(
+    connection: "psycopg.Connection[Any]", sayings: Sequence[Statement]
 ) -> tuple[list[Rows], psycopg.Error | None]:
     """Send the statements in order; the rows of each that succeeded, and the error of the one that did not.
 
@@ -85,18 +85,18 @@ def trip(
     adapting, pgconn = kept.adapting, connection.pgconn
     with connection.lock:
         # First of all: a value that cannot be written is nobody's fault but its own.
-        bound = [_bound(adapting, saying) for saying in sayings]
+        bound = [_bind_values(adapting, saying) for saying in sayings]
         pgconn.enter_pipeline_mode()
         try:
-            marks = [_send(pgconn, kept, *one) for one in zip(sayings, bound, strict=True)]
+            marks = [_send_statement(pgconn, kept, *one) for one in zip(sayings, bound, strict=True)]
             pgconn.pipeline_sync()
-            results = iter(connection.wait(_answers(pgconn)))
+            results = iter(connection.wait(_receive_results(pgconn)))
             pgconn.exit_pipeline_mode()
         except BaseException:
             # Answers that nobody read would be taken for those of the next statement.
             pgconn.finish()
             raise
-        answers, failed = _read(kept, marks, results)
+        answers, failed = _read_results(kept, marks, results)
         # It would keep what came until something comes again.
         adapting.set_pgresult(None)
     if failed is None:
@@ -118,14 +118,14 @@ class _Bound(NamedTuple):
     formats: Sequence[Format]
 
 
-def _bound(adapting: Adapting, saying: Saying) -> _Bound:
+def _bind_values(adapting: Adapting, saying: Statement) -> _Bound:
     if not saying.values:
         return _Bound((), (), ())
     values = adapting.dump_sequence(saying.values, list(repeat(PyFormat.AUTO, len(saying.values))))
     return _Bound(values, adapting.types or (), list(adapting.formats or ()))
 
 
-def _send(pgconn: PGconn, kept: _Kept, saying: Saying, bound: _Bound) -> Mark:
+def _send_statement(pgconn: PGconn, kept: _Kept, saying: Statement, bound: _Bound) -> Mark:
     """Hand a statement to libpq; what will be known as prepared if the server takes it."""
     values, types, formats = bound
     key = (saying.statement, types)
@@ -142,7 +142,7 @@ def _send(pgconn: PGconn, kept: _Kept, saying: Saying, bound: _Bound) -> Mark:
     return key, name
 
 
-def _answers(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:
+def _receive_results(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:
     """Everything the server says up to the end of the trip."""
     while pgconn.flush():
         if (yield _BOTH) & _READY_R:
@@ -160,7 +160,7 @@ def _answers(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:
         results.append(result)
 
 
-def _read(
+def _read_results(
     kept: _Kept, marks: Sequence[Mark], results: Iterator[PGresult]
 ) -> tuple[list[Rows], PGresult | None]:
     """The rows of each statement, up to the result of one that failed."""
@@ -174,10 +174,10 @@ def _read(
         result = next(results)
         if result.status in _BAD:
             return answers, result
-        answers.append(_rows(kept.adapting, result) if result.ntuples else [])
+        answers.append(_decode_rows(kept.adapting, result) if result.ntuples else [])
     return answers, None
 
 
-def _rows(adapting: Adapting, result: PGresult) -> Rows:
+def _decode_rows(adapting: Adapting, result: PGresult) -> Rows:
     adapting.set_pgresult(result)
     return adapting.load_rows(0, result.ntuples, tuple)

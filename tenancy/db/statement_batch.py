@@ -17,7 +17,7 @@ from django.db import connection as django_connection
 from django.db import models
 from psycopg.pq import TransactionStatus
 
-from tenancy.db.pipeline import COMMIT, GONE, PlansGone, Saying, trip
+from tenancy.db.pipeline import COMMIT, GONE, PreparedStatementsLost, Statement, execute_pipeline
 
 # Statements of more values are rare, and each of them differs: they are not worth preparing.
 OFTEN = 400
@@ -92,7 +92,7 @@ class Batch:
         values = [
             field.get_db_prep_save(field.pre_save(instance, add=True), django_connection) for field in fields
         ]
-        self.insert(_into(type(instance)), [values])
+        self.insert(_build_insert_clause(type(instance)), [values])
 
     def add(self, statement: str, values: Sequence[object]) -> None:
         """Add a statement of its own, with one `%s` for each value."""
@@ -112,7 +112,9 @@ class Batch:
         """Execute what was gathered."""
         if not self._parts:
             return
-        answers, error = trip(self._connection, [self._saying(_told, prepared=False)])
+        answers, error = execute_pipeline(
+            self._connection, [self._saying(_build_changed_keys_query, prepared=False)]
+        )
         if error is not None:
             raise error
         if self._waiting:
@@ -127,11 +129,11 @@ class Batch:
         touched row did not take its change, PlansGone where the transaction should be made again, and what
         else the database says; nothing is committed then.
         """
-        asking = Saying(question, values, prepared=True)
+        asking = Statement(question, values, prepared=True)
         sayings = [COMMIT, asking]
         if self._parts:
-            sayings.insert(0, self._saying(_guarded, prepared=len(self._values) <= OFTEN))
-        answers, error = trip(self._connection, sayings)
+            sayings.insert(0, self._saying(_build_row_count_guard, prepared=len(self._values) <= OFTEN))
+        answers, error = execute_pipeline(self._connection, sayings)
         if error is None:
             return answers[-1]
         if error.sqlstate == REFUSED:
@@ -139,19 +141,19 @@ class Batch:
         if self._connection.info.transaction_status == TransactionStatus.IDLE:
             return self._asked_again(asking) if error.sqlstate == GONE else None
         if error.sqlstate == GONE:
-            raise PlansGone
+            raise PreparedStatementsLost
         raise error
 
-    def _asked_again(self, asking: Saying) -> list[tuple[Any, ...]] | None:
-        answers, error = trip(self._connection, [asking])
+    def _asked_again(self, asking: Statement) -> list[tuple[Any, ...]] | None:
+        answers, error = execute_pipeline(self._connection, [asking])
         return answers[0] if error is None else None
 
-    def _saying(self, ending: "Ending", *, prepared: bool) -> Saying:
-        return Saying(_statement(tuple(self._parts), ending), self._values, prepared)
+    def _saying(self, ending: "Ending", *, prepared: bool) -> Statement:
+        return Statement(_build_batch_statement(tuple(self._parts), ending), self._values, prepared)
 
 
 @cache
-def _into(model: type[models.Model]) -> str:
+def _build_insert_clause(model: type[models.Model]) -> str:
     table = model._meta  # noqa: SLF001 - the model's own table
     left = (models.AutoField, models.GeneratedField)
     assert not any(isinstance(field, left) or field.has_db_default() for field in table.concrete_fields)
@@ -159,30 +161,30 @@ def _into(model: type[models.Model]) -> str:
     return f'INSERT INTO "{table.db_table}" ({columns}) VALUES '  # noqa: S608 - names of ours
 
 
-def _row(first: int, shared: int, own: int, columns: int) -> str:
+def _format_row_placeholders(first: int, shared: int, own: int, columns: int) -> str:
     places = chain(range(first, first + shared), range(own, own + columns))
     return "(" + ", ".join(f"${place}" for place in places) + ")"
 
 
-def _text(part: Part, first: int) -> str:
+def _format_part(part: Part, first: int) -> str:
     if part.rows:
         own = first + part.shared
         starts = range(own, own + part.rows * part.columns, part.columns)
-        rows = (_row(first, part.shared, start, part.columns) for start in starts)
+        rows = (_format_row_placeholders(first, part.shared, start, part.columns) for start in starts)
         return part.text + ", ".join(rows) + part.then
     pieces = part.text.split("%s")
     numbered = chain.from_iterable((piece, f"${first + n}") for n, piece in enumerate(pieces[:-1]))
     return "".join(numbered) + pieces[-1]
 
 
-def _told(parts: Sequence[Part]) -> str:
+def _build_changed_keys_query(parts: Sequence[Part]) -> str:
     """The keys of the rows that each touching part changed, as one text each."""
     touching = [n for n, part in enumerate(parts) if part.touches is not None]
     wanted = (f"(SELECT string_agg(key, ' ') FROM part{n})" for n in touching)  # noqa: S608 - numbers
     return f"SELECT {', '.join(wanted)}" if touching else ""
 
 
-def _guarded(parts: Sequence[Part]) -> str:
+def _build_row_count_guard(parts: Sequence[Part]) -> str:
     """An error where a touching part changed another number of rows than it must."""
     touching = [(n, part.touches) for n, part in enumerate(parts) if part.touches is not None]
     right = " AND ".join(f"(SELECT count(*) FROM part{n}) = {rows}" for n, rows in touching)  # noqa: S608 - numbers
@@ -193,13 +195,13 @@ Ending = Callable[[Sequence[Part]], str]
 _KNOWN: dict[tuple[Ending, tuple[Part, ...]], bytes] = {}
 
 
-def _statement(parts: tuple[Part, ...], ending: Ending) -> bytes:
+def _build_batch_statement(parts: tuple[Part, ...], ending: Ending) -> bytes:
     known = _KNOWN.get((ending, parts))
     if known is not None:
         return known
     texts, first = [], 1
     for part in parts:
-        texts.append(_text(part, first))
+        texts.append(_format_part(part, first))
         first += part.shared + max(part.rows, 1) * part.columns
     main = ending(parts) or texts.pop()
     ahead = ", ".join(f"part{n} AS ({text})" for n, text in enumerate(texts))

@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
 from tenancy.core.reach import Reach
-from tenancy.db.pipeline import BEGIN, COMMIT, GONE, Rows, Saying, trip
+from tenancy.db.pipeline import BEGIN, COMMIT, GONE, Rows, Statement, execute_pipeline
 from tenancy.models import TenantOwned
 
 _CURRENT: ContextVar[UUID | None] = ContextVar("interlock_tenant", default=None)
@@ -43,7 +43,7 @@ _NAMED_NARROW = (
 
 
 @contextmanager
-def tenant(tenant_id: UUID) -> Iterator[None]:
+def tenant_transaction(tenant_id: UUID) -> Iterator[None]:
     """A transaction in which `tenant_id`'s rows, and only they, can be seen and written.
 
     Nested for the same tenant it joins the transaction. Raises OtherTenant when another tenant's is open.
@@ -54,15 +54,15 @@ def tenant(tenant_id: UUID) -> Iterator[None]:
             raise OtherTenant
         yield
         return
-    with _outermost(tenant_id):
+    with _open_outermost_transaction(tenant_id):
         raw_cursor().execute(_NAME, (str(tenant_id),), prepare=True)
         if (reach := _REACH.get()) is not None:
-            _narrow(reach)
+            _apply_reach(reach)
         yield
 
 
 @contextmanager
-def within(reach: Reach | None) -> Iterator[None]:
+def restrict_to_reach(reach: Reach | None) -> Iterator[None]:
     """Every tenant's transaction that is begun inside sees and writes the runs of this reach alone, and what
     hangs on them (R-SEC-11): PostgreSQL's row-level security holds it. None: the whole tenant."""
     token = _REACH.set(reach)
@@ -73,7 +73,7 @@ def within(reach: Reach | None) -> Iterator[None]:
 
 
 def enter_reach(reach: Reach | None) -> None:
-    """As `within`, for the rest of the request: `tenancy.web.middleware.LeaveReach` ends it."""
+    """As `restrict_to_reach`, for the rest of the request: `tenancy.web.middleware.LeaveReach` ends it."""
     _REACH.set(reach)
 
 
@@ -90,75 +90,75 @@ def whole_tenant() -> Iterator[None]:
     if reach is None:
         yield
         return
-    _narrow(Reach())
+    _apply_reach(Reach())
     try:
         yield
     finally:
         # A statement that failed has ended the transaction: it takes no other, and nobody reads on.
-        if not _failed():
-            _narrow(reach)
+        if not _has_failed_transaction():
+            _apply_reach(reach)
 
 
-def _narrow(reach: Reach) -> None:
+def _apply_reach(reach: Reach) -> None:
     raw_cursor().execute(_NARROW, (reach.whose, reach.likes), prepare=True)
 
 
-def _failed() -> bool:
-    return _underlying().info.transaction_status == TransactionStatus.INERROR
+def _has_failed_transaction() -> bool:
+    return _get_psycopg_connection().info.transaction_status == TransactionStatus.INERROR
 
 
 @contextmanager
 def tenant_reading(
     tenant_id: UUID, query: str, values: Mapping[str, object]
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """`tenant`, begun in one trip to the server with a statement whose rows it gives.
+    """`tenant_transaction`, begun in one trip to the server with a statement whose rows it gives.
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _riding(tenant_id) as at:
-        yield _begun(at, tenant_id, _saying(query, values))[-1]
+    with _manual_transaction(tenant_id) as at:
+        yield _begin_and_execute(at, tenant_id, _build_prepared_statement(query, values))[-1]
 
 
 def tenant_asking(
     tenant_id: UUID, *asked: tuple[str, Mapping[str, object]], first_lands: bool = False
 ) -> list[Rows]:
-    """A whole transaction of `tenant` in one trip to the server: the rows of each statement, once it is
-    committed. `first_lands`: the first statement has one of its own, before the others.
+    """A whole transaction of `tenant_transaction` in one trip to the server: the rows of each statement,
+    once it is committed. `first_lands`: the first statement has one of its own, before the others.
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _riding(tenant_id) as at:
-        first, *more = [_saying(query, values) for query, values in asked]
-        between = [COMMIT, *_opening(tenant_id)] if first_lands else []
-        answers = _begun(at, tenant_id, first, *between, *more, COMMIT)[2:-1]
+    with _manual_transaction(tenant_id) as at:
+        first, *more = [_build_prepared_statement(query, values) for query, values in asked]
+        between = [COMMIT, *_build_begin_statements(tenant_id)] if first_lands else []
+        answers = _begin_and_execute(at, tenant_id, first, *between, *more, COMMIT)[2:-1]
         return answers[:1] + answers[1 + len(between) :]
 
 
-def _begun(at: "psycopg.Connection[Any]", tenant_id: UUID, *sayings: Saying) -> list[Rows]:
+def _begin_and_execute(at: "psycopg.Connection[Any]", tenant_id: UUID, *sayings: Statement) -> list[Rows]:
     """BEGIN, the tenant's name and the statements in one trip; the rows of all of them."""
-    whole = (*_opening(tenant_id), *sayings)
-    answers, error = trip(at, whole)
+    whole = (*_build_begin_statements(tenant_id), *sayings)
+    answers, error = execute_pipeline(at, whole)
     if error is not None and error.sqlstate == GONE:
         at.rollback()
-        answers, error = trip(at, whole)
+        answers, error = execute_pipeline(at, whole)
     if error is not None:
         raise error
     return answers
 
 
-def _opening(tenant_id: UUID) -> tuple[Saying, Saying]:
+def _build_begin_statements(tenant_id: UUID) -> tuple[Statement, Statement]:
     if (reach := _REACH.get()) is not None:
-        return BEGIN, Saying(_NAMED_NARROW, (str(tenant_id), reach.whose, reach.likes), prepared=True)
-    return BEGIN, Saying(_NAMED, (str(tenant_id),), prepared=True)
+        return BEGIN, Statement(_NAMED_NARROW, (str(tenant_id), reach.whose, reach.likes), prepared=True)
+    return BEGIN, Statement(_NAMED, (str(tenant_id),), prepared=True)
 
 
-def _saying(query: str, values: Mapping[str, object]) -> Saying:
-    statement, names = _numbered(query)
-    return Saying(statement, [values[name] for name in names], prepared=True)
+def _build_prepared_statement(query: str, values: Mapping[str, object]) -> Statement:
+    statement, names = _number_placeholders(query)
+    return Statement(statement, [values[name] for name in names], prepared=True)
 
 
 @cache
-def _numbered(query: str) -> tuple[bytes, tuple[str, ...]]:
+def _number_placeholders(query: str) -> tuple[bytes, tuple[str, ...]]:
     """A statement under PostgreSQL's own placeholders, and which value each stands for: psycopg parses its
     own anew in every long statement."""
     names = tuple(dict.fromkeys(_PLACE.findall(query)))
@@ -166,7 +166,7 @@ def _numbered(query: str) -> tuple[bytes, tuple[str, ...]]:
 
 
 @contextmanager
-def _outermost(tenant_id: UUID) -> Iterator[None]:
+def _open_outermost_transaction(tenant_id: UUID) -> Iterator[None]:
     with transaction.atomic(durable=True):
         token = _CURRENT.set(tenant_id)
         try:
@@ -177,8 +177,8 @@ def _outermost(tenant_id: UUID) -> Iterator[None]:
 
 
 @contextmanager
-def _riding(tenant_id: UUID) -> Iterator["psycopg.Connection[Any]"]:
-    """`_outermost` where BEGIN and COMMIT ride in trips of ours.
+def _manual_transaction(tenant_id: UUID) -> Iterator["psycopg.Connection[Any]"]:
+    """`_open_outermost_transaction` where BEGIN and COMMIT ride in trips of ours.
 
     Django is told that a transaction is open, so that all within it joins; psycopg is not, which would send a
     BEGIN of its own. Where ours has been committed in the end there is nothing left to do; anything else is
@@ -202,14 +202,19 @@ def _riding(tenant_id: UUID) -> Iterator["psycopg.Connection[Any]"]:
     except BaseException as error:
         _ATOMIC.__exit__(type(error), error, error.__traceback__)
         raise
-    if wrapper.needs_rollback or wrapper.run_on_commit or wrapper.closed_in_transaction or not _idle(wrapper):
+    if (
+        wrapper.needs_rollback
+        or wrapper.run_on_commit
+        or wrapper.closed_in_transaction
+        or not _is_idle_connection(wrapper)
+    ):
         _ATOMIC.__exit__(None, None, None)
         return
     wrapper.atomic_blocks.pop()
     wrapper.autocommit, wrapper.in_atomic_block, wrapper.errors_occurred = True, False, False
 
 
-def _idle(wrapper: BaseDatabaseWrapper) -> bool:
+def _is_idle_connection(wrapper: BaseDatabaseWrapper) -> bool:
     status: TransactionStatus = wrapper.connection.pgconn.transaction_status
     return status == TransactionStatus.IDLE
 
@@ -226,10 +231,10 @@ def raw_cursor() -> "psycopg.Cursor[Any]":
     """
     if _CURRENT.get() is None:
         raise OutsideTenant(table="(raw cursor)")
-    return psycopg.Cursor(_underlying())
+    return psycopg.Cursor(_get_psycopg_connection())
 
 
-def _underlying() -> "psycopg.Connection[Any]":
+def _get_psycopg_connection() -> "psycopg.Connection[Any]":
     # One look: Django's `connection` asks which thread this is at every attribute.
     wrapper = connections[DEFAULT_DB_ALIAS]
     wrapper.ensure_connection()
@@ -237,29 +242,31 @@ def _underlying() -> "psycopg.Connection[Any]":
     return underlying
 
 
-def hold(name: str) -> None:
+def take_advisory_lock(name: str) -> None:
     """Until the transaction ends nobody else holds this name: for what no row stands for that could be
     locked. Waits for whoever does. Raises OutsideTenant without a tenant."""
     raw_cursor().execute(_HOLD, (name,))
 
 
 @cache
-def _tables() -> re.Pattern[str]:
+def _compile_table_pattern() -> re.Pattern[str]:
     """The tenant tables' names as one pattern."""
     names = [model._meta.db_table for model in apps.get_models() if issubclass(model, TenantOwned)]  # noqa: SLF001
     return re.compile(r"\b(" + "|".join(map(re.escape, names)) + r")\b")
 
 
-def _guard(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
+def _guard_tenant_tables(
+    execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]
+) -> Any:
     """Refuse a tenant table outside a tenant; costs nothing inside one."""
-    if _CURRENT.get() is None and (found := _tables().search(str(sql))) is not None:
+    if _CURRENT.get() is None and (found := _compile_table_pattern().search(str(sql))) is not None:
         raise OutsideTenant(table=found[1])
     return execute(sql, params, many, context)
 
 
 def _put_guard(*, connection: Any, **_: Any) -> None:
-    if connection.alias == "default" and _guard not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_guard)
+    if connection.alias == "default" and _guard_tenant_tables not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_guard_tenant_tables)
 
 
 def install_guard() -> None:

@@ -2,7 +2,14 @@
 
 from django.db import migrations
 
-from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import (
+    append_only,
+    create_cross_tenant_policy,
+    create_definer_function,
+    grant_table_rights,
+    row_security,
+    same_tenant_key,
+)
 
 OWNED = (
     "tenancy_membership", "tenancy_principal", "tenancy_apikey", "tenancy_idempotencykey", "tenancy_auditentry",
@@ -33,18 +40,18 @@ class Migration(migrations.Migration):
         migrations.RunSQL(REFUSE, "DROP FUNCTION interlock_refuse_unless(boolean);"),
         *(row_security(table) for table in OWNED),
         append_only("tenancy_auditentry"),
-        grant("tenancy_tenant", "SELECT, INSERT, UPDATE"),
-        grant("tenancy_person", "SELECT, INSERT, UPDATE", shown=PERSON),
-        grant("tenancy_membership", "SELECT, INSERT, UPDATE, DELETE"),
-        grant("tenancy_principal", "SELECT, INSERT"),
-        grant("tenancy_apikey", "SELECT, INSERT, UPDATE", shown=KEY),
-        grant("tenancy_idempotencykey", "SELECT, INSERT, UPDATE, DELETE"),
-        grant("tenancy_auditentry", "SELECT, INSERT"),
+        grant_table_rights("tenancy_tenant", "SELECT, INSERT, UPDATE"),
+        grant_table_rights("tenancy_person", "SELECT, INSERT, UPDATE", shown=PERSON),
+        grant_table_rights("tenancy_membership", "SELECT, INSERT, UPDATE, DELETE"),
+        grant_table_rights("tenancy_principal", "SELECT, INSERT"),
+        grant_table_rights("tenancy_apikey", "SELECT, INSERT, UPDATE", shown=KEY),
+        grant_table_rights("tenancy_idempotencykey", "SELECT, INSERT, UPDATE, DELETE"),
+        grant_table_rights("tenancy_auditentry", "SELECT, INSERT"),
         same_tenant_key("tenancy_apikey", "principal_id", "tenancy_principal"),
-        crossing("tenancy_apikey", "SELECT"),
-        crossing("tenancy_membership", "SELECT"),
-        definer("key_by_id", "wanted uuid", "uuid", "SELECT tenant_id FROM tenancy_apikey WHERE id = wanted"),
-        definer(
+        create_cross_tenant_policy("tenancy_apikey", "SELECT"),
+        create_cross_tenant_policy("tenancy_membership", "SELECT"),
+        create_definer_function("key_by_id", "wanted uuid", "uuid", "SELECT tenant_id FROM tenancy_apikey WHERE id = wanted"),
+        create_definer_function(
             "memberships_of", "wanted uuid", "SETOF uuid",
             "SELECT DISTINCT tenant_id FROM tenancy_membership WHERE person_id = wanted",
         ),

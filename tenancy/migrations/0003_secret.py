@@ -4,7 +4,7 @@ import django.db.models.deletion
 from django.db import migrations, models
 
 import tenancy.db.ids
-from tenancy.db.integrity_guards import grant, row_security
+from tenancy.db.integrity_guards import grant_table_rights, row_security
 
 SHOWN = "tenant_id, id, name, origin, created_by, created_at, revoked_at"
 
@@ -45,5 +45,5 @@ class Migration(migrations.Migration):
             },
         ),
         row_security("tenancy_secret"),
-        grant("tenancy_secret", "SELECT, INSERT, UPDATE", shown=SHOWN),
+        grant_table_rights("tenancy_secret", "SELECT, INSERT, UPDATE", shown=SHOWN),
     ]

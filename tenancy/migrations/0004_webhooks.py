@@ -3,7 +3,14 @@
 import django.contrib.postgres.fields
 import django.db.models.deletion
 import tenancy.db.ids
-from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import (
+    append_only,
+    create_cross_tenant_policy,
+    create_definer_function,
+    grant_table_rights,
+    row_security,
+    same_tenant_key,
+)
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
 
@@ -235,13 +242,16 @@ class Migration(MadeTogether):
             ),
         ),
         *(row_security(f"tenancy_{table}") for table in TABLES),
-        *(grant(f"tenancy_{table}", rights, shown=SHOWN.get(table, "")) for table, rights in TABLES.items()),
+        *(
+            grant_table_rights(f"tenancy_{table}", rights, shown=SHOWN.get(table, ""))
+            for table, rights in TABLES.items()
+        ),
         append_only("tenancy_webhookmessage"),
         append_only("tenancy_webhookattempt"),
         same_tenant_key("tenancy_webhookdelivery", "webhook_id", "tenancy_webhook"),
         same_tenant_key("tenancy_webhookdelivery", "message_id", "tenancy_webhookmessage"),
         same_tenant_key("tenancy_webhookattempt", "delivery_id", "tenancy_webhookdelivery"),
-        crossing("tenancy_webhook", "SELECT"),
-        crossing("tenancy_webhookdelivery", "SELECT"),
-        definer("tenants_with_webhooks", "n integer", "SETOF uuid", DUE),
+        create_cross_tenant_policy("tenancy_webhook", "SELECT"),
+        create_cross_tenant_policy("tenancy_webhookdelivery", "SELECT"),
+        create_definer_function("tenants_with_webhooks", "n integer", "SETOF uuid", DUE),
     ]

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import append_only, definer, grant, row_security
+from tenancy.db.integrity_guards import append_only, create_definer_function, grant_table_rights, row_security
 
 KEEPING = "tenancy_webhookkeeping"
 FORGETTABLE = ("tenancy_webhookmessage", "tenancy_webhookattempt")
@@ -102,9 +102,9 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["tenant", "message"], name="webhook_of_message"),
         ),
         row_security(KEEPING),
-        grant(KEEPING, "SELECT, INSERT"),
+        grant_table_rights(KEEPING, "SELECT, INSERT"),
         append_only(KEEPING),
         migrations.RunSQL(ONLY_FORGOTTEN, "DROP FUNCTION tenancy_only_forgotten();"),
         *(migrations.RunSQL(GUARD.format(table=t), UNGUARD.format(table=t)) for t in FORGETTABLE),
-        definer("forget_webhooks", "most integer", "bigint", FORGET, volatility="VOLATILE"),
+        create_definer_function("forget_webhooks", "most integer", "bigint", FORGET, volatility="VOLATILE"),
     ]

@@ -4,7 +4,14 @@ import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
-from tenancy.db.integrity_guards import append_only, crossing, definer, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import (
+    append_only,
+    create_cross_tenant_policy,
+    create_definer_function,
+    grant_table_rights,
+    row_security,
+    same_tenant_key,
+)
 
 RIGHTS = {"notice": "SELECT, INSERT", "noticemail": "SELECT, INSERT, UPDATE"}
 DUE = """
@@ -89,9 +96,9 @@ class Migration(MadeTogether):
             },
         ),
         *(row_security(f"tenancy_{table}") for table in RIGHTS),
-        *(grant(f"tenancy_{table}", rights) for table, rights in RIGHTS.items()),
+        *(grant_table_rights(f"tenancy_{table}", rights) for table, rights in RIGHTS.items()),
         append_only("tenancy_notice"),
         same_tenant_key("tenancy_noticemail", "notice_id", "tenancy_notice"),
-        crossing("tenancy_noticemail", "SELECT"),
-        definer("tenants_with_notices", "n integer", "SETOF uuid", DUE),
+        create_cross_tenant_policy("tenancy_noticemail", "SELECT"),
+        create_definer_function("tenants_with_notices", "n integer", "SETOF uuid", DUE),
     ]

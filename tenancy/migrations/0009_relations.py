@@ -5,7 +5,7 @@ import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
-from tenancy.db.integrity_guards import append_only, grant, row_security, same_tenant_key
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security, same_tenant_key
 
 TABLES = ("tenancy_persontie", "tenancy_keymaker")
 KINDS = ["role_given", "link_seen", "confirmed"]
@@ -107,7 +107,7 @@ class Migration(MadeTogether):
             },
         ),
         *(row_security(table) for table in TABLES),
-        *(grant(table, "SELECT, INSERT") for table in TABLES),
+        *(grant_table_rights(table, "SELECT, INSERT") for table in TABLES),
         *(append_only(table) for table in TABLES),
         same_tenant_key("tenancy_keymaker", "principal_id", "tenancy_principal"),
     ]

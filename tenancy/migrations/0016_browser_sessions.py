@@ -8,7 +8,7 @@ import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
-from tenancy.db.integrity_guards import grant, row_security
+from tenancy.db.integrity_guards import grant_table_rights, row_security
 
 # A session begins when its person signs in, and never changes hands.
 BEGINS = """
@@ -143,7 +143,7 @@ class Migration(MadeTogether):
             constraint=models.UniqueConstraint(fields=("tenant", "session"), name="tenant_session_once"),
         ),
         row_security("tenancy_tenantsession"),
-        grant("tenancy_tenantsession", "SELECT, INSERT"),
+        grant_table_rights("tenancy_tenantsession", "SELECT, INSERT"),
         migrations.RunSQL(GOES, NO_GOES),
         migrations.RunSQL(BEGINS, NO_BEGINS),
         migrations.RunSQL(ENDED, NO_ENDED),

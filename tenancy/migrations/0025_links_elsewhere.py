@@ -1,7 +1,7 @@
 """Whoever saw a person's first-password link in one tenant is related to them in every tenant (R-APPR-5)."""
 
 from django.db import migrations
-from tenancy.db.integrity_guards import crossing, definer
+from tenancy.db.integrity_guards import create_cross_tenant_policy, create_definer_function
 
 # Ties of the tenant itself are read as such; those of others are what it cannot see.
 HOLDERS = """
@@ -20,6 +20,6 @@ class Migration(migrations.Migration):
 
     dependencies = [("tenancy", "0017_failed_sign_ins")]
     operations = [
-        crossing("tenancy_persontie", "SELECT"),
-        definer("people_with_link", "person uuid, tenant uuid", "SETOF uuid", HOLDERS),
+        create_cross_tenant_policy("tenancy_persontie", "SELECT"),
+        create_definer_function("people_with_link", "person uuid, tenant uuid", "SETOF uuid", HOLDERS),
     ]

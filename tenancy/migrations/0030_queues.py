@@ -3,7 +3,7 @@
 import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
-from tenancy.db.integrity_guards import grant, row_security
+from tenancy.db.integrity_guards import grant_table_rights, row_security
 
 TABLE = "tenancy_queue"
 
@@ -136,7 +136,7 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(FILL, migrations.RunSQL.noop),
         row_security(TABLE),
-        grant(TABLE, "SELECT, INSERT"),
+        grant_table_rights(TABLE, "SELECT, INSERT"),
         migrations.RunSQL(CHANGE, migrations.RunSQL.noop),
         migrations.RunSQL(GUARDS, UNDO),
     ]

@@ -6,7 +6,7 @@ import django.db.models.deletion
 import tenancy.db.ids
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
-from tenancy.db.integrity_guards import append_only, grant, row_security
+from tenancy.db.integrity_guards import append_only, grant_table_rights, row_security
 
 
 class Migration(MadeTogether):
@@ -77,6 +77,6 @@ class Migration(MadeTogether):
             ),
         ),
         row_security("tenancy_signinrulesversion"),
-        grant("tenancy_signinrulesversion", "SELECT, INSERT"),
+        grant_table_rights("tenancy_signinrulesversion", "SELECT, INSERT"),
         append_only("tenancy_signinrulesversion"),
     ]

@@ -6,7 +6,7 @@ import tenancy.db.ids
 from django.conf import settings
 from django.db import migrations, models
 from tenancy.db.migration_operations import MadeTogether
-from tenancy.db.integrity_guards import append_only, definer, grant
+from tenancy.db.integrity_guards import append_only, create_definer_function, grant_table_rights
 
 # Who administers the platform, and by which keys, the owner of the database alone says.
 RIGHTS = {
@@ -147,10 +147,10 @@ class Migration(MadeTogether):
                 condition=models.Q(("highest_autonomy_tier__range", (1, 7))), name="tenant_autonomy_known"
             ),
         ),
-        *(grant(table, rights, shown=SHOWN.get(table, "")) for table, rights in RIGHTS.items()),
+        *(grant_table_rights(table, rights, shown=SHOWN.get(table, "")) for table, rights in RIGHTS.items()),
         append_only("tenancy_platformentry"),
         migrations.RunSQL(NARROW, WIDE),
-        definer(
+        create_definer_function(
             "tenant_administrators", "asker uuid, tenants uuid[]",
             "TABLE (of_tenant uuid, administrators bigint, waiting bigint)", COUNTS,
         ),

@@ -18,7 +18,7 @@ from django.db.models import F, QuerySet
 
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import OutgoingLetter, Person, Tenant
 
 A_ROUND: Final = 200
@@ -29,7 +29,7 @@ L = TypeVar("L", bound=OutgoingLetter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class MailText:
     """What a letter says; the subject is one line."""
 
     subject: str
@@ -45,7 +45,7 @@ class Outbox(Generic[L]):
     houses: str
     about: str
     readers: Callable[[L], Collection[Role]]
-    text: Callable[[L, Tenant], Text]
+    text: Callable[[L, Tenant], MailText]
 
     def letters(self, **which: object) -> "QuerySet[L]":
         """The rows that are so; an abstract model has no `objects` to name."""
@@ -68,7 +68,7 @@ class Outbox(Generic[L]):
 
     def send_due_of(self, tenant_id: UUID) -> int:
         """Send a tenant's due letters; how many were sent."""
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             due = self.letters(sent_at=None, next_at__lte=database_now(), tries__lt=TRIES)
             ids = list(due.order_by("next_at", "id").values_list("id", flat=True)[:A_ROUND])
         return sum(self._send_one(tenant_id, letter) for letter in ids)
@@ -79,7 +79,7 @@ class Outbox(Generic[L]):
             return False
         address, text = found
         try:
-            send(letter, address, text)
+            send_queued_mail(letter, address, text)
         except Exception as error:  # noqa: BLE001 - every mail back end and socket has its own; all are tried again
             log.warning("letter.unsent", letter=str(letter), error=type(error).__name__)
             self._mark(tenant_id, letter, error=type(error).__name__)
@@ -88,14 +88,14 @@ class Outbox(Generic[L]):
         return True
 
     def _mark(self, tenant_id: UUID, letter: UUID, *, sent: bool = False, error: str = "") -> None:
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             mine = self.letters(id=letter)
             mine.update(error=error, **({"sent_at": database_now()} if sent else {}))
 
-    def _claimed(self, tenant_id: UUID, letter: UUID) -> tuple[str, Text] | None:
+    def _claimed(self, tenant_id: UUID, letter: UUID) -> tuple[str, MailText] | None:
         """Take a letter for this sender, or None: somebody else has it, or whoever it is for may not read it
         any more."""
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             now = database_now()
             waiting = self.letters(id=letter, sent_at=None)
             found = waiting.select_related(self.about).filter(next_at__lte=now).first()
@@ -115,7 +115,7 @@ class Outbox(Generic[L]):
             return person.email, self.text(found, Tenant.objects.get(id=tenant_id))
 
 
-def send(letter: UUID, address: str, text: Text) -> None:
+def send_queued_mail(letter: UUID, address: str, text: MailText) -> None:
     """Hand a letter to the mail server. One that is sent again after a crash carries the same Message-ID.
 
     Raises what the mail back end raises.

@@ -13,12 +13,12 @@ from tenancy.core.event_kinds import (
     READERS,
     RETRY_OUTDATED,
     UNDO_FAILED,
-    explained,
-    headline,
+    format_explanation,
+    format_headline,
     place_of,
 )
 from tenancy.models import Notice, NoticeMail, Person, Tenant
-from tenancy.notifications.mail_outbox import Outbox, Text, link_to, one_line
+from tenancy.notifications.mail_outbox import MailText, Outbox, link_to, one_line
 from tenancy.people.first_password import first_password_path
 
 STANDS: Final = timedelta(days=7)
@@ -28,7 +28,7 @@ ON_PAGE: Final = (UNDO_FAILED, RETRY_OUTDATED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class NoticeText:
     """A notice as the first page shows it."""
 
     headline: str
@@ -37,17 +37,19 @@ class Told:
     at: datetime
 
 
-def told_lately(at: datetime) -> list[Told]:
+def told_lately(at: datetime) -> list[NoticeText]:
     """What was told in the last seven days, the newest first, as far as a page shows it. In the tenant's
     context."""
     rows = Notice.objects.filter(kind__in=ON_PAGE, at__gt=at - STANDS).order_by("-at", "-id")[:SHOWN]
     return [
-        Told(
-            headline=headline(row.kind, row.data), lines=explained(row.kind, row.data), at=row.at,
+        NoticeText(
+            headline=format_headline(row.kind, row.data),
+            lines=format_explanation(row.kind, row.data),
+            at=row.at,
             place=place_of(row.kind, row.data),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def send_notices() -> int:
@@ -60,13 +62,13 @@ def send_notices_of(tenant_id: UUID) -> int:
     return BOX.send_due_of(tenant_id)
 
 
-def text_of(letter: NoticeMail, house: Tenant) -> Text:
+def text_of(letter: NoticeMail, house: Tenant) -> MailText:
     """What the letter says."""
     kind, data = letter.notice.kind, letter.notice.data
-    said = one_line(headline(kind, data))
+    said = one_line(format_headline(kind, data))
     at = (first_password_link(letter, data),) if kind == PERSON_INVITED else link_to(place_of(kind, data))
-    lines = [f"{said}.", *explained(kind, data), *at]
-    return Text(subject=f"[Interlock] {one_line(house.name)}: {said}"[:200], body="\n".join(lines))
+    lines = [f"{said}.", *format_explanation(kind, data), *at]
+    return MailText(subject=f"[Interlock] {one_line(house.name)}: {said}"[:200], body="\n".join(lines))
 
 
 def first_password_link(letter: NoticeMail, data: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from tenancy.core.event_kinds import READERS, message
+from tenancy.core.event_kinds import READERS, encode_event_message
 from tenancy.db.ids import fresh_id
 
 # An endpoint that is off has a delivery too: it waits until somebody turns it on again.
@@ -28,7 +28,7 @@ SELECT gen_random_uuid(), %(tenant)s, asking.id, written.id, 'waiting', 0, 0, %(
   FROM written, asking"""
 
 
-def tell(
+def write_outgoing_message(
     tenant_id: UUID,
     kind: str,
     subject: str,
@@ -41,7 +41,7 @@ def tell(
     the transaction; one statement."""
     values = {
         "tenant": tenant_id, "id": fresh_id(), "kind": kind, "subject": subject, "at": at,
-        "body": message(kind, at, data),
+        "body": encode_event_message(kind, at, data),
     }  # fmt: skip
     cursor.execute(_TOLD, values)
 
@@ -81,5 +81,5 @@ def tell_people(
     cursor.execute(_NOTICED, values)
     if cursor.fetchone() is None:
         return False
-    tell(tenant_id, kind, subject, {"tenant": str(tenant_id), **data}, at=at, cursor=cursor)
+    write_outgoing_message(tenant_id, kind, subject, {"tenant": str(tenant_id), **data}, at=at, cursor=cursor)
     return True

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from tenancy.actions import audit
+from tenancy.actions import write_audit_entry
 from tenancy.core.errors import InvalidInput, NotIndependent, OwnDeed, SecondPersonNeeded
 from tenancy.core.relations import Actors, Closeness
 from tenancy.models import AuditEntry, Principal
@@ -44,7 +44,9 @@ def ask_second(
     if another_admin(by):
         raise SecondPersonNeeded(name=name, weaker=" ".join(found)[:1_000], cases=found, tag=tag)
     check_reason(reason)
-    audit(tenant_id, by, verb=ALONE, object=name, before={}, after={"weaker": found}, reason=reason)
+    write_audit_entry(
+        tenant_id, by, verb=ALONE, object=name, before={}, after={"weaker": found}, reason=reason
+    )
 
 
 def check_independent(
@@ -74,7 +76,9 @@ def check_independent(
         raise OwnDeed(name=name, command=instead)
     if another_admin(by):
         raise NotIndependent(name=name)
-    audit(tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason)
+    write_audit_entry(
+        tenant_id, by, verb=DECIDED_ALONE, object=name, before={}, after={"what": what}, reason=reason
+    )
 
 
 def check_reason(reason: str) -> None:

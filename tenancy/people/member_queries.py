@@ -69,7 +69,7 @@ def names_of(principals: Iterable[UUID | None]) -> dict[UUID, str]:
     return {row.id: row.owner.name if row.kind == "person" else row.label for row in rows}
 
 
-def people(person_id: UUID | None = None) -> list[Named]:
+def list_people(person_id: UUID | None = None) -> list[Named]:
     """The tenant's people with their roles, by name; or the one of this id alone."""
     members: dict[UUID, list[Membership]] = {}
     rows = Membership.objects.select_related("person").order_by("person__name", "person_id", "role")
@@ -84,7 +84,7 @@ def people(person_id: UUID | None = None) -> list[Named]:
     ]
 
 
-def admins() -> int:
+def count_admins() -> int:
     """How many active people are administrators here."""
     return acting_admins().count()
 
@@ -105,20 +105,20 @@ def another_admin(principal: UUID) -> bool:
     return acting_admins().exclude(person_id__in=behind).exists() or others.exists()
 
 
-def keys() -> list[ApiKey]:
+def list_api_keys() -> list[ApiKey]:
     """The tenant's keys, newest first; revoked and expired ones stay."""
     return list(ApiKey.objects.select_related("principal__owner").order_by("-created_at", "-id"))
 
 
 def audit_page(sought: Sought, cursor: str = "") -> AuditPage:
     """A page of the audit log. A cursor that is none of ours is the first page."""
-    rows = _found(sought)
-    if (beyond := _read(cursor)) is not None:
+    rows = _filter_audit_entries(sought)
+    if (beyond := _decode_cursor(cursor)) is not None:
         at, row = beyond
         rows = rows.filter(Q(at__lt=at) | Q(at=at, id__lt=row))
     found = list(rows.order_by("-at", "-id")[: PAGE + 1])
     shown = tuple(found[:PAGE])
-    following = _write(shown[-1]) if len(found) > PAGE else ""
+    following = _encode_cursor(shown[-1]) if len(found) > PAGE else ""
     verbs = tuple(AuditEntry.objects.order_by("verb").values_list("verb", flat=True).distinct())
     return AuditPage(
         entries=shown, names=names_of(entry.principal for entry in shown), following=following, verbs=verbs,
@@ -147,7 +147,7 @@ def object_names(objects: Iterable[str]) -> dict[str, str]:
     return named
 
 
-def _found(sought: Sought) -> "QuerySet[AuditEntry]":
+def _filter_audit_entries(sought: Sought) -> "QuerySet[AuditEntry]":
     rows = AuditEntry.objects.all()
     if sought.verb:
         rows = rows.filter(verb=sought.verb)
@@ -158,11 +158,11 @@ def _found(sought: Sought) -> "QuerySet[AuditEntry]":
     return rows
 
 
-def _write(entry: AuditEntry) -> str:
+def _encode_cursor(entry: AuditEntry) -> str:
     return urlsafe_b64encode(orjson.dumps([entry.at.isoformat(), str(entry.id)])).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[datetime, UUID] | None:
+def _decode_cursor(cursor: str) -> tuple[datetime, UUID] | None:
     if not cursor or len(cursor) > LONGEST:
         return None
     try:

@@ -59,12 +59,15 @@ def relations_by_principal(owners: Mapping[UUID, UUID], at: datetime | None = No
     moment = at or database_now()
     in_force = find_ties_in_force(read_ties(moment), moment)
     behind = {principal: {owner} for principal, owner in owners.items()}
-    related, makers = _related(behind, in_force), _makers(owners, behind, in_force)
+    related, makers = _collect_related_people(behind, in_force), _list_key_makers(owners, behind, in_force)
     if any(made in behind for made, _ in makers):
         for made, person in makers:
             if made in behind:
                 behind[made].add(person)
-        related, makers = _related(behind, in_force), _makers(owners, behind, in_force)
+        related, makers = (
+            _collect_related_people(behind, in_force),
+            _list_key_makers(owners, behind, in_force),
+        )
     keys: dict[UUID, set[UUID]] = defaultdict(set)
     for made, person in makers:
         keys[person].add(made)
@@ -77,19 +80,21 @@ def relations_by_principal(owners: Mapping[UUID, UUID], at: datetime | None = No
     }  # fmt: skip
 
 
-def _related(behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]) -> dict[UUID, frozenset[UUID]]:
+def _collect_related_people(
+    behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]
+) -> dict[UUID, frozenset[UUID]]:
     return {
         principal: frozenset[UUID]().union(*(find_connected(one, in_force) for one in people))
         for principal, people in behind.items()
     }
 
 
-def _makers(
+def _list_key_makers(
     principals: Iterable[UUID], behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]
 ) -> list[tuple[UUID, UUID]]:
     """Key and person of every showing of a secret that concerns these: of their own keys, and to anybody
     related to them."""
-    people = frozenset[UUID]().union(*_related(behind, in_force).values())
+    people = frozenset[UUID]().union(*_collect_related_people(behind, in_force).values())
     shown = Q(principal_id__in=list(principals)) | Q(person_id__in=list(people))
     return list(KeyMaker.objects.filter(shown).values_list("principal_id", "person_id"))
 

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 from tenancy.core.errors import Stale
 from tenancy.core.timestamps import read_moment
 from tenancy.rest.authentication import Caller
-from tenancy.rest.idempotency import Answer, once
+from tenancy.rest.idempotency import StoredResponse, execute_once
 from tenancy.rest.serializer_fields import LARGEST
 
 PAGE = 50
@@ -27,7 +27,7 @@ LONGEST_KEY = 255
 SHOWN = "~"
 
 
-def caller(request: Request) -> Caller:
+def get_caller(request: Request) -> Caller:
     """Who calls; the permission has made sure that somebody does."""
     return cast("Caller", request.user)
 
@@ -43,17 +43,17 @@ def key_of(request: Request) -> str | None:
     return key
 
 
-def post_once(request: Request, act: Callable[[], Answer]) -> Response:
+def post_once(request: Request, act: Callable[[], StoredResponse]) -> Response:
     """Answer a POST, once per Idempotency-Key. Raises ParseError (400), KeyReused (422), KeyInUse (409)."""
-    who, key = caller(request), key_of(request)
-    answer = once(who.tenant, who.principal, key, request.path, request.data, act)
+    who, key = get_caller(request), key_of(request)
+    answer = execute_once(who.tenant, who.principal, key, request.path, request.data, act)
     headers = {"Idempotent-Replay": "true"} if answer.replayed else {}
     return Response(answer.body, status=answer.status, headers=headers)
 
 
 def unless_known(request: Request, body: Any, version: str) -> HttpResponseBase | Response:
     """What is shown of something with its entity tag, or 304 where If-None-Match names that."""
-    headers = tagged(body, version)
+    headers = build_etag_header(body, version)
     # Whatever packs an answer on its way makes its tag a weak one.
     known = {tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))}
     if {headers["ETag"], "*"} & known:
@@ -61,7 +61,7 @@ def unless_known(request: Request, body: Any, version: str) -> HttpResponseBase 
     return Response(body, headers=headers)
 
 
-def tagged(body: Any, version: str) -> dict[str, str]:
+def build_etag_header(body: Any, version: str) -> dict[str, str]:
     """The header with the entity tag of what is shown: it changes with all of it, of which the version, that
     a write may ask for, is a part."""
     shown = sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
@@ -97,15 +97,15 @@ def uuid_or_none(text: str) -> UUID | None:
         return None
 
 
-def page(
+def paginate_rows(
     request: Request, rows: "QuerySet[Any]", shown: Callable[[Any], Any], *, newest_first: bool = True
 ) -> Response:
     """One page by (created_at, id), with a cursor for the next: {results, next, previous}."""
-    limit = _limit(request)
+    limit = _parse_limit(request)
     cursor = request.query_params.get("cursor")
     order = ("-created_at", "-id") if newest_first else ("created_at", "id")
     if cursor is not None:
-        at, row = _read(cursor)
+        at, row = _decode_cursor(cursor)
         beyond = "lt" if newest_first else "gt"
         # Its bound once more by itself: an index is entered there, and not at its beginning.
         rows = rows.filter(
@@ -116,23 +116,23 @@ def page(
     query = request.query_params.copy()
     following = None
     if more is not None:
-        query["cursor"] = _write(more)
+        query["cursor"] = _encode_cursor(more)
         following = f"{request.path}?{query.urlencode()}"
     return Response({"results": [shown(row) for row in found[:limit]], "next": following, "previous": None})
 
 
-def _limit(request: Request) -> int:
+def _parse_limit(request: Request) -> int:
     text = request.query_params.get("limit", str(PAGE))
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= LARGEST):
         raise ParseError(f"limit is a whole number from 1 to {LARGEST}.", "limit-invalid")
     return int(text)
 
 
-def _write(row: Any) -> str:
+def _encode_cursor(row: Any) -> str:
     return urlsafe_b64encode(orjson.dumps([row.created_at.isoformat(), str(row.id)])).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[datetime, UUID]:
+def _decode_cursor(cursor: str) -> tuple[datetime, UUID]:
     try:
         at, row = orjson.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return read_moment(at), UUID(row)

@@ -42,10 +42,10 @@ def query_parameters(view: type[Any], method: str) -> frozenset[str]:
         return frozenset()
     schema = declared()
     schema.view, schema.method = view(kwargs={}, request=None), method.upper()
-    return frozenset(name for one in schema.get_override_parameters() for name in _names(one))
+    return frozenset(name for one in schema.get_override_parameters() for name in _list_parameter_names(one))
 
 
-def _names(declared: Any) -> list[str]:
+def _list_parameter_names(declared: Any) -> list[str]:
     """The names of one declaration: a single parameter, or a serializer of several."""
     if isinstance(declared, OpenApiParameter):
         return [declared.name] if declared.location == OpenApiParameter.QUERY else []

@@ -18,10 +18,10 @@ from tenancy.core.errors import (
     TenancyError,
     TenantSuspended,
 )
-from tenancy.core.keys import Key, parsed, proves
+from tenancy.core.keys import Key, is_matching_secret, parse_api_key
 from tenancy.core.reach import Address, Reach, is_within, reach_of
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import enter_reach, tenant
+from tenancy.db.tenant_context import enter_reach, tenant_transaction
 from tenancy.models import ApiKey
 from tenancy.people.platform_admins import PlatformActor, is_platform_admin
 from tenancy.platform_models import PlatformKey
@@ -80,7 +80,7 @@ class KeyAuthentication(BaseAuthentication):
             raise AuthenticationFailed(str(KeyInvalid()), KeyInvalid.code)
         shown = words[1].decode("ascii", "replace")
         try:
-            who = _caller_of_either(shown, _address(request))
+            who = _caller_of_either(shown, _get_client_address(request))
         except TenantSuspended:
             # The key is a valid one: 403, which proving it once more does not change.
             raise
@@ -94,7 +94,7 @@ class KeyAuthentication(BaseAuthentication):
         return 'Bearer realm="interlock"'
 
 
-def _address(request: Request) -> Address | None:
+def _get_client_address(request: Request) -> Address | None:
     return client_address(request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_X_FORWARDED_FOR", ""))
 
 
@@ -114,13 +114,13 @@ def caller_of(text: str, address: Address | None = None) -> Caller:
 
     Raises KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere, TenantSuspended.
     """
-    key = parsed(text)
+    key = parse_api_key(text)
     tenant_id = tenant_of_key(key.id) if key is not None else None
     if key is None or tenant_id is None:
         raise KeyInvalid
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         row = ApiKey.objects.select_related("principal__owner", "tenant").filter(id=key.id).first()
-        if row is None or not proves(key.secret, bytes(row.secret_hash)):
+        if row is None or not is_matching_secret(key.secret, bytes(row.secret_hash)):
             raise KeyInvalid
         now = database_now()
         if row.revoked_at is not None or not row.principal.owner.is_active:
@@ -146,7 +146,7 @@ def platform_caller_of(text: str) -> PlatformCaller | None:
     Raises KeyInvalid, KeyExpired, and KeyRevoked for one that was revoked or whose person administers the
     platform no more.
     """
-    key = parsed(text)
+    key = parse_api_key(text)
     row = None if key is None else PlatformKey.objects.filter(id=key.id).first()
     if key is None or row is None:
         return None
@@ -155,7 +155,7 @@ def platform_caller_of(text: str) -> PlatformCaller | None:
 
 
 def _check_platform_key(key: Key, row: PlatformKey) -> None:
-    if not proves(key.secret, bytes(row.secret_hash)):
+    if not is_matching_secret(key.secret, bytes(row.secret_hash)):
         raise KeyInvalid
     now = database_now()
     if row.revoked_at is not None or not is_platform_admin(row.person_id):

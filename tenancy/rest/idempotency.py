@@ -18,7 +18,7 @@ from django.db import IntegrityError, transaction
 from tenancy.core.errors import TenancyError
 from tenancy.db.clock import database_now
 from tenancy.db.process_lock import is_lock_held, process_lock_number
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import IdempotencyKey
 from tenancy.secret_store import blinded_by_each
 
@@ -43,7 +43,7 @@ class KeyInUse(TenancyError):
     code = "idempotency-key-in-use"
 
 
-class Answer(NamedTuple):
+class StoredResponse(NamedTuple):
     """What a POST is answered with; `replayed` when it was answered before."""
 
     status: int
@@ -51,31 +51,31 @@ class Answer(NamedTuple):
     replayed: bool = False
 
 
-def once(
-    tenant_id: UUID, principal: UUID, key: str | None, path: str, body: Any, act: Callable[[], Answer]
-) -> Answer:
+def execute_once(
+    tenant_id: UUID, principal: UUID, key: str | None, path: str, body: Any, act: Callable[[], StoredResponse]
+) -> StoredResponse:
     """Do `act` once per key. An act that raises leaves no mark, so it can be tried again.
 
     Raises KeyReused (422) and KeyInUse (409).
     """
     if key is None:
         return act()
-    held = _claim(tenant_id, principal, key, path, _digests(tenant_id, body))
-    if isinstance(held, Answer):
+    held = _claim_key(tenant_id, principal, key, path, _compute_request_digests(tenant_id, body))
+    if isinstance(held, StoredResponse):
         return held
     try:
         try:
             answer = act()
         except BaseException:
-            _forget(tenant_id, held)
+            _delete_claim(tenant_id, held)
             raise
-        _keep(tenant_id, held, answer)
+        _store_response(tenant_id, held, answer)
     finally:
         _UNDER_WAY.discard(held)
     return answer
 
 
-def _digests(tenant_id: UUID, body: Any) -> tuple[bytes, ...]:
+def _compute_request_digests(tenant_id: UUID, body: Any) -> tuple[bytes, ...]:
     """The digest of a request as it is kept, which nobody without the application's secret can try bodies
     against, and as it may have been kept before: under a former secret, or by an earlier release."""
     plain = sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
@@ -83,12 +83,12 @@ def _digests(tenant_id: UUID, body: Any) -> tuple[bytes, ...]:
     return (*map(bytes.fromhex, blind), plain)
 
 
-def _claim(
+def _claim_key(
     tenant_id: UUID, principal: UUID, key: str, path: str, digests: tuple[bytes, ...]
-) -> Answer | UUID:
+) -> StoredResponse | UUID:
     """Take the key (the id of the claim), or give the answer it has."""
-    path = _kept(path)
-    with tenant(tenant_id):
+    path = _shorten_path(path)
+    with tenant_transaction(tenant_id):
         now = database_now()
         mine = IdempotencyKey.objects.filter(principal=principal, path=path, key=key)
         mine.filter(expires_at__lte=now).delete()
@@ -116,7 +116,7 @@ def _claim(
         raise KeyReused
     if row.status is None:
         raise KeyInUse(retry_after=AGAIN_SECONDS)
-    return Answer(row.status, None if row.answer is None else orjson.loads(row.answer), replayed=True)
+    return StoredResponse(row.status, None if row.answer is None else orjson.loads(row.answer), replayed=True)
 
 
 def _is_kept(claim: IdempotencyKey) -> bool:
@@ -143,25 +143,25 @@ def _is_abandoned(claim: IdempotencyKey) -> bool:
     return not is_lock_held(claim.process_lock)
 
 
-def _kept(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """A path as a row names it: the digest of one that has no room there."""
     return path if len(path) <= LONGEST_PATH else sha256(path.encode()).hexdigest()
 
 
-def _keep(tenant_id: UUID, claim: UUID, answer: Answer) -> None:
-    with tenant(tenant_id):
+def _store_response(tenant_id: UUID, claim: UUID, answer: StoredResponse) -> None:
+    with tenant_transaction(tenant_id):
         IdempotencyKey.objects.filter(id=claim).update(
             status=answer.status, answer=orjson.dumps(answer.body).decode()
         )
 
 
-def _forget(tenant_id: UUID, claim: UUID) -> None:
-    with tenant(tenant_id):
+def _delete_claim(tenant_id: UUID, claim: UUID) -> None:
+    with tenant_transaction(tenant_id):
         IdempotencyKey.objects.filter(id=claim, status=None).delete()
 
 
 def forget_expired(tenant_id: UUID, most: int = 1_000) -> int:
     """Drop a tenant's answers that are past their life, `most` at a time; how many."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         expired = IdempotencyKey.objects.filter(expires_at__lte=database_now()).values("id")[:most]
         return IdempotencyKey.objects.filter(id__in=expired).delete()[0]

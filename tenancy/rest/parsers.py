@@ -40,7 +40,7 @@ class StrictJSONParser(BaseParser):
             value = orjson.loads(body)
         except orjson.JSONDecodeError as error:
             raise ParseError(f"The body is not JSON: {error}", "not-json") from None
-        fault = _fault(value)
+        fault = _find_json_fault(value)
         if fault is not None:
             raise ParseError(fault, "json-not-acceptable")
         try:
@@ -50,7 +50,7 @@ class StrictJSONParser(BaseParser):
         return value
 
 
-def _fault(value: Any) -> str | None:
+def _find_json_fault(value: Any) -> str | None:
     """What is wrong with a value, looked through without recursion."""
     level, depth = [value], 0
     while level:

@@ -9,7 +9,7 @@ from tenancy.core.roles import Scope
 from tenancy.rest.authentication import Caller, PlatformCaller
 
 
-def requires(scope: Scope) -> type[BasePermission]:
+def make_scope_permission(scope: Scope) -> type[BasePermission]:
     """A permission that asks the caller for one scope."""
 
     class Requires(BasePermission):

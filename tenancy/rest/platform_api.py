@@ -12,12 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.platform_models import PlatformAnswer
 from tenancy.rest.api_helpers import key_of
 from tenancy.rest.api_view import APIView
 from tenancy.rest.authentication import PlatformCaller
-from tenancy.rest.idempotency import Answer, KeyReused
+from tenancy.rest.idempotency import KeyReused, StoredResponse
 from tenancy.rest.permissions import ForPlatform
 
 LIFE = timedelta(hours=24)
@@ -34,7 +34,7 @@ def platform_caller(request: Request) -> PlatformCaller:
     return cast("PlatformCaller", request.user)
 
 
-def post_once_about(request: Request, tenant_id: UUID, act: Callable[[], Answer]) -> Response:
+def post_once_about(request: Request, tenant_id: UUID, act: Callable[[], StoredResponse]) -> Response:
     """Answer a POST about a tenant, once per Idempotency-Key. The deed and its answer are one transaction, so
     that a request that comes a second time meanwhile waits for the first. Raises ParseError (400), KeyReused
     (422)."""
@@ -42,13 +42,15 @@ def post_once_about(request: Request, tenant_id: UUID, act: Callable[[], Answer]
     if key is None:
         answer = act()
         return Response(answer.body, status=answer.status)
-    with tenant(tenant_id):
-        answer = _once(platform_caller(request).key, key, request, act)
+    with tenant_transaction(tenant_id):
+        answer = _execute_once(platform_caller(request).key, key, request, act)
     headers = {"Idempotent-Replay": "true"} if answer.replayed else {}
     return Response(answer.body, status=answer.status, headers=headers)
 
 
-def _once(caller: UUID, key: str, request: Request, act: Callable[[], Answer]) -> Answer:
+def _execute_once(
+    caller: UUID, key: str, request: Request, act: Callable[[], StoredResponse]
+) -> StoredResponse:
     now, body = database_now(), orjson.dumps(request.data, option=orjson.OPT_SORT_KEYS)
     mine = PlatformAnswer.objects.filter(api_key_id=caller, path=request.path[:255], key=key)
     mine.filter(expires_at__lte=now).delete()
@@ -63,7 +65,7 @@ def _once(caller: UUID, key: str, request: Request, act: Callable[[], Answer]) -
         held = mine.get()
         if bytes(held.body_digest) != digest:
             raise KeyReused from None
-        return Answer(held.status or 200, orjson.loads(held.answer), replayed=True)
+        return StoredResponse(held.status or 200, orjson.loads(held.answer), replayed=True)
     answer = act()
     PlatformAnswer.objects.filter(id=claim.id).update(
         status=answer.status, answer=orjson.dumps(answer.body).decode()

@@ -35,7 +35,7 @@ URL = r"^https?://[!$-;=?-\[\]_a-z~]{1,1990}$"
 CURSOR = r"^[A-Za-z0-9_-]{1,400}$"
 
 
-class Text(serializers.CharField):
+class StrictCharField(serializers.CharField):
     """A text and nothing that could be made one: 5 is not "5"."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -49,7 +49,7 @@ class Text(serializers.CharField):
         return text
 
 
-class Formed(Text):
+class Formed(StrictCharField):
     """A text of one form, such as a name: nothing of it is trimmed. `form` is a pattern of the whole text
     that means the same to Python and to JSON Schema."""
 
@@ -119,7 +119,7 @@ class Judged(serializers.Field[Any, Any, Any, Any]):
         """The value as it was given. Raises ValidationError, which names each wrong or unknown member."""
         found: dict[Any, Any] = {}
         for fault in faults_in(self.model, data):
-            _place(found, fault)
+            _add_field_fault(found, fault)
         if found:
             raise serializers.ValidationError(found)
         return data
@@ -129,7 +129,7 @@ class Judged(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
-def _place(found: dict[Any, Any], fault: Fault) -> None:
+def _add_field_fault(found: dict[Any, Any], fault: Fault) -> None:
     """Put a fault where it is within the errors of a value; what is wrong with a whole goes before its
     members."""
     within = found
@@ -138,7 +138,7 @@ def _place(found: dict[Any, Any], fault: Fault) -> None:
     within.setdefault("non_field_errors", []).append(ErrorDetail(fault.detail, code=fault.code))
 
 
-class Flag(serializers.BooleanField):
+class StrictBooleanField(serializers.BooleanField):
     """true or false; no "yes"."""
 
     def to_internal_value(self, data: Any) -> bool:
@@ -148,7 +148,7 @@ class Flag(serializers.BooleanField):
         return data
 
 
-class Whole(serializers.IntegerField):
+class StrictIntegerField(serializers.IntegerField):
     """A whole number in ASCII digits; Python's int would also read "1.0" and the digits of other scripts."""
 
     def to_internal_value(self, data: Any) -> int:
@@ -182,7 +182,7 @@ class Amount(serializers.DecimalField):
         return super().to_internal_value(data)
 
 
-class Exact(serializers.Serializer[Any]):
+class StrictSerializer(serializers.Serializer[Any]):
     """An input that knows all its fields: a misspelt limit must not be a silent one (R-SEC-7).
 
     `one_of` says in the document which sets of members there are, of which exactly one is given. `judged_by`
@@ -220,17 +220,17 @@ class Exact(serializers.Serializer[Any]):
         return member_fault(model, name, given)
 
 
-class ReasonBody(Exact):
+class ReasonBody(StrictSerializer):
     """Why."""
 
-    reason = Text(max_length=500, required=False, allow_blank=True, default="")
+    reason = StrictCharField(max_length=500, required=False, allow_blank=True, default="")
 
 
-class PageQuery(Exact):
+class PageQuery(StrictSerializer):
     """What every list takes: an opaque `cursor` from the page before, and how many rows at the most."""
 
     cursor = Cursor(required=False)
-    limit = Whole(required=False, min_value=1, max_value=LARGEST)
+    limit = StrictIntegerField(required=False, min_value=1, max_value=LARGEST)
 
 
 def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:
@@ -245,7 +245,7 @@ def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serialize
     return type(name, (serializers.Serializer,), fields)
 
 
-def asked(shape: type[Row], given: Any) -> dict[str, Any]:
+def validate_input(shape: type[Row], given: Any) -> dict[str, Any]:
     """The typed values of a body or a query. Raises ValidationError (400)."""
     # A form may leave a field empty; an address that names a filter means it.
     data = given.dict() if isinstance(given, QueryDict) else given
@@ -282,12 +282,12 @@ def faults_within(member: str) -> Iterator[None]:
         raise InvalidInput(errors=whole) from None
 
 
-def stamp(at: datetime | None) -> str | None:
+def format_timestamp(at: datetime | None) -> str | None:
     """A time as it is written."""
     return at.isoformat() if at is not None else None
 
 
-def known(text: str | None) -> str:
+def path_name(text: str | None) -> str:
     """A name from a path as it may be looked up. Raises NotFound for what no name can be."""
     if not text or len(text) > SENT:
         raise NotFound

@@ -25,7 +25,7 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RateStatus:
     """What a key has left in this window. `resets_in` is in seconds."""
 
     limit: int
@@ -42,7 +42,7 @@ class Standing:
 
 
 @cache
-def _broker(url: str) -> "redis.Redis":
+def _connect_broker(url: str) -> "redis.Redis":
     patience: dict[str, Any] = {
         "socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS,
     }  # fmt: skip
@@ -70,13 +70,13 @@ class PerKey(BaseThrottle):
         """Seconds until the next window."""
         return float(self._standing.resets_in)
 
-    def _counted(self, name: str, limit: int) -> Standing | None:
+    def _counted(self, name: str, limit: int) -> RateStatus | None:
         now = time.time()
         window, passed = divmod(int(now), WINDOW_SECONDS)
         if time.monotonic() < PerKey._quiet_until:
             return None
         try:
-            with _broker(settings.REDIS_URL).pipeline(transaction=False) as pipe:
+            with _connect_broker(settings.REDIS_URL).pipeline(transaction=False) as pipe:
                 pipe.incr(f"{name}:{window}")
                 pipe.expire(f"{name}:{window}", 2 * WINDOW_SECONDS)
                 count = int(pipe.execute()[0])
@@ -84,4 +84,4 @@ class PerKey(BaseThrottle):
             PerKey._quiet_until = time.monotonic() + QUIET_SECONDS
             log.warning("rate.uncounted", error=type(error).__name__)
             return None
-        return Standing(limit, limit - count, WINDOW_SECONDS - passed)
+        return RateStatus(limit, limit - count, WINDOW_SECONDS - passed)

@@ -17,11 +17,11 @@ from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import SCOPES, Role, Scope
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey
 from tenancy.people.member_queries import FRESH_KEY_DOMAIN
-from tenancy.people.member_queries import keys as found_keys
-from tenancy.web.page_auth import PageRequest, page, posted, require
+from tenancy.people.member_queries import list_api_keys as found_keys
+from tenancy.web.page_auth import PageRequest, check_scopes, redirect_unless_post, require_member
 
 LIVES = (("1", "a day"), ("7", "a week"), ("30", "30 days"), ("90", "90 days"), ("365", "a year"))
 
@@ -69,20 +69,21 @@ class KeyForm(forms.Form):
         runs = self.cleaned_data["runs"]
         return KeyLimits(
             RunReach(runs) if runs else None,
-            _parts(self.cleaned_data["workflows"]), _parts(self.cleaned_data["addresses"]),
-        )  # fmt: skip
+            _split_comma_list(self.cleaned_data["workflows"]),
+            _split_comma_list(self.cleaned_data["addresses"]),
+        )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@page(asks=(Area.KEYS,))
-def keys(request: PageRequest) -> HttpResponse:
+@require_member(asks=(Area.KEYS,))
+def show_keys_page(request: PageRequest) -> HttpResponse:
     """The tenant's keys. A POST makes one and shows it, this once."""
-    require(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
+    check_scopes(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
-        return _shown(request)
+        return _render_keys_page(request)
     form = KeyForm(request.POST)
     if not form.is_valid():
-        return _shown(request, form=form, status=422)
+        return _render_keys_page(request, form=form, status=422)
     given = form.cleaned_data
     try:
         made = make_key(
@@ -93,43 +94,45 @@ def keys(request: PageRequest) -> HttpResponse:
     except InvalidInput as error:
         for fault in error.data["errors"]:
             form.add_error(fault["pointer"].removeprefix("/"), fault["detail"])
-        return _shown(request, form=form, status=422)
-    return _shown(request, made={"key": made.key, "clear": made.clear})
+        return _render_keys_page(request, form=form, status=422)
+    return _render_keys_page(request, made={"key": made.key, "clear": made.clear})
 
 
-@posted("keys")
-@page(Scope.ADMIN, asks=(Area.KEYS,))
-def rotate(request: PageRequest, key_id: UUID) -> HttpResponse:
+@redirect_unless_post("keys")
+@require_member(Scope.ADMIN, asks=(Area.KEYS,))
+def submit_key_rotation(request: PageRequest, key_id: UUID) -> HttpResponse:
     """A new secret for a key's principal, shown this once. Raises NotFound, KeyGone, RoleLacking,
     Forbidden."""
     hours = request.POST.get("overlap", "0")
     overlap = timedelta(hours=int(hours) if hours in dict(OVERLAPS) else 0)
     made = rotate_key(request.member.tenant.id, key_id, overlap=overlap, by=request.member.principal)
-    return _shown(request, made={"key": made.key, "clear": made.clear})
+    return _render_keys_page(request, made={"key": made.key, "clear": made.clear})
 
 
-@posted("keys")
-@page(Scope.ADMIN, asks=(Area.KEYS,))
-def revoke(request: PageRequest, key_id: UUID) -> HttpResponse:
+@redirect_unless_post("keys")
+@require_member(Scope.ADMIN, asks=(Area.KEYS,))
+def submit_key_revocation(request: PageRequest, key_id: UUID) -> HttpResponse:
     """Revoke a key; its row stays. Raises NotFound."""
     revoke_key(request.member.tenant.id, key_id, by=request.member.principal)
     messages.success(request, "The key is revoked. What it submitted changes nothing any more.")
     return redirect("keys")
 
 
-def _shown(
+def _render_keys_page(
     request: PageRequest,
     *,
     form: KeyForm | None = None,
     made: Mapping[str, object] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         now = database_now()
         rows = [
             {
                 "key": key,
-                "state": _state(key, expired=key.expires_at is not None and key.expires_at <= now),
+                "state": _describe_key_state(
+                    key, expired=key.expires_at is not None and key.expires_at <= now
+                ),
                 "owner": ""
                 if key.principal.owner.email.endswith(FRESH_KEY_DOMAIN)
                 else key.principal.owner.name,
@@ -148,9 +151,9 @@ def _shown(
         return render(request, "tenancy/keys.html", context, status=status)
 
 
-def _parts(text: str) -> tuple[str, ...]:
+def _split_comma_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _state(key: ApiKey, *, expired: bool) -> str:
+def _describe_key_state(key: ApiKey, *, expired: bool) -> str:
     return "revoked" if key.revoked_at is not None else "expired" if expired else "valid"

@@ -17,21 +17,21 @@ from tenancy.actions.people import (
     Limits,
     change_limits,
     deactivate_person,
-    decides,
     hand_over_link,
+    has_decide_scope,
     may_get_link,
     remove_role,
 )
-from tenancy.actions.people import invite as invite_person
+from tenancy.actions.people import invite_member as invite_person
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Role, Scope
 from tenancy.core.sign_in.rules import Area
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership, Person
-from tenancy.people.member_queries import admins
-from tenancy.people.member_queries import people as found_people
+from tenancy.people.member_queries import count_admins
+from tenancy.people.member_queries import list_people as found_people
 from tenancy.people.relations import find_kinship
-from tenancy.web.page_auth import PageRequest, page, posted, problem
+from tenancy.web.page_auth import PageRequest, redirect_unless_post, require_member, respond_with_problem
 
 ROLES = {
     Role.OPERATOR: "operator: submits, pauses, resumes and cancels",
@@ -93,19 +93,19 @@ class InviteForm(LimitsForm):
 
 
 @require_safe
-@page(Scope.INSPECT)
-def people(request: PageRequest) -> HttpResponse:
+@require_member(Scope.INSPECT)
+def show_people_page(request: PageRequest) -> HttpResponse:
     """Who belongs to the tenant, and as what."""
-    return _shown(request)
+    return _render_people_page(request)
 
 
-@posted("people")
-@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
-def invite(request: PageRequest) -> HttpResponse:
+@redirect_unless_post("people")
+@require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
+def submit_invitation(request: PageRequest) -> HttpResponse:
     """Add somebody; who is new gets a link, shown once, that sets their password."""
     form, house = InviteForm(request.POST), request.member.tenant.id
     if not form.is_valid():
-        return _shown(request, form=form, status=422)
+        return _render_people_page(request, form=form, status=422)
     given = form.cleaned_data
     try:
         invited = invite_person(
@@ -114,7 +114,7 @@ def invite(request: PageRequest) -> HttpResponse:
         )  # fmt: skip
     except InvalidInput as error:
         _add_faults(form, error)
-        return _shown(request, form=form, status=422)
+        return _render_people_page(request, form=form, status=422)
     messages.success(request, f"{invited.person.name} is {given['role']} now.")
     if invited.member.awaits_confirmation:
         messages.warning(
@@ -123,82 +123,82 @@ def invite(request: PageRequest) -> HttpResponse:
             "here before you or another administrator confirm them.",
         )
     if invited.new:
-        return _linked(request, invited.person)
+        return _deliver_password_link(request, invited.person)
     return redirect("people")
 
 
-@posted("people")
-@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
-def link(request: PageRequest, person_id: UUID) -> HttpResponse:
+@redirect_unless_post("people")
+@require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
+def submit_password_link(request: PageRequest, person_id: UUID) -> HttpResponse:
     """A new link for somebody who never used theirs."""
     house = request.member.tenant.id
-    with tenant(house):
+    with tenant_transaction(house):
         found = Person.objects.filter(id=person_id, memberships__tenant_id=house).distinct().first()
     if found is None or not may_get_link(house, found):
         raise NotFound
-    return _linked(request, found)
+    return _deliver_password_link(request, found)
 
 
-@posted("people")
-@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
-def limits(request: PageRequest, member_id: UUID) -> HttpResponse:
+@redirect_unless_post("people")
+@require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
+def update_member_limits(request: PageRequest, member_id: UUID) -> HttpResponse:
     """Set how far one membership reaches."""
     form = LimitsForm(request.POST)
     if not form.is_valid():
-        return _shown(request, faults={member_id: form}, status=422)
+        return _render_people_page(request, faults={member_id: form}, status=422)
     try:
         change_limits(
             request.member.tenant.id,
             member_id,
             form.limits(),
             by=request.member.principal,
-            reason=_reason(request),
+            reason=_read_reason(request),
         )
     except InvalidInput as error:
         _add_faults(form, error)
-        return _shown(request, faults={member_id: form}, status=422)
+        return _render_people_page(request, faults={member_id: form}, status=422)
     messages.success(request, "The limits are set. They hold from the next decision on.")
     return redirect("people")
 
 
-@posted("people")
-@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
-def remove(request: PageRequest, member_id: UUID) -> HttpResponse:
+@redirect_unless_post("people")
+@require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
+def submit_role_removal(request: PageRequest, member_id: UUID) -> HttpResponse:
     """Take a role from somebody."""
     try:
         person = remove_role(
-            request.member.tenant.id, member_id, by=request.member.principal, reason=_reason(request)
+            request.member.tenant.id, member_id, by=request.member.principal, reason=_read_reason(request)
         )
     except LastAdmin as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
     messages.success(request, f"{person.name} has lost the role.")
     return redirect("people")
 
 
-@posted("people")
-@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
-def deactivate(request: PageRequest, person_id: UUID) -> HttpResponse:
+@redirect_unless_post("people")
+@require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
+def submit_person_deactivation(request: PageRequest, person_id: UUID) -> HttpResponse:
     """Take every role from somebody."""
     try:
         person = deactivate_person(
-            request.member.tenant.id, person_id, by=request.member.principal, reason=_reason(request)
+            request.member.tenant.id, person_id, by=request.member.principal, reason=_read_reason(request)
         )
     except LastAdmin as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
     messages.success(request, f"{person.name} has no role here any more.")
     return redirect("people")
 
 
-@posted("people")
-@page(Scope.ADMIN, asks=(Area.INVITATIONS,))
-def confirm(request: PageRequest, person_id: UUID) -> HttpResponse:
+@redirect_unless_post("people")
+@require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
+def submit_person_confirmation(request: PageRequest, person_id: UUID) -> HttpResponse:
     """Confirm that a person whose link was seen is in hold of their account."""
     try:
         confirm_person(
-            request.member.tenant.id, person_id, by=request.member.principal, reason=_reason(request)
+            request.member.tenant.id, person_id, by=request.member.principal, reason=_read_reason(request)
         )
     except (RelatedToPerson, NotSignedIn, NothingToConfirm) as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
     messages.success(request, "The person is confirmed.")
     return redirect("people")
 
@@ -208,21 +208,21 @@ def _add_faults(form: LimitsForm, error: InvalidInput) -> None:
         form.add_error(fault["pointer"].split("/")[1], fault["detail"])
 
 
-def _reason(request: PageRequest) -> str:
+def _read_reason(request: PageRequest) -> str:
     return request.POST.get("reason", "").strip()[:500]
 
 
-def _linked(request: PageRequest, person: Person) -> HttpResponse:
+def _deliver_password_link(request: PageRequest, person: Person) -> HttpResponse:
     """The link goes to the person's own address where mail is set up; else it is shown, on record."""
     house, by = request.member.tenant.id, request.member.principal
     path = hand_over_link(house, person, by=by, origin=request.build_absolute_uri("/").rstrip("/"))
     if not path:
         messages.success(request, f"A link that sets the password is on its way to {person.email}.")
         return redirect("people")
-    return _shown(request, shown={"person": person, "address": request.build_absolute_uri(path)})
+    return _render_people_page(request, shown={"person": person, "address": request.build_absolute_uri(path)})
 
 
-def _shown(
+def _render_people_page(
     request: PageRequest,
     *,
     form: InviteForm | None = None,
@@ -231,9 +231,9 @@ def _shown(
     status: int = 200,
 ) -> HttpResponse:
     house = request.member.tenant.id
-    with tenant(house):
+    with tenant_transaction(house):
         rows = found_people()
-        me, alone = request.member, admins() == 1
+        me, alone = request.member, count_admins() == 1
         kinship = find_kinship(me.principal, me.owner, [row.person.id for row in rows])
         context = {
             "rows": [
@@ -242,8 +242,8 @@ def _shown(
                     "members": [
                         {
                             "row": member,
-                            "form": (faults or {}).get(member.id) or _form(member),
-                            "decides": decides(Role(member.role)),
+                            "form": (faults or {}).get(member.id) or _build_limits_form(member),
+                            "decides": has_decide_scope(Role(member.role)),
                             "opened": member.id in (faults or {}),
                         }
                         for member in row.members
@@ -271,6 +271,6 @@ def _acts_as_admin(member: Membership) -> bool:
     return member.role == Role.ADMIN.value and not member.awaits_confirmation
 
 
-def _form(member: Membership) -> LimitsForm:
+def _build_limits_form(member: Membership) -> LimitsForm:
     given = {"queues": ", ".join(member.queues), "max_amount": member.max_amount, "max_risk": member.max_risk}
     return LimitsForm(initial=given, auto_id=f"id_{member.id}_%s")

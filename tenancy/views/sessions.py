@@ -14,15 +14,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 from tenancy.actions.sessions import end_other_sessions, end_session, forget_device
 from tenancy.core.errors import NotFound
 from tenancy.models import BrowserSession, Person
-from tenancy.web.page_auth import problem
+from tenancy.web.page_auth import respond_with_problem
 from tenancy.web.tenant_sessions import own_devices, own_failures, own_sessions
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
-def sessions(request: HttpRequest) -> HttpResponse:
+def show_sessions_page(request: HttpRequest) -> HttpResponse:
     """Where one is signed in, from which browsers, and what failed. A POST ends all sessions but this."""
-    person, current = _person(request), _current(request)
+    person, current = _get_signed_in_person(request), _get_current_session_id(request)
     if request.method == "POST":
         ended = end_other_sessions(person, current)
         messages.success(request, f"{ended} other session{'' if ended == 1 else 's'} ended.")
@@ -41,37 +41,37 @@ def sessions(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @login_required
-def end(request: HttpRequest, session_id: UUID) -> HttpResponse:
+def end_own_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """End one of one's own sessions; ending this one is signing out."""
-    if session_id == _current(request):
+    if session_id == _get_current_session_id(request):
         logout(request)
         return redirect("account_login")
     try:
-        end_session(_person(request), session_id)
+        end_session(_get_signed_in_person(request), session_id)
     except NotFound as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
     messages.success(request, "The session is ended.")
     return redirect("sessions")
 
 
 @require_POST
 @login_required
-def forget(request: HttpRequest, device_id: UUID) -> HttpResponse:
+def forget_own_device(request: HttpRequest, device_id: UUID) -> HttpResponse:
     """Forget one of one's own browsers."""
     try:
-        forget_device(_person(request), device_id)
+        forget_device(_get_signed_in_person(request), device_id)
     except NotFound as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
     messages.success(request, "The browser is forgotten. It is signed in still, where it was.")
     return redirect("sessions")
 
 
-def _person(request: HttpRequest) -> Person:
+def _get_signed_in_person(request: HttpRequest) -> Person:
     person = request.user
     assert isinstance(person, Person)
     return person
 
 
-def _current(request: HttpRequest) -> UUID | None:
+def _get_current_session_id(request: HttpRequest) -> UUID | None:
     row: BrowserSession | None = getattr(request.session, "row", None)
     return None if row is None else row.id

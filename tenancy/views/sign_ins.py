@@ -11,16 +11,16 @@ from tenancy.actions.sessions import end_tenant_session
 from tenancy.actions.sign_in import lift_limits
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
-from tenancy.web.page_auth import PageRequest, page, posted
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.web.page_auth import PageRequest, redirect_unless_post, require_member
 from tenancy.web.tenant_sessions import limited_people, tenant_failures, tenant_sessions
 
 
 @require_safe
-@page(Scope.ADMIN)
+@require_member(Scope.ADMIN)
 def sign_ins(request: PageRequest) -> HttpResponse:
     """The sessions that act in this tenant, what failed for its people, and who has to wait."""
-    with tenant(request.member.tenant.id):
+    with tenant_transaction(request.member.tenant.id):
         context = {
             "limited": limited_people(database_now()),
             "sessions": tenant_sessions(),
@@ -30,26 +30,26 @@ def sign_ins(request: PageRequest) -> HttpResponse:
         return render(request, "tenancy/sign_ins.html", context)
 
 
-@posted("sign-ins")
-@page(Scope.ADMIN)
-def end(request: PageRequest, session_id: UUID) -> HttpResponse:
+@redirect_unless_post("sign-ins")
+@require_member(Scope.ADMIN)
+def end_member_session(request: PageRequest, session_id: UUID) -> HttpResponse:
     """End a session within this tenant. Raises NotFound."""
     house, by = request.member.tenant.id, request.member.principal
-    person = end_tenant_session(house, session_id, by=by, reason=_reason(request))
+    person = end_tenant_session(house, session_id, by=by, reason=_read_reason(request))
     messages.success(request, f"The session of {person.name} is ended in this tenant.")
     return redirect("sign-ins")
 
 
-@posted("sign-ins")
-@page(Scope.ADMIN)
-def lift(request: PageRequest, person_id: UUID) -> HttpResponse:
+@redirect_unless_post("sign-ins")
+@require_member(Scope.ADMIN)
+def lift_sign_in_limits(request: PageRequest, person_id: UUID) -> HttpResponse:
     """Let somebody try again at once. Raises NotFound."""
     person = lift_limits(
-        request.member.tenant.id, person_id, by=request.member.principal, reason=_reason(request)
+        request.member.tenant.id, person_id, by=request.member.principal, reason=_read_reason(request)
     )
     messages.success(request, f"{person.name} may try to sign in again at once.")
     return redirect("sign-ins")
 
 
-def _reason(request: PageRequest) -> str:
+def _read_reason(request: PageRequest) -> str:
     return request.POST.get("reason", "").strip()[:500]

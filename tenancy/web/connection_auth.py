@@ -17,7 +17,7 @@ from django.http.request import split_domain_port, validate_host
 from tenancy.core.errors import Forbidden, KeyInvalid, TenancyError
 from tenancy.core.reach import Reach
 from tenancy.core.roles import Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Person
 from tenancy.people.sign_in_rules import SecondFactorMissing, lack_of, sign_in_rules_now
 from tenancy.queries import (
@@ -65,16 +65,16 @@ class Presence:
             raise Forbidden(reason=f"this needs the scope {scope.value}")
 
 
-def header(headers: Headers, name: bytes) -> str:
+def get_header(headers: Headers, name: bytes) -> str:
     """A header's value, the last one's where there are several; "" for none."""
     return dict(headers).get(name, b"").decode("latin-1")
 
 
 def same_origin(headers: Headers) -> bool:
     """Whether a page of this very house asks. A program shows a key, which no page sends by itself."""
-    if header(headers, b"authorization"):
+    if get_header(headers, b"authorization"):
         return True
-    origin, host = header(headers, b"origin"), header(headers, b"host")
+    origin, host = get_header(headers, b"origin"), get_header(headers, b"host")
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
     try:
@@ -85,19 +85,21 @@ def same_origin(headers: Headers) -> bool:
     return bool(host) and asked == host and validate_host(domain, settings.ALLOWED_HOSTS)
 
 
-def arrive(headers: Headers, peer: str = "") -> Presence:
+def authenticate_connection(headers: Headers, peer: str = "") -> Presence:
     """Who asks, by `Authorization: Bearer` or by the session's cookie; `peer` is the connection's other end.
 
     Raises SignedOut, KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere, and Forbidden for a person of no
     tenant.
     """
-    if given := header(headers, b"authorization"):
+    if given := get_header(headers, b"authorization"):
         word, _, key = given.partition(" ")
         if word.lower() != "bearer":
             raise KeyInvalid
-        return of_caller(caller_of(key.strip(), client_address(peer, header(headers, b"x-forwarded-for"))))
+        return of_caller(
+            caller_of(key.strip(), client_address(peer, get_header(headers, b"x-forwarded-for")))
+        )
     try:
-        cookies = parse_cookie(header(headers, b"cookie"))
+        cookies = parse_cookie(get_header(headers, b"cookie"))
     except CookieError:
         raise SignedOut from None
     session = cookies.get(settings.SESSION_COOKIE_NAME)
@@ -127,7 +129,7 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
     houses.sort(key=lambda house: str(house) != wanted)
     ended = False
     for house in houses if tenant_id is None else [tenant_id]:
-        with tenant(house):
+        with tenant_transaction(house):
             standing, within = standing_of_person(house, person.id), session_within(store.row.id)
             rules = sign_in_rules_now().rules
         if within is not None and within.ended_at is not None:
@@ -144,7 +146,7 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
 
 
 def look_again(presence: Presence) -> Presence:
-    """The same principal as it stands now. Raises as `arrive` does, and TenantSuspended."""
+    """The same principal as it stands now. Raises as `authenticate_connection` does, and TenantSuspended."""
     check_tenant_open(presence.tenant)
     if presence.session is not None:
         return of_session(presence.session, presence.tenant)

@@ -20,25 +20,25 @@ def csv_file(
 
     A text that a spreadsheet would run as a formula has an apostrophe before it; numbers are left alone.
     """
-    texts = (_text(rows) for rows in pieces)
-    body = _awaited(texts) if isinstance(request, ASGIRequest) else texts
+    texts = (_format_csv_rows(rows) for rows in pieces)
+    body = _to_async_iterator(texts) if isinstance(request, ASGIRequest) else texts
     answer = StreamingHttpResponse(body, content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
 
 
-def cell(value: object) -> object:
+def escape_csv_cell(value: object) -> object:
     """A value as a cell that no spreadsheet runs."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _text(rows: Iterable[Iterable[Any]]) -> str:
+def _format_csv_rows(rows: Iterable[Iterable[Any]]) -> str:
     written = StringIO(newline="")
-    csv.writer(written).writerows([cell(value) for value in row] for row in rows)
+    csv.writer(written).writerows([escape_csv_cell(value) for value in row] for row in rows)
     return written.getvalue()
 
 
-async def _awaited(texts: Iterator[str]) -> AsyncIterator[str]:
+async def _to_async_iterator(texts: Iterator[str]) -> AsyncIterator[str]:
     """The texts, each made in the request's own thread: the database is asked there."""
     following = sync_to_async(lambda: next(texts, None))
     while (text := await following()) is not None:

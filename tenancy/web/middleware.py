@@ -8,7 +8,7 @@ from django.http.response import HttpResponseBase
 
 from tenancy.actions.sessions import note_activity, note_presence
 from tenancy.db.tenant_context import enter_reach
-from tenancy.rest.throttling import Standing
+from tenancy.rest.throttling import RateStatus
 from tenancy.web.client_address import visitor_of
 from tenancy.web.page_auth import Member
 
@@ -79,7 +79,7 @@ class ShowRate:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """The response with RateLimit headers."""
         response = self.get_response(request)
-        standing: Standing | None = getattr(request, "rate", None)
+        standing: RateStatus | None = getattr(request, "rate", None)
         if standing is not None:
             for name, value in standing.headers.items():
                 response.headers[name] = value

@@ -28,13 +28,19 @@ from django.utils.module_loading import import_string
 from tenancy.core.errors import Forbidden, InterlockError, NotFound, TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
 from tenancy.core.sign_in.rules import Area, Lack, SignInRules
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import BrowserSession, Person, Tenant, TenantSession
 from tenancy.people.platform_admins import is_platform_admin
 from tenancy.people.sign_in_rules import lack_of, sign_in_rules_now
-from tenancy.queries import Standing, standing_of_person, tenants_by_id, tenants_of_person, who_grants
+from tenancy.queries import (
+    PrincipalAuthority,
+    standing_of_person,
+    tenants_by_id,
+    tenants_of_person,
+    who_grants,
+)
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.time_zones import known
+from tenancy.time_zones import is_known_time_zone
 from tenancy.web.tenant_sessions import session_within
 
 P = ParamSpec("P")
@@ -99,7 +105,7 @@ Asks = tuple[Area, ...] | Callable[["PageRequest", Mapping[str, Any]], tuple[Are
 """The areas of change that a page's form belongs to, always or by what the form and the address say."""
 
 
-def page(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> Callable[[View[P]], Door[P]]:
+def require_member(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> Callable[[View[P]], Door[P]]:
     """A view for members who hold all of `scopes`; none given: every member.
 
     Not signed in: to the sign-in page and back. No tenant, or a scope missing: 403 and whom to ask. Without
@@ -115,7 +121,7 @@ def page(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> Callable[[V
                 missing = None if unproven else _ask_for_proof(known, asks, kwargs)
                 return view(known, *args, **kwargs) if missing is None else missing
 
-            response = _answer(request, proven, scopes)
+            response = _call_page_view(request, proven, scopes)
             add_never_cache_headers(response)
             patch_vary_headers(response, ("Cookie", "HX-Request"))
             return response
@@ -126,13 +132,13 @@ def page(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> Callable[[V
     return decorate
 
 
-def unattended(view: View[P]) -> View[P]:
+def mark_unattended(view: View[P]) -> View[P]:
     """A view that a page asks by itself while it is open: it keeps no session alive."""
     view.unattended = True  # type: ignore[attr-defined]  # read by `tenancy.web.middleware.NoteActivity`
     return view
 
 
-def posted(home: str, *places: str) -> Callable[[Door[P]], Door[P]]:
+def redirect_unless_post(home: str, *places: str) -> Callable[[Door[P]], Door[P]]:
     """A page that only takes forms. Whoever opens its address, or loads again what it answered, is led to the
     page called `home`, with those `places` of the address that it has too (303).
     """
@@ -150,7 +156,7 @@ def posted(home: str, *places: str) -> Callable[[Door[P]], Door[P]]:
     return decorate
 
 
-def _answer(
+def _call_page_view(
     request: HttpRequest, view: Callable[[PageRequest], HttpResponseBase], scopes: tuple[Scope, ...]
 ) -> HttpResponseBase:
     try:
@@ -163,15 +169,15 @@ def _answer(
                 return to_sign_in(request)
             if request.path == "/" and is_platform_admin(request.user.pk):
                 return HttpResponseRedirect(resolve_url("platform-tenants"))
-            raise _nowhere(request.user)
+            raise _make_no_tenant_error(request.user)
         with timezone.override(member.time_zone):
             try:
-                require(member, *scopes)
+                check_scopes(member, *scopes)
                 return view(cast("PageRequest", request))
             except InterlockError as error:
-                return problem(request, error)
+                return respond_with_problem(request, error)
     except InterlockError as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)
 
 
 def _ask_for_proof(request: PageRequest, asks: Asks, places: Mapping[str, Any]) -> HttpResponseBase | None:
@@ -191,7 +197,7 @@ def _ask_for_proof(request: PageRequest, asks: Asks, places: Mapping[str, Any]) 
     return asking
 
 
-def require(member: Member, *scopes: Scope) -> None:
+def check_scopes(member: Member, *scopes: Scope) -> None:
     """Raises ScopeMissing, with the roles that bring it and the administrators who give it."""
     for scope in scopes:
         if scope not in member.scopes:
@@ -208,12 +214,12 @@ def member_of(request: HttpRequest) -> Member | None:
     A chosen tenant the person has left gives way to their first.
     """
     if not hasattr(request, "member"):
-        request.member = _member(request)  # type: ignore[attr-defined]
+        request.member = _find_member(request)  # type: ignore[attr-defined]
     found: Member | None = request.member  # type: ignore[attr-defined]
     return found
 
 
-def _member(request: HttpRequest) -> Member | None:
+def _find_member(request: HttpRequest) -> Member | None:
     person = request.user
     if not isinstance(person, Person) or not person.is_active:
         return None
@@ -221,7 +227,7 @@ def _member(request: HttpRequest) -> Member | None:
     chosen = request.session.get(CHOSEN)
     tenants_in_turn = sorted(tenants, key=lambda one: str(one.id) != chosen)
     for candidate in tenants_in_turn:
-        with tenant(candidate.id):
+        with tenant_transaction(candidate.id):
             standing = standing_of_person(candidate.id, person.id)
             session, rules = _session_within(request), sign_in_rules_now().rules
         if standing is None:
@@ -245,7 +251,7 @@ def _tenants_of(person: Person) -> list[Tenant]:
     return tenants_by_id(tenants_of_person(person.id))
 
 
-def _nowhere(person: Person) -> InterlockError:
+def _make_no_tenant_error(person: Person) -> InterlockError:
     """Why a person has no tenant to act in: theirs is suspended, nobody confirmed them, or there is none."""
     theirs = _tenants_of(person)
     for one in theirs:
@@ -259,7 +265,7 @@ def _as_member(
     person: Person,
     at: Tenant,
     tenants: tuple[Tenant, ...],
-    standing: Standing,
+    standing: PrincipalAuthority,
     session: TenantSession | None,
 ) -> Member:
     return Member(
@@ -272,7 +278,7 @@ def _as_member(
 def zone_of(request: HttpRequest, at: Tenant | None = None) -> ZoneInfo:
     """The zone the person asked for by cookie, else the tenant's, else UTC."""
     for name in (unquote(request.COOKIES.get(ZONE_COOKIE, "")), "" if at is None else at.time_zone):
-        if known(name):
+        if is_known_time_zone(name):
             return ZoneInfo(name)
     return ZoneInfo("UTC")
 
@@ -287,7 +293,7 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
     return redirect_to_login(back_to)
 
 
-def problem(request: HttpRequest, error: InterlockError) -> HttpResponse:
+def respond_with_problem(request: HttpRequest, error: InterlockError) -> HttpResponse:
     """The page or fragment that says what was refused; the roof names who draws it
     (`INTERLOCK_PROBLEM_PAGE`)."""
     draw: Callable[[HttpRequest, InterlockError], HttpResponse] = import_string(
@@ -296,16 +302,16 @@ def problem(request: HttpRequest, error: InterlockError) -> HttpResponse:
     return draw(request, error)
 
 
-def back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRedirect:
+def redirect_back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRedirect:
     """Back to the address in the form's `next`, if it is one of ours."""
     wanted = request.POST.get("next", "")
     fine = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return HttpResponseRedirect(wanted if fine else resolve_url(otherwise))
 
 
-@posted("overview")
-@page(unproven=True)
-def switch(request: PageRequest) -> HttpResponse:
+@redirect_unless_post("overview")
+@require_member(unproven=True)
+def submit_tenant_switch(request: PageRequest) -> HttpResponse:
     """Look at another of one's tenants from now on. 404 for a tenant that is not one's own (R-SEC-1), and
     NotConfirmed where one does nothing yet."""
     wanted = uuid_or_none(request.POST.get("tenant", ""))
@@ -315,4 +321,4 @@ def switch(request: PageRequest) -> HttpResponse:
     if standing_of_person(found.id, request.member.person.id) is None:
         raise NotConfirmed(tenant=found.name)
     request.session[CHOSEN] = str(found.id)
-    return back(request)
+    return redirect_back(request)

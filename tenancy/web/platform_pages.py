@@ -15,7 +15,7 @@ from django.utils.cache import add_never_cache_headers, patch_vary_headers
 from tenancy.core.errors import InterlockError, NotFound
 from tenancy.models import Person
 from tenancy.people.platform_admins import PlatformActor, is_platform_admin
-from tenancy.web.page_auth import problem, to_sign_in, zone_of
+from tenancy.web.page_auth import respond_with_problem, to_sign_in, zone_of
 
 P = ParamSpec("P")
 
@@ -36,7 +36,7 @@ def platform_page(view: View[P]) -> Door[P]:
 
     @wraps(view)
     def door(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        response = _answer(request, lambda known: view(known, *args, **kwargs))
+        response = _call_platform_view(request, lambda known: view(known, *args, **kwargs))
         add_never_cache_headers(response)
         patch_vary_headers(response, ("Cookie", "HX-Request"))
         return response
@@ -44,7 +44,9 @@ def platform_page(view: View[P]) -> Door[P]:
     return door
 
 
-def _answer(request: HttpRequest, view: Callable[[PlatformRequest], HttpResponseBase]) -> HttpResponseBase:
+def _call_platform_view(
+    request: HttpRequest, view: Callable[[PlatformRequest], HttpResponseBase]
+) -> HttpResponseBase:
     person = request.user
     if not isinstance(person, Person):
         return to_sign_in(request)
@@ -56,4 +58,4 @@ def _answer(request: HttpRequest, view: Callable[[PlatformRequest], HttpResponse
         with timezone.override(zone_of(request)):
             return view(known)
     except InterlockError as error:
-        return problem(request, error)
+        return respond_with_problem(request, error)

@@ -24,7 +24,7 @@ def digest_of(key: str) -> bytes:
     return sha256(key.encode()).digest()
 
 
-def living() -> Q:
+def build_live_session_filter() -> Q:
     """The condition of a session that has neither been idle nor lasted too long."""
     lifetime = timedelta(seconds=settings.SESSION_COOKIE_AGE)
     idle = timedelta(seconds=settings.INTERLOCK_IDLE_SECONDS)
@@ -42,7 +42,11 @@ class SessionStore(SessionBase):
     def load(self) -> dict[str, Any]:
         """The session's data; nothing, and no key, where it has ended."""
         key = self.session_key
-        self.row = BrowserSession.objects.filter(living(), digest=digest_of(key)).first() if key else None
+        self.row = (
+            BrowserSession.objects.filter(build_live_session_filter(), digest=digest_of(key)).first()
+            if key
+            else None
+        )
         if self.row is None:
             self._session_key = None
             return {}
@@ -107,7 +111,7 @@ class SessionStore(SessionBase):
     @classmethod
     def clear_expired(cls) -> None:
         """Delete what has ended."""
-        BrowserSession.objects.exclude(living()).delete()
+        BrowserSession.objects.exclude(build_live_session_filter()).delete()
 
     def _fresh_key(self) -> str:
         key: str = self._get_new_session_key()  # type: ignore[attr-defined]  # Django's own

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tenancy.core.sign_in.limits import LONGEST, LimitKind, reached_limit
 from tenancy.models import BrowserSession, FailedSignIn, KnownDevice, Membership, Person, TenantSession
-from tenancy.web.session_store import living
+from tenancy.web.session_store import build_live_session_filter
 
 SHOWN: Final = 200
 MOST_READ: Final = 10_000
@@ -42,7 +42,9 @@ class LimitedPerson:
 
 def own_sessions(person: Person, current: UUID | None) -> list[OwnSession]:
     """Where a person is signed in, the newest first."""
-    rows = BrowserSession.objects.filter(living(), person=person).order_by("-started_at")[:SHOWN]
+    rows = BrowserSession.objects.filter(build_live_session_filter(), person=person).order_by("-started_at")[
+        :SHOWN
+    ]
     return [OwnSession(row=row, is_current=row.id == current) for row in rows]
 
 
@@ -59,7 +61,7 @@ def own_failures(person: Person) -> list[FailedSignIn]:
 def tenant_sessions() -> list[TenantSession]:
     """The sessions that act in this tenant, those of each person together, the newest first. In the tenant's
     context."""
-    going = BrowserSession.objects.filter(living())
+    going = BrowserSession.objects.filter(build_live_session_filter())
     rows = TenantSession.objects.filter(ended_at=None, session__in=going).select_related("person")
     return list(rows.order_by("person__name", "person_id", "-began_at")[:SHOWN])
 
@@ -81,15 +83,15 @@ def limited_people(now: datetime) -> list[LimitedPerson]:
     for row in rows.select_related("person").order_by("person__name", "-at")[:MOST_READ]:
         if row.person is not None:
             found.setdefault(row.person, []).append(row)
-    limited = [LimitedPerson(person=person, waits=_waits(own, now)) for person, own in found.items()]
+    limited = [LimitedPerson(person=person, waits=_compute_waits(own, now)) for person, own in found.items()]
     return [one for one in limited if one.waits]
 
 
-def _waits(rows: list[FailedSignIn], now: datetime) -> tuple[Wait, ...]:
+def _compute_waits(rows: list[FailedSignIn], now: datetime) -> tuple[Wait, ...]:
     """Where the person of these failures, the newest first, has to wait."""
     failed: dict[tuple[LimitKind, object, str], list[datetime]] = {}
     for row in (row for row in rows if row.step != "refused"):
-        for count in _counts(row):
+        for count in _list_failure_counters(row):
             failed.setdefault(count, []).append(row.at)
     waits = [
         Wait(kind, where, refusal.until)
@@ -107,7 +109,7 @@ def _waits(rows: list[FailedSignIn], now: datetime) -> tuple[Wait, ...]:
     return (*waits, *(wait for source, wait in crowded.items() if source not in told))
 
 
-def _counts(row: FailedSignIn) -> Iterable[tuple[LimitKind, object, str]]:
+def _list_failure_counters(row: FailedSignIn) -> Iterable[tuple[LimitKind, object, str]]:
     """The counts in which a failure stands: of which kind, of what, and how that is called."""
     if row.device is not None:
         return [(LimitKind.DEVICE, row.device, row.browser)]

@@ -7,7 +7,7 @@ from mypy.nodes import ARG_NAMED, ARG_NAMED_OPT, ARG_OPT, FuncDef
 from mypy.plugin import MethodSigContext, Plugin
 from mypy.types import CallableType, FunctionLike, Instance, get_proper_type
 
-BASES = ("orchestrator.core.common.frozen_model.Value", "budgets.core.pricing.ModelPrice")
+BASES = ("orchestrator.core.common.frozen_model.FrozenModel", "budgets.core.pricing.ModelPrice")
 FIELDS = (ARG_NAMED, ARG_NAMED_OPT, ARG_OPT)
 
 

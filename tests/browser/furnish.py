@@ -12,7 +12,7 @@ from tenancy.actions.sign_in import begin_attempt
 from tenancy.core.reach import read_address
 from tenancy.core.relations import TieKind
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret
 from tenancy.web.client_address import Visitor
 from tests.doors.pages.test_every_page import a_session
@@ -47,7 +47,7 @@ def a_seen_link(world: World) -> None:
     person = world.people.operator.person
     person.set_password("correct horse battery staple")
     person.save(update_fields=["password"])
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         record_tie(world.id, TieKind.LINK_SEEN, person.id, by=world.people.approver.id)
 
 
@@ -64,7 +64,7 @@ def a_closed_queue(world: World) -> None:
 
 def a_drifted_tool(world: World) -> None:
     """A tool whose answer did not fit."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         EmergencyStop.objects.create(
             tenant_id=world.id, scope="drift", target="calculator.evaluate", reason="Not as declared",
             at=database_now(),
@@ -83,7 +83,7 @@ def an_unsafe_run(world: World) -> None:
 
 def a_tenant_session(world: World) -> None:
     """A session of a person of the tenant's."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         a_session(world)
 
 

@@ -97,7 +97,7 @@ class Site:
     def start(self) -> None:
         """Start the web server and wait until it answers."""
         environment = self.environment | {"INTERLOCK_PORT": str(self.port)}
-        part = process_specs.web("127.0.0.1", self.port, environment)
+        part = process_specs.build_web_part("127.0.0.1", self.port, environment)
         self.web = Child(part.command(), self.folder / "web.log")
         self.web.wait_until(part.ready)
 
@@ -111,7 +111,7 @@ class Site:
         """Start a worker, with `more` in its environment. It drives every run of the database that is ready,
         those of other tests too: `Clock.park_the_rest` before, and stop it after the test.
         """
-        part = process_specs.worker(self.folder, self.environment | more, threads=4, drain=1)
+        part = process_specs.build_worker_part(self.folder, self.environment | more, threads=4, drain=1)
         part.before()
         self.worker = Child(part.command(), self.folder / "worker.log")
         self.worker.wait_until(part.ready)

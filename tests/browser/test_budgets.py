@@ -14,7 +14,7 @@ from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator import bundled_content
 from orchestrator.actions.versions import publish_boundary, publish_workflow
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, WIDE, no_sideways, photograph
 from tests.doors.pages.people import world as world
@@ -30,12 +30,12 @@ COUNTED = (
 
 def published(world: World) -> None:
     """A boundary that runs out of nothing but money, and one that asks a person for more."""
-    plain = bundled_content.boundary("tool-loop-default")
+    plain = bundled_content.get_bundled_boundary("tool-loop-default")
     wide = plain.evolve(slug="wide", budget=dict.fromkeys(COUNTED, Decimal(10_000_000)), identical_calls=500)
-    loop = bundled_content.workflow("tool-loop").evolve(
+    loop = bundled_content.get_bundled_workflow("tool-loop").evolve(
         slug="counting", boundary="wide", scenario="count", tools=("calculator.*",), budget={}
     )
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_boundary(world.id, wide, by=None)
         publish_boundary(world.id, plain.evolve(slug="asking", on_exhaustion="request"), by=None)
         publish_workflow(world.id, loop, by=None)

@@ -4,13 +4,13 @@ import orjson
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
-from approvals.actions import Word, decide
-from approvals.actions.assignment import Wish, handle
+from approvals.actions import DecisionInput, decide_request
+from approvals.actions.assignment import Wish, update_assignment
 from approvals.core.assignment import Handle
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.packet import Proposal
 from approvals.models import Request
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, photograph
 from tests.browser.test_inbox import ARMED_MS, at_the_gate, at_the_mail, opened, outcome
@@ -77,11 +77,11 @@ def test_another_s_edit_can_be_agreed_to_without_a_reload(page_as: PageAs, world
     request = at_the_gate(world, "A-1003")
     page = opened(page_as("reviewer"), f"/approvals/{request.id}")
     expect(page.locator("#pill")).to_have_attribute("data-pill", "live")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         packet = orjson.loads(bytes(Request.objects.get(id=request.id).packet))
     other = {**orjson.loads(packet["arguments"]), "amount": "250.00"}
-    word = Word(kind=DecisionKind.EDIT, arguments=other)
-    decide(world.id, request.id, world.people.second_approver.principal.id, word)
+    word = DecisionInput(kind=DecisionKind.EDIT, arguments=other)
+    decide_request(world.id, request.id, world.people.second_approver.principal.id, word)
     expect(page.locator(".agree")).to_contain_text("250.00")
     page.locator(".agree [data-typed]").fill("250.00")
     page.wait_for_timeout(ARMED_MS)
@@ -211,7 +211,7 @@ def test_the_card_on_a_run_s_page_follows_and_loses_nothing(page_as: PageAs, wor
     page.locator("details:has(> dl.evidence) > summary").click()
     remark.focus()
     wish = Wish(kind=Handle.CLAIM)
-    handle(world.id, request.id, world.people.second_approver.principal.id, wish)
+    update_assignment(world.id, request.id, world.people.second_approver.principal.id, wish)
     expect(page.locator(f"#card-held-{request.id}")).to_have_text("with the reviewer")
     expect(page.locator("[value=claim]")).to_have_count(0)
     expect(remark).to_have_value("half a sen")

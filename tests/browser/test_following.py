@@ -15,7 +15,7 @@ from django.db import connection
 from playwright.sync_api import Browser, Page, expect
 
 from config.devstack.embedded import EmbeddedValkey
-from config.live.routing import router
+from config.live.routing import build_socket_router
 from tenancy.models import BrowserSession
 from tests.browser.harness import PILL_WATCH, Messages, assert_told_in_time, session_of
 from tests.conftest import House
@@ -24,7 +24,7 @@ from tests.factories.announcing import announced
 from tests.proves import proves
 from tests.servers import ROOT
 from traces.consumers.websocket import Socket
-from traces.live.hints import announce
+from traces.live.hints import publish_event_hint
 from traces.live.hub import Hub
 from traces.live.scripted_feed import ScriptedFeed
 
@@ -75,7 +75,7 @@ class Stage:
         """The page, its modules, the fallback, and the socket."""
         hub.build = self.build or hub.build
         self.version = getattr(self, "version", hub.build)
-        following = router({"^ws/runs/(?P<subject>[0-9a-f-]{36})$": Socket(hub, self.feed)})
+        following = build_socket_router({"^ws/runs/(?P<subject>[0-9a-f-]{36})$": Socket(hub, self.feed)})
 
         async def maybe(scope: Any, receive: Any, send: Any) -> None:
             if self.sockets:
@@ -112,7 +112,7 @@ class Stage:
     def play(self, *texts: str) -> None:
         """Say some events, and that they are there."""
         seq = self.feed.append(self.run, self.run, *(text.encode() for text in texts))
-        announce(self.run, self.run, seq)
+        publish_event_hint(self.run, self.run, seq)
 
 
 @pytest.fixture

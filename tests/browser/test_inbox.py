@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from approvals.models import Decision, Request
 from tenancy.core.demo_users import PASSWORD
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.browser.conftest import PageAs
 from tests.browser.harness import (
     NARROW,
@@ -68,7 +68,7 @@ def at_the_mail(world: World) -> Request:
 
 def outcome(house: House, request: Request) -> tuple[str, str]:
     """Where the request stands."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         found = Request.objects.get(id=request.id)
     return found.status, found.outcome
 
@@ -206,7 +206,7 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(
     slow.locator("[value=approve]").click()
     expect(slow.locator("#notice")).to_contain_text("already decided")
     expect(slow.locator(f"#card-state-{request.id}")).to_contain_text("the reviewer approved")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (counted,) = Decision.objects.filter(request_id=request.id)
     for loser in (other, slow):
         said = loser.locator(f"#card-state-{request.id} .said time")

@@ -10,7 +10,7 @@ from tenancy.actions.keys import rotate_key
 from tenancy.actions.relations import record_tie
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.approvals import Desk
 from tests.factories.tenancy import Somebody, make_somebody
 
@@ -33,7 +33,7 @@ def plain(desk: Desk) -> Pair:
 
 def tie(desk: Desk, kind: TieKind, by: Somebody, whose: Somebody) -> None:
     """One did this to the other."""
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         record_tie(desk.id, kind, whose.person.id, by=by.id)
 
 

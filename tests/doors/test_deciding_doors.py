@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from approvals import ports
-from approvals.actions.undo import undo
+from approvals.actions.undo import undo_deferred_approval
 from approvals.core.errors import NotYours
 from approvals.ports import Judged
 from orchestrator.actions import late_reconciliation
@@ -24,7 +24,7 @@ from orchestrator.queries.tools import tool_now
 from tenancy.actions import add_member, create_key
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.doors import some_memory, some_review
 from tests.doors.api.program import Program
@@ -143,7 +143,7 @@ def test_yes_of_somebody_else_is_not_taken_back_by_a_reviewer(
     answer = Program(clear=pair.key.clear).post(f"/approvals/{request.id}/undo")
     assert refused(answer) == "undo"
     with pytest.raises(NotYours):
-        undo(desk.id, request.id, pair.decider.id)
+        undo_deferred_approval(desk.id, request.id, pair.decider.id)
 
 
 # -- runs: what they propose to remember, what they ask to look at, and what a safety rule closed
@@ -285,7 +285,7 @@ def test_run_of_somebody_related_is_judged_by_the_only_administrator_and_that_is
 def a_proposal(desk: Desk, asker: Somebody, kind: str) -> UUID:
     """What somebody asked for, and waits."""
     body = {"change": {"rate_per_minute": 9}} if kind == "change" else {}
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         return ToolProposal.objects.create(
             tenant_id=desk.id, kind=kind, tool="clock.now", body=body, weaker=["It is."], reason="Too slow",
             tag=tool_now(desk.id, "clock.now").tag, by=asker.id, owner=asker.person.id, at=database_now(),
@@ -361,5 +361,5 @@ def test_proposal_of_every_kind_asks_the_relation_before_anything_else(
         answer = as_admin(desk, pair).post(f"/tool-proposals/{waiting}/agree", WHY)
         code = "own-proposal" if rule == "own_run" else "brought-along"
         assert (answer.status_code, answer.json()["code"]) == (403, code)
-        with tenant(desk.id):
+        with tenant_transaction(desk.id):
             ToolProposal.objects.filter(id=waiting).update(status="outdated", settled_at=database_now())

@@ -12,7 +12,7 @@ import pytest
 from tenancy.actions import add_member, create_key
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership
 from tests.doors import deciding
 from tests.doors.api.doors import addresses
@@ -129,7 +129,7 @@ def test_administrator_widens_no_limits_of_their_own_where_another_could(desk: D
     pair = Pair(who, who, create_key(desk.id, Role.AUDITOR, owner=who.person))
     with mock.patch(f"{__name__}.as_admin", own_admin):
         assert WIDENING[door](desk, pair).status_code == 403
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert {one.max_amount for one in Membership.objects.filter(person=who.person, role="admin")} == {50}
         assert not Membership.objects.filter(person=who.person, role="reviewer").exists()
 
@@ -153,7 +153,7 @@ def test_only_administrator_widens_their_own_limits_and_that_is_audited(desk: De
     path = f"/members/{admin.person.id}/roles/admin"
     for body in ({"queues": ["*"], "max_amount": "50", **WHY}, {"queues": ["*"], **WHY}):
         assert key.send("put", path, body).status_code == 200
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         entry = AuditEntry.objects.get(verb="decision.alone")
     assert (entry.object, entry.reason) == (f"person:{admin.person.id}", WHY["reason"])
 

@@ -17,13 +17,13 @@ from tenancy.actions.first_administrator import AdministratorThere, invite_first
 from tenancy.actions.people import (
     LastAdmin,
     Limits,
-    invite,
+    invite_member,
     remove_role,
     show_link,
 )
 from tenancy.core.errors import RoleLacking
 from tenancy.core.roles import EVERY_QUEUE, Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, Person, Principal
 from tenancy.people.member_queries import another_admin
 from tenancy.people.platform_admins import PlatformActor, count_administrators
@@ -73,7 +73,7 @@ def add_on_page(house: House, person: Person, role: str = "admin") -> Any:
 
 def principal(house_id: UUID, person: Person) -> Principal:
     """Whom a person acts as in a tenant."""
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         return principal_of(house_id, person)
 
 
@@ -93,11 +93,11 @@ def test_finding_1_who_saw_a_link_in_another_tenant_does_nothing_here_as_the_inv
     assert standing_of(house_id, acting.id) is None
     with pytest.raises(RoleLacking):
         create_key(house_id, Role.REVIEWER, owner=known.person)
-    with open_desk(house) as desk, tenant(house_id):
+    with open_desk(house) as desk, tenant_transaction(house_id):
         assert acting.id not in dict(who_may(desk.ask()))
         assert not another_admin(house.people.admin.id)
     # Nor is one who waits the administrator that a tenant keeps.
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         only = Membership.objects.get(person=house.people.admin.person)
     with pytest.raises(LastAdmin):
         remove_role(house_id, only.id, by=None, reason="So")
@@ -116,7 +116,7 @@ def test_finding_1_the_inviter_lets_the_invited_act_with_a_reason_and_stays_rela
     assert standing_of_person(house_id, known.person.id) is not None
     assert known.client.post("/tenant/switch", {"tenant": str(house_id)}).status_code == 302
     other = make_somebody(house.tenant, Role.ADMIN)
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         assert are_related(known.person.id, admin.person.id)
         assert are_related(known.person.id, known.seer.person.id)
         line = AuditEntry.objects.get(verb="person.confirm")
@@ -124,7 +124,7 @@ def test_finding_1_the_inviter_lets_the_invited_act_with_a_reason_and_stays_rela
     with pytest.raises(RelatedToPerson):
         confirm_person(house_id, known.person.id, by=admin.id, reason="Again.")
     confirm_person(house_id, known.person.id, by=other.id, reason="I called them too.")
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         assert not are_related(known.person.id, known.seer.person.id)
 
 
@@ -134,13 +134,13 @@ def test_finding_1_an_unrelated_administrator_confirms_once_for_both(house: Hous
     confirm_person(house_id, known.person.id, by=other.id, reason="")
     assert standing_of_person(house_id, known.person.id) is not None
     # A further role follows the first, and one given after all were taken waits for nothing that is settled.
-    invite(house_id, known.person.email, "", Role.OPERATOR, Limits(), by=house.people.admin.id)
-    with tenant(house_id):
+    invite_member(house_id, known.person.email, "", Role.OPERATOR, Limits(), by=house.people.admin.id)
+    with tenant_transaction(house_id):
         assert not Membership.objects.filter(person=known.person, awaits_confirmation=True).exists()
         held = list(Membership.objects.filter(person=known.person).values_list("id", flat=True))
     for one in held:
         remove_role(house_id, one, by=None, reason="So")
-    again = invite(house_id, known.person.email, "", Role.CLIENT, Limits(), by=house.people.admin.id)
+    again = invite_member(house_id, known.person.email, "", Role.CLIENT, Limits(), by=house.people.admin.id)
     assert not again.member.awaits_confirmation
 
 
@@ -163,7 +163,9 @@ def test_finding_1_who_is_related_to_the_seer_lets_nobody_act(house: House, know
 def test_finding_1_a_further_role_waits_as_the_first_does(house: House, known: Known) -> None:
     house_id = house.tenant.id
     add_on_page(house, known.person, "client")
-    second = invite(house_id, known.person.email, "", Role.REVIEWER, Limits(), by=house.people.admin.id)
+    second = invite_member(
+        house_id, known.person.email, "", Role.REVIEWER, Limits(), by=house.people.admin.id
+    )
     assert second.member.awaits_confirmation
     assert standing_of_person(house_id, known.person.id) is None
 
@@ -174,11 +176,15 @@ def test_finding_1_what_the_inviter_alone_saw_withholds_nothing(house: House) ->
     add_member(elsewhere.id, cast.admin.person, Role.ADMIN)
     there = principal(elsewhere.id, cast.admin.person)
     address = f"both-{elsewhere.id.hex}@people.example"
-    person = invite(elsewhere.id, address, "Both", Role.REVIEWER, Limits(EVERY_QUEUE), by=there.id).person
+    person = invite_member(
+        elsewhere.id, address, "Both", Role.REVIEWER, Limits(EVERY_QUEUE), by=there.id
+    ).person
     show_link(elsewhere.id, person, by=there.id)
-    here = invite(house.tenant.id, address, "Both", Role.REVIEWER, Limits(EVERY_QUEUE), by=cast.admin.id)
+    here = invite_member(
+        house.tenant.id, address, "Both", Role.REVIEWER, Limits(EVERY_QUEUE), by=cast.admin.id
+    )
     assert not here.member.awaits_confirmation
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert are_related(person.id, cast.admin.person.id)
 
 

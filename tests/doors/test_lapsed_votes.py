@@ -10,7 +10,7 @@ from approvals.queries.request_detail import card_of
 from tenancy.actions import add_member, create_key, remove_member, revoke_key
 from tenancy.actions.people import Limits, change_limits
 from tenancy.core.roles import EVERY_QUEUE, Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership, Person
 from tenancy.queries import standing_of
 from tests.conftest import House
@@ -38,7 +38,7 @@ def switch_off(desk: Desk, who: Somebody) -> None:
 
 
 def lower(desk: Desk, who: Somebody) -> None:
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         member = Membership.objects.get(person=who.person)
     change_limits(desk.id, member.id, Limits(EVERY_QUEUE, Decimal(10)), by=None, reason="Less.")
 
@@ -108,7 +108,7 @@ def test_yes_counts_again_with_the_role_and_stays_where_it_was_reached(desk: Des
     add_member(desk.id, first.person, Role.REVIEWER)
     assert desk.say(request, people.approver).outcome == "approve"
     lose_role(desk, first)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         who = standing_of(desk.id, people.approver.id)
         assert who is not None
         assert card_of(desk.again(request), decider_of(who)).row.agreed == 2

@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from approvals.models import Request
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Person, PersonTie
 from tenancy.notifications.notices import send_notices_of
 from tenancy.people.relations import are_related
@@ -151,7 +151,7 @@ def test_a_link_that_is_shown_relates_whoever_sees_it(desk: Desk) -> None:
     assert ADDRESS.search(text(answer))
     assert "count as one person in approvals" in words(answer)
     person = newcomer(admin)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         kinds = list(PersonTie.objects.filter(person=person).order_by("at").values_list("kind", "by"))
         assert kinds == [("role_given", admin.person.id), ("link_seen", admin.person.id)]
     shown = words(browser(admin).get("/tenant/people"))
@@ -168,7 +168,7 @@ def test_a_link_goes_to_the_invited_address_where_mail_is_set_up(desk: Desk, set
     again = browser(admin).post(f"/tenant/people/{person.id}/link", follow=True)
     assert not ADDRESS.search(text(again))
     assert f"on its way to {person.email}" in words(again)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert list(PersonTie.objects.values_list("kind", flat=True)) == ["role_given"]
         lines = AuditEntry.objects.filter(verb="person.link")
         assert [line.after["link"] for line in lines] == ["mailed", "mailed"]
@@ -194,12 +194,12 @@ def test_an_unrelated_administrator_confirms_the_person_and_the_inviter_does_not
     for client in (browser(admin), signed_in(person)):
         assert client.post(where, {"reason": "It is them."}).status_code == 403
     assert where not in text(browser(admin).get("/tenant/people"))
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert are_related(person.id, admin.person.id)
     page = browser(other).get("/tenant/people")
     assert where in text(page)
     assert browser(other).post(where, {"reason": "I asked them."}).status_code == 302
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         entry = AuditEntry.objects.get(verb="person.confirm")
         assert (entry.principal, entry.reason) == (other.id, "I asked them.")
         kinds = PersonTie.objects.filter(person=person).order_by("at").values_list("kind", flat=True)

@@ -13,7 +13,7 @@ from approvals.queries.assignment import who_may
 from tenancy.actions import add_member, create_key
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import words
@@ -99,7 +99,7 @@ def by_reconciliation(desk: Desk, pair: Pair) -> tuple[Request, str]:
 def by_claim(desk: Desk, pair: Pair) -> tuple[Request, str]:
     request = desk.ask(submitter=pair.submitter, retrier=pair.retrier)
     answer = Program(clear=pair.key.clear).post(f"/approvals/{request.id}/handling", {"do": "claim"})
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         offered = pair.decider.id in dict(who_may(request))
     assert offered == (answer.status_code == 200)
     return request, answer.json()["data"]["rule"] if answer.status_code == 403 else ""

@@ -3,7 +3,7 @@
 import pytest
 
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Person
 from tests.doors.api.doors import some_review
 from tests.doors.api.program import program, refusal
@@ -31,7 +31,7 @@ def test_whoever_may_decide_releases_it_once_its_holder_may_not(world: World, it
     assert button in text(at(other).get(where))
     assert at(other).post(where, {"do": "release"}).status_code == 302
     assert at(other).post(where, {"do": "take"}).status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         entry = AuditEntry.objects.get(verb="review.released")
     assert entry.before == {"state": "taken", "holder": str(holder.principal.id)}
     assert entry.principal == other.principal.id

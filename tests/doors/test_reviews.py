@@ -8,7 +8,7 @@ import pytest
 from orchestrator.models import ReviewItem, ReviewWord
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Person
 from tests.doors.api.doors import some_review
 from tests.doors.api.program import program, refusal
@@ -71,7 +71,7 @@ def test_whoever_comes_second_is_told_who_was_first_and_keeps_their_note(
 
 @proves("R-UI-12", part="the reviews in pages")
 def test_each_of_many_reviews_is_on_one_page_the_gravest_first(world: World, item: str) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         row, now = ReviewItem.objects.get(id=item), database_now()
         ReviewItem.objects.bulk_create(
             ReviewItem(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tenancy.actions import add_member, create_key
-from tenancy.actions.people import Limits, WiderThanYours, change_limits, invite
+from tenancy.actions.people import Limits, WiderThanYours, change_limits, invite_member
 from tenancy.core.roles import EVERY_QUEUE, Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership
 from tenancy.people.dual_control import DECIDED_ALONE
 from tests.conftest import House
@@ -101,7 +101,7 @@ def test_finding_2_limited_administrator_narrows_whoever_decides_more(house: Hou
     change_limits(house_id, wide.id, Limits(EVERY_QUEUE, MORE), by=who.id, reason="Less.")
     # A role that decides nothing reaches nowhere, and neither does a membership without a queue.
     for role, limits in ((Role.OPERATOR, Limits(EVERY_QUEUE)), (Role.ADMIN, Limits())):
-        invite(house_id, f"{role.value}-{who.id.hex}@people.example", "New", role, limits, by=who.id)
+        invite_member(house_id, f"{role.value}-{who.id.hex}@people.example", "New", role, limits, by=who.id)
     with pytest.raises(WiderThanYours):
         change_limits(house_id, wide.id, Limits(EVERY_QUEUE), by=who.id, reason="More.")
 
@@ -110,11 +110,11 @@ def test_finding_2_only_administrator_gives_more_on_record_and_the_operator_at_w
     house: House,
 ) -> None:
     house_id, admin = house.tenant.id, house.people.admin
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         Membership.objects.filter(person=admin.person).update(max_amount=FIFTY)
     member = reviewer(house)
     change_limits(house_id, member.id, Limits(("finance",)), by=admin.id, reason="We grow.")
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         line = AuditEntry.objects.get(verb=DECIDED_ALONE)
     assert (line.principal, line.reason) == (admin.id, "We grow.")
     narrow_admin(house)

@@ -15,7 +15,8 @@ import psycopg
 from django.db import connections
 
 from approvals import ports
-from approvals.actions import Consumed, NewRequest, Void, Word, consume, decide, open_request
+from approvals.actions import Consumed, DecisionInput, Void, consume_grant, decide_request, open_request
+from approvals.actions.new_request import NewRequest
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.packet import (
     ArgumentOrigin,
@@ -32,11 +33,11 @@ from approvals.ports import Judged
 from approvals.signals import Settlement, request_settled
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import Queue
 from tests.conftest import House
 from tests.factories.tenancy import Somebody
-from traces.core.canonical import canonical, digest
+from traces.core.canonical import compute_digest, encode_canonical
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ASKED: Mapping[str, Any] = {"order_id": "A-1", "amount": "150.00"}
@@ -55,7 +56,7 @@ REFUND = ToolShown(
 
 def action_of(arguments: Mapping[str, Any]) -> str:
     """The exact action that arguments make."""
-    return digest("action", canonical(dict(arguments)))
+    return compute_digest("action", encode_canonical(dict(arguments)))
 
 
 def make_packet(**more: Any) -> Packet:
@@ -68,8 +69,8 @@ def make_packet(**more: Any) -> Packet:
         "step": "refund",
         "call": "c1",
         "tool": REFUND,
-        "arguments": canonical(ASKED).decode(),
-        "arguments_digest": digest("arguments", canonical(ASKED)),
+        "arguments": encode_canonical(ASKED).decode(),
+        "arguments_digest": compute_digest("arguments", encode_canonical(ASKED)),
         "provenance": (ArgumentOrigin(pointer="/amount", origin="trusted_fact", reference="order"),),
         "why": "The workflow's step refund asks for this call.",
         "evidence": (
@@ -94,7 +95,7 @@ def judge(_tenant: UUID, _run: UUID, _call: str, arguments: Any, /) -> Judged:
         return Judged(None, refusal="an order and an amount are wanted")
     amount = Decimal(arguments["amount"])
     return Judged(
-        canonical(arguments),
+        encode_canonical(arguments),
         quorum=1 if amount <= 200 else 2,
         action_digest=action_of(arguments),
         amount=amount,
@@ -142,7 +143,7 @@ class Desk:
         who, request, run = submitter or self.house.people.submitter, fresh_id(), run or fresh_id()
         action = action_of(arguments) if kind == "action" else ""
         asking = kind != "clarification"
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             now = database_now()
             if make_queue:
                 Queue.objects.get_or_create(tenant_id=self.id, name=queue, defaults={"created_at": now})
@@ -152,7 +153,7 @@ class Desk:
                 kind=kind,
                 call=call,
                 action_digest=action,
-                arguments=canonical(dict(arguments)).decode(),
+                arguments=encode_canonical(dict(arguments)).decode(),
                 tool=REFUND if asking else None,
                 who=WhoMayDecide(roles=("reviewer",), queue=queue, quorum=quorum),
                 expires_at=now + expires_in,
@@ -196,25 +197,25 @@ class Desk:
     def say(self, request: Request, who: Somebody | UUID, kind: str = "approve", **more: Any) -> Request:
         """One person's word, or that of a key by its principal."""
         principal = who if isinstance(who, UUID) else who.principal.id
-        return decide(self.id, request.id, principal, Word(kind=DecisionKind(kind), **more))
+        return decide_request(self.id, request.id, principal, DecisionInput(kind=DecisionKind(kind), **more))
 
     def again(self, request: Request) -> Request:
         """The request as it stands."""
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             return Request.objects.get(id=request.id)
 
     def said(self, request: Request) -> list[Decision]:
         """The words that were said to it."""
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             return list(Decision.objects.filter(request_id=request.id).order_by("at", "id"))
 
     def use(
         self, request: Request, *, action: str = action_of(ASKED), effect: str = "e" * 32, late: int = 0
     ) -> Consumed | Void:
         """Use a grant up in a transaction of its own, `late` seconds from now."""
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             at = database_now() + timedelta(seconds=late)
-            return consume(
+            return consume_grant(
                 self.id, request.id, effect_id=effect, action_digest=action, at=at, cursor=raw_cursor()
             )
 

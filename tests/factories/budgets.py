@@ -13,11 +13,19 @@ from uuid import UUID
 import psycopg
 
 from budgets.account_snapshot import Book
-from budgets.actions import Posting, Reserve, Settle, close_run_account, open_run_account, post, set_ceilings
+from budgets.actions import (
+    Posting,
+    Reserve,
+    Settle,
+    close_run_account,
+    open_run_account,
+    post_to_ledger,
+    set_ceilings,
+)
 from budgets.core.ceilings import Ceilings
 from budgets.ledger_sql import Cursor
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 Figures = Mapping[str, str | int]
@@ -31,7 +39,7 @@ def amounts(figures: Figures) -> dict[str, Decimal]:
 @contextmanager
 def inside(tenant_id: UUID) -> Iterator[Cursor]:
     """A transaction of the tenant and a raw cursor in it."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         yield raw_cursor()
 
 
@@ -70,7 +78,7 @@ class Purse:
     ) -> Posting:
         """One posting in one transaction."""
         with inside(self.tenant) as cursor:
-            return post(
+            return post_to_ledger(
                 self.tenant, self.run, settles=settles, reserves=reserves, at=at, cursor=cursor, book=book
             )
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from orchestrator.models import Intent
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.desk_server import CHANGES, READS, DeskServer
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
@@ -113,7 +113,7 @@ def played(world: World, task: Task, page: str, chance: Random | None) -> Desk:
             world.decide(request, world.people.approver, "approve" if yes else "reject", **_why(yes=yes))
         found = onwards(world, run)
     desk.code = found.terminal_code
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         desk.keys = frozenset(Intent.objects.filter(run_id=run).values_list("key", flat=True))
     return desk
 

@@ -3,18 +3,18 @@
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.actions.late_reconciliation import reconcile
+from orchestrator.actions.late_reconciliation import reconcile_late_effect
 from orchestrator.core.engine.late_reconciliation import Doubt
 from orchestrator.models import Run
 from orchestrator.queries.in_doubt_changes import doubts_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 
 
 def doubts(world: World, run: UUID) -> tuple[Doubt, ...]:
     """The changes of a run of which nobody knows what became."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return doubts_of(Run.objects.get(id=run))
 
 
@@ -24,5 +24,5 @@ def say(
     """Say so of its one change in doubt, and let the run take it."""
     (one,) = doubts(world, run)
     who = (by or world.people.approver).id
-    reconcile(world.id, run, one.change.effect, by=who, verdict=verdict, reason="I looked.")
+    reconcile_late_effect(world.id, run, one.change.effect, by=who, verdict=verdict, reason="I looked.")
     world.drive(run)

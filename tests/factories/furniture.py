@@ -6,11 +6,11 @@ from uuid import UUID
 
 from django.db import connection
 
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import Queue
 from tenancy.people.queues import open_queues
 from tests.factories.tenancy import make_tenant
@@ -33,12 +33,12 @@ def _pattern() -> tuple[tuple[str, str, int], ...]:
     """For each table of the catalogue how its rows are put in, the rows of a tenant that the verb itself
     furnished, once in this process, and how many they are."""
     shown = make_tenant()
-    furnish(shown.id)
-    with tenant(shown.id):
+    seed_tenant(shown.id)
+    with tenant_transaction(shown.id):
         _names.update(open_queues())
     found = []
     for table in (model._meta.db_table for model in CATALOGUE):
-        with tenant(shown.id), connection.cursor() as cursor:
+        with tenant_transaction(shown.id), connection.cursor() as cursor:
             cursor.execute(f"SELECT jsonb_agg(one ORDER BY id)::text, count(*) FROM {table} one")
             rows, count = cursor.fetchone()
         found.append((INSERT.format(table=table), rows, count))
@@ -46,9 +46,10 @@ def _pattern() -> tuple[tuple[str, str, int], ...]:
 
 
 def furnish_like_the_verb(tenant_id: UUID) -> None:
-    """Give a tenant without a catalogue the rows `furnish` would. Outermost verb: owns the transaction."""
+    """Give a tenant without a catalogue the rows `seed_tenant` would. Outermost verb: owns the
+    transaction."""
     pattern = _pattern()
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         missing = sorted(_names - open_queues())
         now = database_now()
         Queue.objects.bulk_create([Queue(tenant_id=tenant_id, name=name, created_at=now) for name in missing])

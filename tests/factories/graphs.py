@@ -13,11 +13,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from orchestrator.core.common.errors import CompileFailed
-from orchestrator.core.compiler.checks.graph_view import draw, knots
+from orchestrator.core.compiler.checks.graph_view import build_graph_view, find_cyclic_components
 from orchestrator.core.compiler.checks.wiring import targets_of
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.graph import CompiledGraph
-from orchestrator.core.nodes import kinds
+from orchestrator.core.nodes import discover_node_kinds
 from tests.factories.tools import BOUNDARY as BOUNDARY
 from tests.factories.tools import PROMPT as PROMPT
 from tests.factories.tools import TOOLS as TOOLS
@@ -322,7 +322,7 @@ def _with_one_more(draw_one: st.DrawFn, plain: Document) -> Document:
     changed = deepcopy(plain)
     kind_of = {node["id"]: node["kind"] for node in plain["nodes"]}
     if draw_one(st.integers(0, 4)) == 0:
-        working = [name for name, kind in kind_of.items() if kinds()[kind].starts_work]
+        working = [name for name, kind in kind_of.items() if discover_node_kinds()[kind].starts_work]
         changed["cycles"].append(
             {"through": draw_one(st.sampled_from(working)), "limit": draw_one(st.integers(1, 9))}
         )
@@ -351,10 +351,10 @@ def graphs(extra: int = 8) -> st.SearchStrategy[CompiledGraph]:
 
 def covered(graph: CompiledGraph) -> Counter[str]:
     """What the graph has, as ``kind:act``, ``guard:facts``, ``cycles``, ``nodes``, ``tier:4``."""
-    drawing = draw(graph.spec, kinds())
+    drawing = build_graph_view(graph.spec, discover_node_kinds())
     found = Counter(f"kind:{node.kind}" for node in graph.nodes.values())
     found.update(f"guard:{guard.name}" for guard, _, _ in drawing.guards())
-    found["cycles"] = len(knots(drawing.next_of()))
+    found["cycles"] = len(find_cyclic_components(drawing.next_of()))
     found["nodes"] = len(graph.nodes)
     found[f"tier:{graph.tier}"] = 1
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from tenancy.db.pipeline import PlansGone
+from tenancy.db.pipeline import PreparedStatementsLost
 
 T = TypeVar("T")
 
@@ -12,5 +12,5 @@ def with_plans(transaction: Callable[[], T]) -> T:
     """The answer of a transaction, made again if it found that its plans are gone, as a commit does."""
     try:
         return transaction()
-    except PlansGone:
+    except PreparedStatementsLost:
         return transaction()

@@ -8,7 +8,7 @@ from io import StringIO
 from django.core.management import call_command
 from django.db import connections
 
-from config.databases import database
+from config.databases import build_database_settings
 from tenancy.actions import add_person
 from tenancy.actions.platform_admins import add_platform_admin, create_platform_key
 from tenancy.db.ids import fresh_id
@@ -24,7 +24,7 @@ def owner_connection(servers: TestServers) -> Iterator[None]:
     """The connection of the database's owner, as settings have it where DATABASE_OWNER_URL is said."""
     url = servers.postgres.url("interlock_owner", servers.database)
     more = {"TIME_ZONE": None, "AUTOCOMMIT": True, "TEST": {"MIRROR": None}}
-    connections.settings[OWNER] = database(url, pool_size=None) | more
+    connections.settings[OWNER] = build_database_settings(url, pool_size=None) | more
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ import psycopg
 from orchestrator.actions.retry import Retry, retry_run
 from orchestrator.models import Run
 from orchestrator.queries.checkpoints import Checkpoint, Past
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 
@@ -25,7 +25,7 @@ def retried(world: World, run: UUID, *, by: Somebody | None = None, **more: Any)
 
 def checkpoints(world: World, run: UUID) -> list[Checkpoint]:
     """All checkpoints of a run, newest first."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         past = Past(Run.objects.get(id=run))
         found: list[Checkpoint] = []
         below: int | None = None

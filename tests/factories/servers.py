@@ -13,7 +13,7 @@ from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.registration import asked_admission
 from orchestrator.queries.tool_servers import OfferedTool, offered_by, server_of
 from orchestrator.queries.tools import ToolNow
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.mcp_server import ToolServer
 from tests.factories.world import World
 
@@ -31,7 +31,7 @@ def connect(house: UUID, server: ToolServer, slug: str = "shop", **more: Any) ->
 
 def offered(house: UUID, tool: str, slug: str = "shop") -> OfferedTool:
     """One tool of the server, as it stands."""
-    with tenant(house):
+    with tenant_transaction(house):
         return next(one for one in offered_by(server_of(slug)) if one.row.tool == tool)
 
 
@@ -43,11 +43,11 @@ def admit(house: UUID, tool: str, slug: str = "shop", **admission: Any) -> ToolN
 
 def let_in(world: World, *families: str, **budget: int) -> None:
     """The tool loop may call these families, up to destructive, behind their gates."""
-    boundary = bundled_content.boundaries()["tool-loop-default"]
+    boundary = bundled_content.load_bundled_boundaries()["tool-loop-default"]
     grants = tuple(ToolGrant(name=f"{family}.*", risk_ceiling=Risk.DESTRUCTIVE) for family in families)
     limits = {**boundary.budget, "external_calls": Decimal(40), **{k: Decimal(v) for k, v in budget.items()}}
-    spec = bundled_content.workflows()["tool-loop"]
-    with tenant(world.id):
+    spec = bundled_content.load_bundled_workflows()["tool-loop"]
+    with tenant_transaction(world.id):
         publish_boundary(world.id, boundary.evolve(tools=(*boundary.tools, *grants), budget=limits), by=None)
         names = tuple(f"{family}.*" for family in families)
         publish_workflow(world.id, spec.evolve(tools=(*spec.tools, *names)), by=None)

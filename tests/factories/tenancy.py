@@ -14,7 +14,7 @@ from tenancy.actions import NewKey, add_member, add_person, create_key, create_t
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import EVERY_QUEUE, Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, Person, Principal, Tenant
 
 T = TypeVar("T")
@@ -89,7 +89,7 @@ def make_somebody(house: Tenant, role: Role) -> Somebody:
     """A person with a role in a tenant."""
     person = add_person(f"{fresh_id().hex}@people.example", f"the {role.value}")
     add_member(house.id, person, role)
-    with tenant(house.id):
+    with tenant_transaction(house.id):
         return Somebody(person=person, principal=principal_of(house.id, person))
 
 
@@ -99,7 +99,7 @@ def make_staff(house: Tenant, *roles: Role) -> list[Somebody]:
     for person in people:
         person.set_unusable_password()
     Person.objects.bulk_create(people)
-    with tenant(house.id):
+    with tenant_transaction(house.id):
         acting = [
             Principal(tenant=house, kind="person", owner=person, label=person.name) for person in people
         ]

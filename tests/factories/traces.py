@@ -12,25 +12,27 @@ import orjson
 
 from tenancy.db.ids import fresh_id
 from tenancy.db.statement_batch import Batch
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from traces import ports
-from traces.actions import append, open_salt, save_snapshot, store_payloads
-from traces.core.canonical import canonical, digest, payload_digest
+from traces.actions import append_transitions, open_salt, save_snapshot, store_payloads
+from traces.core.canonical import compute_digest, encode_canonical, payload_digest
 from traces.core.events import trace_events
 from traces.core.events.phases import Phase
-from traces.core.integrity.chain import Head, Linked, Move, Said, link
-from traces.core.state_patch import Plain, apply
+from traces.core.integrity.chain import Head, Linked, Move, TraceEntry, link_transitions
+from traces.core.state_patch import Plain, apply_patch
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
 PERSON = "0198a000-0000-7000-8000-000000000001"
 
 
-def said(body: trace_events.Body, phase: Phase = Phase.TOOL_INVOCATION, actor: str = "interlock") -> Said:
+def said(
+    body: trace_events.TraceEventBody, phase: Phase = Phase.TOOL_INVOCATION, actor: str = "interlock"
+) -> TraceEntry:
     """One event."""
-    return Said(phase=int(phase), actor=actor, body=body)
+    return TraceEntry(phase=int(phase), actor=actor, body=body)
 
 
-def move(*words: Said, patch: dict[str, Any] | None = None, target: str = "next") -> Move:
+def move(*words: TraceEntry, patch: dict[str, Any] | None = None, target: str = "next") -> Move:
     """One transition."""
     return Move(
         source="here", outcome="ok", guard=None, target=target, phase=int(words[0].phase) if words else 8,
@@ -50,7 +52,7 @@ class Pen:
 
     def __post_init__(self) -> None:
         self.head = Head.start(self.run)
-        with tenant(self.tenant), Batch(raw_cursor()) as batch:
+        with tenant_transaction(self.tenant), Batch(raw_cursor()) as batch:
             self.salt = open_salt(self.tenant, self.run, batch=batch)
 
     def content(self, text: str) -> tuple[str, bytes]:
@@ -61,7 +63,7 @@ class Pen:
         self, *moves: Move, event: str = "", binds: dict[str, str] | None = None, minutes: int = 0
     ) -> Linked:
         """Moves chained onto the head, which goes along."""
-        linked = link(
+        linked = link_transitions(
             self.head, moves, core_version=1, event_digest=event, headroom={"left": {"steps": "9"}},
             binds=binds or {}, at=NOON + timedelta(minutes=minutes),
         )  # fmt: skip
@@ -71,12 +73,12 @@ class Pen:
     def commit(self, *moves: Move, bodies: dict[str, bytes] | None = None, snapshot: bool = False) -> Linked:
         """Write moves in one transaction, with content and perhaps a snapshot."""
         for one in moves:
-            self.state = apply(self.state, orjson.loads(canonical(one.patch)))
-        state, number = canonical(self.state), self.head.record_number + len(moves)
-        binds = {f"snapshot:{number}": digest("state", state)} if snapshot else {}
+            self.state = apply_patch(self.state, orjson.loads(encode_canonical(one.patch)))
+        state, number = encode_canonical(self.state), self.head.record_number + len(moves)
+        binds = {f"snapshot:{number}": compute_digest("state", state)} if snapshot else {}
         linked = self.linked(*moves, binds=binds, minutes=number)
-        with tenant(self.tenant), Batch(raw_cursor()) as batch:
-            append(self.tenant, linked, batch=batch)
+        with tenant_transaction(self.tenant), Batch(raw_cursor()) as batch:
+            append_transitions(self.tenant, linked, batch=batch)
             store_payloads(self.tenant, self.run, bodies or {}, batch=batch)
             if snapshot:
                 save_snapshot(self.tenant, self.run, number, state, batch=batch)
@@ -118,7 +120,7 @@ def attempted(arguments: str) -> trace_events.CallAttempted:
     )  # fmt: skip
 
 
-def observed(observation: str) -> tuple[Said, ...]:
+def observed(observation: str) -> tuple[TraceEntry, ...]:
     """What came of it: seen, paid for, verified, kept."""
     return (
         said(
@@ -168,8 +170,8 @@ def one_run(head: Head, pinned: ports.Pinned | None = None) -> AbstractContextMa
 
 @contextmanager
 def registered(runs: ports.Runs) -> Iterator[None]:
-    """While it lasts, `runs` is the floor above."""
-    before = ports.runs()
+    """While it lasts, `get_runs_port` is the floor above."""
+    before = ports.get_runs_port()
     ports.register_runs(runs)
     try:
         yield

@@ -7,7 +7,7 @@ import psycopg
 
 from approvals.actions.undo_settings import set_undo_window
 from approvals.models import Deferral, Request
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.tenancy import Somebody
 
 PATIENCE_SECONDS = 60.0
@@ -48,7 +48,7 @@ def pass_time(superuser: psycopg.Connection, request: Request) -> None:
 
 def kept_of(request: Request) -> list[Deferral]:
     """What was kept back of a request, in order."""
-    with tenant(request.tenant_id):
+    with tenant_transaction(request.tenant_id):
         return list(Deferral.objects.filter(request_id=request.id).order_by("at", "id"))
 
 

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.webhooks import NewSecret, add_webhook
-from orchestrator.queries.webhooks import Logged, deliveries_of, logged, webhook_of
+from orchestrator.queries.webhooks import Logged, deliveries_of, list_deliveries_with_attempts, webhook_of
 from tenancy.core.event_kinds import KINDS
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Webhook, WebhookDelivery
 from tests.doubles.webhook_receiver import Receiver
 from tests.factories.budgets import ceilings, open_purse
@@ -30,18 +30,18 @@ def half_spent(tenant_id: UUID) -> None:
 
 def log_of(tenant_id: UUID, webhook: Webhook) -> list[Logged]:
     """Its deliveries with their tries, oldest first."""
-    with tenant(tenant_id):
-        return logged(deliveries_of(webhook).order_by("created_at", "id"))
+    with tenant_transaction(tenant_id):
+        return list_deliveries_with_attempts(deliveries_of(webhook).order_by("created_at", "id"))
 
 
 def as_it_is(tenant_id: UUID, webhook: Webhook) -> Webhook:
     """The endpoint as it stands now."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return webhook_of(webhook.id)
 
 
 def make_due(tenant_id: UUID) -> None:
     """What waits is due now."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         long_ago = database_now() - timedelta(days=1)
         WebhookDelivery.objects.filter(state="waiting").update(next_at=long_ago)

@@ -10,24 +10,24 @@ from uuid import UUID
 
 import orjson
 
-from approvals.actions import Word, decide
+from approvals.actions import DecisionInput, decide_request
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
 from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.models import Run
-from orchestrator.queries.replays import replay
+from orchestrator.queries.replays import replay_stored_run
 from orchestrator.queries.runs import result_of
 from orchestrator.worker.process import make_worker
 from orchestrator.worker.run_loop import Worker
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.furniture import furnish_like_the_verb
 from tests.factories.tenancy import Cast, Somebody
 from traces.core.integrity.chain import Head
 from traces.models import Event
-from traces.verification import Fault, verify_run
+from traces.verification import VerificationFault, verify_run
 
 LOOP = EffectLoop()
 
@@ -90,17 +90,19 @@ class World:
 
     def run(self, run: UUID) -> Run:
         """The run as it stands."""
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             return Run.objects.get(id=run)
 
     def open_requests(self, run: UUID) -> list[Request]:
         """What the run asks of people, oldest first."""
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             return list(Request.objects.filter(run_id=run, status="pending").order_by("created_at"))
 
     def decide(self, request: Request, who: Somebody, kind: str = "approve", **more: Any) -> Request:
         """One person's word."""
-        return decide(self.id, request.id, who.principal.id, Word(kind=DecisionKind(kind), **more))
+        return decide_request(
+            self.id, request.id, who.principal.id, DecisionInput(kind=DecisionKind(kind), **more)
+        )
 
     def approve_all(self, run: UUID) -> Run:
         """Drive, approve what is asked (with a second person where two are needed), until nothing is
@@ -117,22 +119,22 @@ class World:
 
     def kinds(self, run: UUID) -> list[str]:
         """The kinds of the run's events, in order."""
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             return list(Event.objects.filter(run_id=run).order_by("seq").values_list("kind", flat=True))
 
     def said(self, run: UUID, kind: str) -> list[dict[str, Any]]:
         """What the run's events of one kind say, in order."""
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             events = Event.objects.filter(run_id=run, kind=kind).order_by("seq")
             return [orjson.loads(bytes(event.body)) for event in events]
 
     def result(self, run: UUID) -> dict[str, Any]:
         """The run's result document."""
         found = self.run(run)
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             return result_of(found) or {}
 
-    def faults(self, run: UUID) -> list[Fault]:
+    def faults(self, run: UUID) -> list[VerificationFault]:
         """What `trace verify` finds."""
         found = self.run(run)
         head = Head(
@@ -142,13 +144,13 @@ class World:
             event_seq=found.event_seq,
             event_hash=bytes(found.event_hash),
         )
-        with tenant(self.id):
+        with tenant_transaction(self.id):
             return verify_run(run, head)
 
     def sound(self, run: UUID) -> None:
         """The run's trace verifies, and it replays to the same records."""
         assert self.faults(run) == []
-        report = replay(self.id, run)
+        report = replay_stored_run(self.id, run)
         assert report.matches, report
 
 

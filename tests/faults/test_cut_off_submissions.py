@@ -19,10 +19,10 @@ from orchestrator.models import Run
 from tenancy.core.roles import Role
 from tenancy.db import process_lock
 from tenancy.db.process_lock import ProcessLock, is_lock_held
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import IdempotencyKey
 from tenancy.rest import idempotency
-from tenancy.rest.idempotency import Answer, KeyInUse, once
+from tenancy.rest.idempotency import KeyInUse, StoredResponse, execute_once
 from tests.doors.api.program import program, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -58,7 +58,7 @@ def comes_true(condition: Callable[[], bool]) -> bool:
 
 def cut_off(world: World, lock: int | None) -> None:
     """Make the answered submissions of a tenant look as when their process was cut off before it answered."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         IdempotencyKey.objects.update(status=None, answer=None, process_lock=lock)
 
 
@@ -77,7 +77,7 @@ def test_a_submission_repeated_waits_for_a_live_process_and_finds_the_run_of_a_d
     assert comes_true(lambda: not is_lock_held(lock.number))
     found = submitter.post("/tasks", BODY, once="k")
     assert (found.status_code, found.json()["run"]["id"]) == (202, first.json()["run"]["id"])
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == 1
 
 
@@ -99,7 +99,7 @@ def test_a_submission_cut_off_by_the_database_is_made_at_once_when_it_is_repeate
             submitter.post("/tasks", BODY, once="k")
     found = submitter.post("/tasks", BODY, once="k")
     assert found.status_code == 202, found.content
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == 1
 
 
@@ -112,14 +112,14 @@ def test_a_post_under_way_for_long_is_not_begun_again_by_its_process(
     principal = world.people.submitter.principal.id
     acts = list[int]()
 
-    def act() -> Answer:
+    def act() -> StoredResponse:
         acts.append(len(acts))
         if len(acts) == 1:
             with pytest.raises(KeyInUse):
-                once(world.id, principal, "k", "/tasks", {}, act)
-        return Answer(200, {})
+                execute_once(world.id, principal, "k", "/tasks", {}, act)
+        return StoredResponse(200, {})
 
-    assert once(world.id, principal, "k", "/tasks", {}, act) == Answer(200, {})
+    assert execute_once(world.id, principal, "k", "/tasks", {}, act) == StoredResponse(200, {})
     assert acts == [0]
 
 

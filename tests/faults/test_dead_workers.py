@@ -18,13 +18,13 @@ from pytest_django import Settings
 from orchestrator import jobs
 from orchestrator.models import Run
 from orchestrator.queries.cross_tenant import abandoned_runs
-from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
-from orchestrator.worker.leases import claim, expire
+from orchestrator.worker.leases import claim_lease, expire_dead_lease
 from orchestrator.worker.process import Process
 from orchestrator.worker.sweeper import GONE_SECONDS, Hands, Sweep
 from tenancy.db.process_lock import ProcessLock
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World, fresh_worker
 from tests.journeys.interleaving.clock import Clock
 from tests.proves import proves
@@ -57,14 +57,14 @@ def sweeping(sweep: Sweep) -> Iterator[None]:
 def leased(world: World, worker: str) -> UUID:
     """A run whose lease a worker took, for a quarter of an hour."""
     run = world.submit("tool-loop", "How much is (12 + 30) * 2?")
-    assert claim(world.id, run, worker) is not None
+    assert claim_lease(world.id, run, worker) is not None
     return run
 
 
 def wait_until_ended(world: World, runs: list[UUID]) -> None:
     """Until all of them have ended."""
     until = monotonic() + PATIENCE_SECONDS
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         while Run.objects.filter(id__in=runs, finished_at=None).exists():
             assert monotonic() < until, "they do not end"
             sleep(0.05)
@@ -78,7 +78,7 @@ def test_the_runs_of_a_dead_worker_go_on_before_their_leases_run_out(
     settings.INTERLOCK_LEASE_SECONDS, settings.INTERLOCK_SWEEP_SECONDS = 900, 0.2
     runs = [leased(world, f"elsewhere:4711:lock:{lock.number}") for _ in range(2)]
     assert abandoned_runs(20) == []
-    assert not expire(world.id, runs[0]), "its worker lives"
+    assert not expire_dead_lease(world.id, runs[0]), "its worker lives"
     lock.end()
     began = monotonic()
     with sweeping(Sweep(fresh_worker())):
@@ -95,7 +95,7 @@ def test_a_live_worker_and_one_without_a_lock_keep_their_leases(
     for name in (f"elsewhere:4711:lock:{lock.number}", "elsewhere:4711:0a1b2c3d"):
         run = leased(world, name)
         assert abandoned_runs(20) == []
-        assert not expire(world.id, run)
+        assert not expire_dead_lease(world.id, run)
         assert world.run(run).lease_owner == name
 
 
@@ -110,7 +110,7 @@ def test_runs_that_stand_still_are_driven_side_by_side(
     settings.INTERLOCK_SWEEP_SECONDS, settings.INTERLOCK_WORKER_THREADS = 0.2, FOUR
     runs = [world.submit("tool-loop", "How much is (12 + 30) * 2?") for _ in range(FOUR)]
     for run in runs if dead else ():
-        assert claim(world.id, run, "elsewhere:4711:0a1b2c3d") is not None
+        assert claim_lease(world.id, run, "elsewhere:4711:0a1b2c3d") is not None
         clock.lease_dies(run)
     together = Barrier(FOUR)
 
@@ -119,7 +119,7 @@ def test_runs_that_stand_still_are_driven_side_by_side(
             together.wait(PATIENCE_SECONDS / 2)
 
     worker = replace(fresh_worker(), fault=meet)
-    with sweeping(Sweep(worker, Turns(worker, threads=FOUR))):
+    with sweeping(Sweep(worker, FairScheduler(worker, threads=FOUR))):
         wait_until_ended(world, runs)
         assert not together.broken, "they were driven one after another"
 
@@ -157,7 +157,10 @@ def test_a_message_taken_by_a_worker_that_is_to_stop_is_put_back(
     stopping = fresh_worker()
     stopping.stopping = True
     process = Process(
-        worker=stopping, heartbeat=Heartbeat(), sweep=Sweep(stopping), turns=Turns(stopping, threads=1)
+        worker=stopping,
+        heartbeat=Heartbeat(),
+        sweep=Sweep(stopping),
+        turns=FairScheduler(stopping, threads=1),
     )
     monkeypatch.setattr(jobs, "this_process", lambda: process)
     for job, said in ((jobs.advance_run, {"run_id": str(run)}), (jobs.take_turn, {"tenant": str(world.id)})):

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from orchestrator.models import Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, Seen
@@ -144,7 +144,7 @@ def test_killed_processes_leave_each_effect_once_or_in_doubt(
 def sleep_until_dead(world: World, runs: dict[str, UUID]) -> None:
     """Nobody takes a run while its lease lives; after that anybody may."""
     until = monotonic() + PATIENCE_SECONDS
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         while Run.objects.filter(id__in=runs.values(), lease_until__gt=Now()).exists():
             assert monotonic() < until
             sleep(0.1)

@@ -12,8 +12,8 @@ from pytest_django import Settings
 from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
 from budgets.ledger_verification import verify_ledger, verify_windows
-from budgets.queries import EntryView, ledger, usage
-from tenancy.db.tenant_context import tenant
+from budgets.queries import EntryView, get_usage_lines, list_run_entries
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import OpenAIServer, said
@@ -50,10 +50,10 @@ class Holding(OpenAIServer):
 
 def calls_of(world: World, run: UUID) -> list[tuple[EntryView, EntryView]]:
     """Each model call's reservation and its one end, in order; the ledger is whole."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert verify_ledger(run, open_effects=()) == []
         assert verify_windows() == []
-        entries = ledger(run)
+        entries = list_run_entries(run)
     held = [entry for entry in entries if entry.cause == Cause.RESERVE and "model_turns" in entry.reserved]
     ends = {
         entry.effect_id: [one for one in entries if one.effect_id == entry.effect_id and one is not entry]
@@ -89,8 +89,8 @@ def test_a_call_lost_with_its_process_is_charged_as_reserved_and_its_repetition_
     measured = {"model_turns": 1, "input_tokens": PROMPT, "output_tokens": COMPLETION}
     assert {name: repeated.used[name] for name in measured} == measured
     assert Decimal(0) < repeated.used["cost_usd"] < again.reserved["cost_usd"]
-    with tenant(world.id):
-        lines = usage(run)
+    with tenant_transaction(world.id):
+        lines = get_usage_lines(run)
     for name in map(Dimension, (*measured, "cost_usd")):
         assert lines[name].used == lost.used[name] + repeated.used[name], name
         assert lines[name].reserved == 0

@@ -16,12 +16,12 @@ from pytest_django import Settings
 from approvals.models import Request
 from budgets.models import Entry
 from orchestrator.actions.run_signals import cancel
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.models import Intent
 from orchestrator.queries.runs import state_now
 from orchestrator.worker.run_loop import Worker
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.demo.test_faults import eventually
 from tests.doubles.company import Company
@@ -41,7 +41,7 @@ class Standing:
     """All that a run is and has: its state but for its version, its row, its money, and what it has asked of
     the world and of people."""
 
-    state: State
+    state: RunState
     row: tuple[str, str, str, str]
     entries: list[Any]
     intents: list[Any]
@@ -71,7 +71,7 @@ class Play:
     def standing(self) -> Standing:
         """The run as it is now."""
         found = self.world.run(self.run)
-        with tenant(self.world.id):
+        with tenant_transaction(self.world.id):
             entries = (
                 Entry.objects.filter(run_id=self.run).order_by("id").values_list("id", "cause", "amounts")
             )

@@ -19,7 +19,7 @@ from redis import Redis
 
 import tests.servers
 from approvals.core.errors import ApprovalError
-from config.databases import database
+from config.databases import build_database_settings
 from config.devstack.embedded import EmbeddedValkey
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.gateways import job_queue
@@ -28,7 +28,7 @@ from orchestrator.models import Run, Task
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.sweeper import Sweep
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.program import program, refusal
 from tests.doubles.company import Company
@@ -187,7 +187,7 @@ def own_servers(
         own.prepare()
         stack.enter_context(django_db_blocker.unblock())
         stack.callback(_swap, before)
-        entry = database(own.environment()["DATABASE_URL"], pool_size=32)
+        entry = build_database_settings(own.environment()["DATABASE_URL"], pool_size=32)
         _swap(entry | {"TIME_ZONE": None, "AUTOCOMMIT": True, "TEST": {"MIRROR": None}})
         yield own
 
@@ -253,7 +253,7 @@ def test_a_full_disk_refuses_new_work_whole(world: World, disk: Callable[..., No
     submitter.client.raise_request_exception = False
     disk(table)
     assert refusal(submitter.post("/tasks", BODY)) == (507, "store-full")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert (Task.objects.count(), Run.objects.count()) == (0, 0)
     disk(table, full=False)
     accepted = submitter.post("/tasks", BODY)
@@ -294,7 +294,7 @@ def test_a_task_is_accepted_while_the_broker_is_dead(world: World, monkeypatch: 
     monkeypatch.setattr(job_queue, "current_app", postman("redis://127.0.0.1:9/0"))
     monkeypatch.setattr(job_queue, "_quiet_until", 0.0)
     # However long the three take, it is not yet time to try again.
-    monkeypatch.setattr(job_queue, "steady", lambda: 1.0)
+    monkeypatch.setattr(job_queue, "read_monotonic_clock", lambda: 1.0)
     submitter, before = program(world.id, Role.CLIENT), Counter(TALLY.read())
     accepted = [submitter.post("/tasks", BODY) for _ in range(3)]
     assert [answer.status_code for answer in accepted] == [202] * 3

@@ -18,7 +18,7 @@ from tenancy.actions import remove_member
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.foreign import onwards
 from tests.faults.cases import BLIND, KEYED, READ, Case
 from tests.proves import proves
@@ -33,7 +33,7 @@ POISONED = 3
 
 def standings(case: Case) -> dict[str, str]:
     """What the run holds to have done, by tool."""
-    with tenant(case.world.id):
+    with tenant_transaction(case.world.id):
         return {deed.tool: deed.standing for deed in state_now(case.run).deeds.values()}
 
 
@@ -122,7 +122,7 @@ def test_a_repetition_that_came_too_late_says_nothing_of_the_first_send(
 @pytest.mark.parametrize("tool", [BLIND])
 def test_a_new_attempt_waits_for_what_another_run_writes_to(case: Case, tool: str) -> None:
     case.dies("before_dispatch")
-    with tenant(case.world.id):
+    with tenant_transaction(case.world.id):
         claims = ConflictClaim.objects.filter(run_id=case.run)
         other, later = fresh_id(), database_now() + timedelta(hours=1)
         assert claims.update(run_id=other, effect="another", until=later) == 1
@@ -130,7 +130,7 @@ def test_a_new_attempt_waits_for_what_another_run_writes_to(case: Case, tool: st
         found = case.world.drive(case.run)
         assert found.status == "in_progress"
     assert case.effects() == 0
-    with tenant(case.world.id):
+    with tenant_transaction(case.world.id):
         ConflictClaim.objects.filter(run_id=other).update(until=database_now() - timedelta(hours=1))
     assert onwards(case.world, case.run).terminal_code == "SUCCESS"
     assert (case.effects(), case.world.said(case.run, "conflict_waited")[0]["tool"]) == (1, tool)
@@ -195,7 +195,7 @@ def test_a_run_whose_model_calls_kill_workers_is_paused_and_pays_for_them(case: 
     assert (found.status, found.terminal_code, tool) == ("paused", "", case.tool)
     (settled,) = case.world.said(case.run, "budget_settled")
     assert settled["unknown"]
-    with tenant(case.world.id):
+    with tenant_transaction(case.world.id):
         entries = Entry.objects.filter(run_id=case.run, effect_id=settled["effect"])
         held = orjson.loads(entries.get(cause="reserve").amounts)["reserved"]
         paid = orjson.loads(entries.get(cause="settle").amounts)["used"]

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.core.common.errors import OrchestratorError
 from orchestrator.queries.runs import state_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.openai_server import OpenAIServer, said
 from tests.factories.denied import DOWN
 from tests.factories.foreign import onwards, to_the_end
@@ -86,6 +86,6 @@ def settled_once(service: Service, run: UUID) -> None:
 
 def is_in_doubt(world: World, run: UUID) -> bool:
     """True if anything is noted of a change of which nobody knows."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         state = state_now(run)
     return bool(state.opened) or any(deed.standing in ("in_doubt", "open") for deed in state.deeds.values())

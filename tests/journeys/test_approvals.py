@@ -11,7 +11,7 @@ from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.models import Decision, GrantUse, Request
 from approvals.verification import check_run
 from orchestrator.actions.run_signals import cancel
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.proves import proves
@@ -119,7 +119,7 @@ def test_the_trace_misses_what_was_taken_away(
     with superuser.transaction():
         superuser.execute("SET LOCAL session_replication_role = replica")
         superuser.execute(f"DELETE FROM {model._meta.db_table} WHERE {key} = %s", [request.id])
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert {fault.where.split()[0] for fault in check_run(run)} >= {model.__name__}
 
 
@@ -131,5 +131,5 @@ def test_a_trace_that_cannot_be_read_is_no_riddle(world: World, superuser: psyco
         superuser.execute("SET LOCAL session_replication_role = replica")
         for table, body in garbled.items():
             superuser.execute(f"UPDATE traces_{table} SET body = {body} WHERE run_id = %s", [run])
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert check_run(run) == []

@@ -23,12 +23,12 @@ from budgets.core.errors import CeilingReached, CeilingTooNear
 from budgets.core.pricing import ModelPrice
 from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.models import Alert, Line
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.models import Run
 from orchestrator.queries.runs import result_of
 from orchestrator.worker.run_loop import Worker
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, fresh_worker, make_world
@@ -107,7 +107,7 @@ def costly_runs(world: World, superuser: psycopg.Connection, number: int) -> Non
 def judge(world: World, runs: list[UUID]) -> None:
     """Each run has ended, those refused say by which ceiling, and every balance is what its ledger adds up
     to."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         ended = Run.objects.filter(id__in=runs)
         said = Event.objects.filter(run_id__in=runs, kind="reservation_refused").order_by("run_id", "seq")
         refused = {event.run_id: orjson.loads(bytes(event.body)) for event in said}
@@ -148,8 +148,8 @@ def test_a_run_stops_at_the_ceiling_and_the_next_goes_on_once_it_is_raised(world
     spender = world.submit("tool-loop", SUM)
     late = world.submit("tool-loop", SUM)
     assert world.drive(spender).terminal_code == "SUCCESS"
-    with tenant(world.id):
-        spent = usage(spender)
+    with tenant_transaction(world.id):
+        spent = get_usage_lines(spender)
     cost = next(line.used for name, line in spent.items() if name == "cost_usd")
     ceiling(world, str(cost), "0")
     with pytest.raises(CeilingReached) as full:
@@ -185,12 +185,12 @@ def test_a_task_that_could_not_begin_is_turned_away_with_the_ceiling_named(
 def test_administrators_hear_of_a_window_that_turns_tasks_away(world: World) -> None:
     spender = world.submit("tool-loop", SUM)
     assert world.drive(spender).terminal_code == "SUCCESS"
-    with tenant(world.id):
-        cost = next(line.used for name, line in usage(spender).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        cost = next(line.used for name, line in get_usage_lines(spender).items() if name == "cost_usd")
     ceiling(world, str(cost * 100 / Decimal("97.5")), "0")
     with pytest.raises(CeilingTooNear):
         world.submit("tool-loop", SUM)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (near,) = Alert.objects.exclude(wanted_usd=None)
         assert (near.threshold, near.kind) == (97, "tenant_day")
     # What is too little for this one may do for another.
@@ -204,8 +204,8 @@ def test_administrators_hear_of_a_window_that_turns_tasks_away(world: World) -> 
 def test_a_run_that_is_stopped_for_calls_closes_nothing_to_others(world: World, company: Company) -> None:
     spender = world.submit("tool-loop", SUM)
     assert world.drive(spender).terminal_code == "SUCCESS"
-    with tenant(world.id):
-        cost = next(line.used for name, line in usage(spender).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        cost = next(line.used for name, line in get_usage_lines(spender).items() if name == "cost_usd")
     inputs = {"order_id": "A-1001"}
     with company_at(company.url):
         short = world.submit("support-refund", "Refund it", inputs=inputs, budget={"external_calls": 1})
@@ -213,7 +213,7 @@ def test_a_run_that_is_stopped_for_calls_closes_nothing_to_others(world: World, 
         assert world.drive(short).terminal_code == "BUDGET_EXHAUSTED"
     (refused,) = world.said(short, "reservation_refused")
     assert refused["account"] == "estimate"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Alert.objects.exclude(wanted_usd=None).exists()
 
 
@@ -232,10 +232,10 @@ def test_runs_that_wait_for_people_leave_the_day_to_others(
         world.decide(world.open_requests(waiting[0])[0], world.people.approver)
         assert world.drive(waiting[0]).terminal_code == "SUCCESS"
     for run in waiting:
-        with tenant(world.id):
-            assert any(line.used for name, line in usage(run).items() if name == "cost_usd")
+        with tenant_transaction(world.id):
+            assert any(line.used for name, line in get_usage_lines(run).items() if name == "cost_usd")
         world.sound(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert verify_windows() == []
 
 
@@ -248,8 +248,10 @@ def test_a_process_whose_clock_is_wrong_ends_no_run_early_and_none_late(world: W
         run = world.submit("tool-loop", SUM, budget={"wall_clock_seconds": 60})
         found = world.drive(run)
         assert found.terminal_code == "SUCCESS"
-        with tenant(world.id):
-            seconds = next(line.used for name, line in usage(run).items() if name == "wall_clock_seconds")
+        with tenant_transaction(world.id):
+            seconds = next(
+                line.used for name, line in get_usage_lines(run).items() if name == "wall_clock_seconds"
+            )
         assert seconds < 60
         spent = world.submit("tool-loop", SUM, budget={"wall_clock_seconds": 0})
         assert world.drive(spent).terminal_code == "TIMEOUT"
@@ -258,13 +260,13 @@ def test_a_process_whose_clock_is_wrong_ends_no_run_early_and_none_late(world: W
 @proves("B4", part="a goal's deadline goes by the database's time")
 @pytest.mark.parametrize("hours", [2, -2])
 def test_a_deadline_is_kept_to_whatever_the_clock_of_the_process_says(world: World, hours: int) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = database_now()
     with time_machine.travel(time.time() + timedelta(hours=hours).total_seconds(), tick=True):
         late = world.submit("tool-loop", SUM, deadline=now + timedelta(seconds=2))
         early = world.submit("tool-loop", SUM, deadline=now + timedelta(hours=1))
         assert world.drive(early).terminal_code == "SUCCESS"
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             raw_cursor().execute("SELECT pg_sleep_until(%s)", (now + timedelta(seconds=2),))
         ended = world.drive(late)
     assert (ended.terminal_code, ended.reason) == ("TIMEOUT", "deadline_passed")
@@ -287,8 +289,8 @@ def test_a_clock_that_jumps_while_a_run_is_under_way_moves_nothing(world: World,
         world.worker = Worker(name="jumps", performer=world.worker.performer, fault=jump)
         assert world.drive(run).terminal_code == "SUCCESS"
     assert made == [away, -away]
-    with tenant(world.id):
-        lines = usage(run)
+    with tenant_transaction(world.id):
+        lines = get_usage_lines(run)
     limited = {name: line for name, line in lines.items() if line.limit is not None}
     assert "wall_clock_seconds" in limited
     assert all(line.used + line.reserved <= (line.limit or 0) for line in limited.values())

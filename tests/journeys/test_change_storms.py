@@ -16,12 +16,12 @@ from orchestrator.core.tools.remote_definition import (
     MOST_TOOLS,
     Drift,
     Listing,
-    listed,
+    parse_listed_tool,
 )
 from orchestrator.models import Run, ServerTool, ToolDefinition, ToolProposal, ToolVersion
 from orchestrator.queries.tool_servers import server_of
 from orchestrator.queries.tools import tool_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.mcp_server import OFFERED, ToolServer
@@ -52,7 +52,7 @@ def world(house: House, tool_server: ToolServer) -> World:
 
 def kept(world: World) -> dict[str, int]:
     """How many rows there are of everything that a server could make us write."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return {
             "definitions": ToolDefinition.objects.count(),
             "tools": ServerTool.objects.count(),
@@ -79,7 +79,9 @@ def look_up(world: World, settings: Settings) -> Run:
 def page_of(number: int) -> Listing:
     """As many tools as a list may have, each under a name that no other page has."""
     names = (f"p{number}t{place}" for place in range(MOST_TOOLS))
-    return Listing(tools=tuple(listed({"name": name, "inputSchema": {"type": "object"}}) for name in names))
+    return Listing(
+        tools=tuple(parse_listed_tool({"name": name, "inputSchema": {"type": "object"}}) for name in names)
+    )
 
 
 @proves("P13", part="a storm of notices, in a look")
@@ -143,7 +145,7 @@ def test_of_a_storm_of_findings_the_first_shuts_the_tool_and_the_others_write_no
     admitted = offered(world.id, "find-customer").row.admitted
     for number in range(40):
         raw = {"name": "find-customer", "description": f"As of {number}.", "inputSchema": {"type": "object"}}
-        for now in (listed(raw), None):
+        for now in (parse_listed_tool(raw), None):
             note_drift(world.id, Drift(server="shop", tool="find-customer", admitted=admitted, now=now))
     assert more(world, before) == {"definitions": 1, "lines": 1}
     assert offered(world.id, "find-customer").row.why.startswith("Its definition changed")
@@ -172,7 +174,7 @@ def test_of_a_list_past_its_bound_nothing_is_kept_but_the_reason(
         look_at_server(world.id, "shop", by=None)
     assert tool_server.shop.requests().count("tools/list") == lists
     assert more(world, before) == {}
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert "tools" in server_of("shop").fault
 
 
@@ -186,7 +188,7 @@ def test_a_run_whose_tool_is_lost_in_an_endless_list_ends_and_calls_nothing(
     found = look_up(world, settings)
     assert found.terminal_code
     assert tool_server.calls() == []
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         tries = 1 + tool_now(world.id, "shop.find_customer").spec.max_retries
     assert tool_server.shop.requests().count("tools/list") <= CALLS * tries * MOST_PAGES
     assert more(world, before) == {}

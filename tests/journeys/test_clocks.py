@@ -17,9 +17,9 @@ from orchestrator.actions.approval_timers import expire_gates_of
 from orchestrator.actions.versions import publish_boundary
 from orchestrator.models import Run
 from orchestrator.queries.cross_tenant import due_runs
-from orchestrator.worker.leases import claim, release
+from orchestrator.worker.leases import claim_lease, release_lease
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.world import World, make_world
 from tests.journeys.interleaving.clock import Clock
@@ -53,18 +53,18 @@ def test_a_lease_lives_and_dies_by_the_databases_clock(
 ) -> None:
     run = world.submit("tool-loop", SUM)
     before = database_now()
-    held = claim(world.id, run, "one")
+    held = claim_lease(world.id, run, "one")
     assert held is not None
     until = world.run(run).lease_until
     assert until is not None
     assert before < until - timedelta(seconds=settings.INTERLOCK_LEASE_SECONDS) < database_now()
-    assert claim(world.id, run, "another") is None
+    assert claim_lease(world.id, run, "another") is None
     assert run not in due_runs(100)
     Clock(superuser).lease_dies(run)
-    taken = claim(world.id, run, "another")
+    taken = claim_lease(world.id, run, "another")
     assert taken is not None
     assert taken.takeovers == held.takeovers + 1
-    release(world.id, run, "another", taken.fence)
+    release_lease(world.id, run, "another", taken.fence)
     assert world.drive(run).terminal_code == "SUCCESS"
 
 
@@ -78,7 +78,7 @@ def test_money_is_booked_on_the_databases_day_and_everything_is_written_at_its_t
     run = world.submit("tool-loop", SUM)
     assert world.drive(run).terminal_code == "SUCCESS"
     after = database_now()
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         windows = Account.objects.exclude(kind="run")
         in_force = windows.filter(window_start__lte=after, window_end__gt=before).count()
         all_of_them = windows.count()
@@ -101,8 +101,10 @@ def test_a_gate_expires_by_the_databases_clock(
 ) -> None:
     short, clock = timedelta(minutes=30), Clock(superuser)
     clock.park_the_rest()
-    asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
-    with tenant(world.id):
+    asking = bundled_content.get_bundled_boundary("tool-loop-default").evolve(
+        slug="asking", on_exhaustion="request"
+    )
+    with tenant_transaction(world.id):
         publish_boundary(world.id, asking, by=None)
     run = world.submit("tool-loop", SUM, boundary="asking", budget={"model_turns": 1})
     assert world.drive(run).status == "awaiting_gate"
@@ -113,6 +115,6 @@ def test_a_gate_expires_by_the_databases_clock(
     clock.gates_expire(run)
     assert run in due_runs(100)
     assert expire_gates_of(run) == 1
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Request.objects.get(id=request.id).status == "expired"
     assert world.drive(run).terminal_code is not None

@@ -7,7 +7,7 @@ from django.db import connection
 
 from orchestrator.models import ConflictClaim
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.hurry import in_no_hurry
 from tests.factories.world import World, fresh_worker
@@ -39,7 +39,7 @@ def test_the_second_run_waits_until_the_first_has_its_answer(world: World, compa
         world.drive(runs[1])
         sleep(0.05)
     assert len(company.effects("payments")) == 2
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not ConflictClaim.objects.filter(until__gt=database_now()).exists()
     for run in runs:
         world.sound(run)

@@ -6,7 +6,7 @@ from pytest_django import Settings
 
 from orchestrator import bundled_content
 from orchestrator.actions.versions import publish_boundary, publish_workflow
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.pages.people import at, text
 from tests.factories.world import make_world
@@ -22,12 +22,12 @@ COUNTED = (
 def test_most_of_the_cost_spent_the_cheaper_model_takes_over(house: House, settings: Settings) -> None:
     settings.INTERLOCK_SLICE_SECONDS = 600
     world = make_world(house)
-    with tenant(world.id):
-        wide = bundled_content.boundary("tool-loop-default").evolve(
+    with tenant_transaction(world.id):
+        wide = bundled_content.get_bundled_boundary("tool-loop-default").evolve(
             slug="wide", budget=dict.fromkeys(COUNTED, Decimal(10_000_000)), identical_calls=500
         )
         publish_boundary(world.id, wide, by=None)
-        loop = bundled_content.workflow("tool-loop").evolve(
+        loop = bundled_content.get_bundled_workflow("tool-loop").evolve(
             slug="counting", boundary="wide", scenario="count", tools=("calculator.*",), budget={}
         )
         publish_workflow(world.id, loop, by=None)

@@ -16,7 +16,7 @@ from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.gateways.llm.catalog import profiles_for
 from orchestrator.models import Expectation, ManifestRow, Run
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.program import program
 from tests.doors.pages.people import at, text
@@ -60,7 +60,7 @@ def test_what_is_learnt_later_changes_no_run_that_was_admitted(world: World) -> 
     lived(world, LEAST)
     assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
     assert len(world.said(run, "model_called")) == 1
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert orjson.loads(bytes(ManifestRow.objects.get(id=run).body))["expected"]["runs"] == 0
     world.sound(run)
 
@@ -83,7 +83,7 @@ def test_runs_at_a_dear_price_stop_none_at_a_cheap_one(world: World, monkeypatch
         patched.setattr(version_pinning, "profiles_now", dearer)
         lived(world, LEAST)
         dear = world.submit("tool-loop", SUM)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         known = expected_for(subject_of_run(Run.objects.get(id=dear)))
     assert max(least["cost_usd"] for least in known.least.values()) > Decimal("0.03")
     cheap = world.submit("tool-loop", SUM, budget={"cost_usd": "0.03"})
@@ -100,7 +100,7 @@ def test_only_runs_that_came_to_a_result_teach_and_each_once(world: World) -> No
     world.drive(run)
     assert learn_from(run)
     assert learn_from(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         subject = subject_of_run(Run.objects.get(id=run))
         assert expected_for(subject).runs == 1
         assert len(Expectation.objects.get(graph=subject).lived) == 1
@@ -127,7 +127,7 @@ def test_both_bounds_stand_on_the_runs_page_and_in_the_api(world: World, company
 
 def used(world: World, run: UUID) -> dict[str, Decimal]:
     """What the run has used, by dimension."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return dict(Line.objects.filter(account_id=run).values_list("dimension", "used"))
 
 

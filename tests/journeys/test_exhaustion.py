@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.models import Intent
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, make_world
@@ -18,10 +18,10 @@ SUM = "How much is (12 + 30) * 2?"
 
 def used(world: World, run: Any) -> dict[str, tuple[int, int | None]]:
     """What the run used and may use, by dimension."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return {
             str(name): (int(line.used), None if line.limit is None else int(line.limit))
-            for name, line in usage(run).items()
+            for name, line in get_usage_lines(run).items()
         }
 
 
@@ -46,7 +46,7 @@ def test_the_next_effect_is_not_begun(house: House, dimension: str, limit: int, 
     spent, ceiling = used(world, run)[dimension]
     assert ceiling == limit
     assert spent <= limit
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         begun = len(world.said(run, "model_called")) + len(world.said(run, "call_attempted"))
         assert Intent.objects.filter(run_id=run).count() == begun
     assert world.result(run)["next_safe_action"]

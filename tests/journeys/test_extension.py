@@ -11,12 +11,12 @@ from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.core.posting import Cause
 from budgets.ledger_verification import verify_ledger
-from budgets.queries import ledger, usage
+from budgets.queries import get_usage_lines, list_run_entries
 from orchestrator import bundled_content
 from orchestrator.actions.run_signals import cancel
 from orchestrator.actions.versions import publish_boundary
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership
 from tests.conftest import House
 from tests.doors.api.program import program
@@ -35,8 +35,10 @@ SUM = "How much is (12 + 30) * 2?"
 def world(house: House) -> World:
     """A furnished house with a boundary that lets a run ask for more."""
     world = make_world(house)
-    with tenant(world.id):
-        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+    with tenant_transaction(world.id):
+        asking = bundled_content.get_bundled_boundary("tool-loop-default").evolve(
+            slug="asking", on_exhaustion="request"
+        )
         publish_boundary(world.id, asking, by=None)
     return world
 
@@ -58,9 +60,9 @@ def test_an_extended_run_goes_on_to_its_end(world: World) -> None:
     world.decide(request, world.people.approver, "extend", amounts={"model_turns": "5"})
     found = world.drive(run)
     assert (found.status, found.terminal_code) == ("completed", "SUCCESS"), found.reason
-    with tenant(world.id):
-        (extended,) = [entry for entry in ledger(run) if entry.cause == Cause.EXTEND]
-        line = usage(run)["model_turns"]  # type: ignore[index]
+    with tenant_transaction(world.id):
+        (extended,) = [entry for entry in list_run_entries(run) if entry.cause == Cause.EXTEND]
+        line = get_usage_lines(run)["model_turns"]  # type: ignore[index]
         assert verify_ledger(run) == []
     assert extended.limit["model_turns"] == 5
     assert line.limit == 6
@@ -104,7 +106,7 @@ def test_a_program_extends_and_is_told_what_is_wrong_with_its_amounts(world: Wor
 def test_nobody_gives_more_money_than_their_own_authority_reaches(world: World) -> None:
     run, request = frozen(world, cost_usd="0.0001")
     little = make_somebody(world.house.tenant, Role.REVIEWER)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Membership.objects.filter(person=little.person).update(max_amount=Decimal("0.5"))
     with pytest.raises(NotYours):
         world.decide(request, little, "extend", amounts={"cost_usd": "0.75"})
@@ -123,8 +125,8 @@ def test_a_ceiling_lowered_after_the_grant_holds_and_people_are_asked_again(worl
     assert again.id != request.id
     (refused,) = world.said(run, "decision_refused")
     assert (refused["request"], refused["reason"]) == (str(request.id), "over_ceiling")
-    with tenant(world.id):
-        assert usage(run)["cost_usd"].limit == Decimal("0.0001")  # type: ignore[index]
+    with tenant_transaction(world.id):
+        assert get_usage_lines(run)["cost_usd"].limit == Decimal("0.0001")  # type: ignore[index]
     world.decide(again, world.people.approver, "extend", amounts={"cost_usd": "0.25"})
     assert world.drive(run).terminal_code == "SUCCESS"
     world.sound(run)
@@ -158,7 +160,7 @@ def test_nothing_is_given_beyond_as_much_again_as_the_boundary_gave(world: World
 def test_changes_are_given_only_by_those_whose_limit_reaches_a_change(world: World) -> None:
     run, request = frozen(world)
     reader, writer = (make_somebody(world.house.tenant, Role.REVIEWER) for _ in range(2))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Membership.objects.filter(person=reader.person).update(max_risk="read_only")
         Membership.objects.filter(person=writer.person).update(max_risk="local_write")
     given = {"model_turns": "5", "granted_side_effects": "1"}
@@ -172,7 +174,7 @@ def test_changes_are_given_only_by_those_whose_limit_reaches_a_change(world: Wor
 def test_many_small_grants_of_money_reach_no_further_than_one(world: World) -> None:
     run, first = frozen(world, cost_usd="0.0001", model_turns="1")
     little = make_somebody(world.house.tenant, Role.REVIEWER)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Membership.objects.filter(person=little.person).update(max_amount=Decimal("0.03"))
     world.decide(first, little, "extend", amounts={"cost_usd": "0.021"})
     assert world.drive(run).status == "awaiting_gate"
@@ -203,6 +205,6 @@ def test_an_extension_after_the_run_was_cancelled_changes_no_ledger(world: World
     cancel(world.id, run, by=world.people.operator.id, reason="enough")
     world.decide(request, world.people.approver, "extend", amounts={"model_turns": "5"})
     assert world.drive(run).terminal_code == "USER_CANCEL"
-    with tenant(world.id):
-        assert [entry for entry in ledger(run) if entry.cause == Cause.EXTEND] == []
+    with tenant_transaction(world.id):
+        assert [entry for entry in list_run_entries(run) if entry.cause == Cause.EXTEND] == []
     world.sound(run)

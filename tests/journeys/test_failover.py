@@ -13,7 +13,7 @@ from orchestrator.gateways.llm import catalog
 from orchestrator.gateways.llm.client import subject_of
 from orchestrator.models import ManifestRow, ModelTurn, Run
 from orchestrator.queries.state_loader import pins_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles import anthropic_server as anthropic
 from tests.doubles.company import Company
@@ -87,7 +87,7 @@ def test_what_was_handed_over_is_in_the_ledger_call_by_call(
     found = onwards(world, world.submit("tool-loop", "Where is order A-1001?"))
     assert found.terminal_code == "SUCCESS"
     effects = [one["effect"] for one in world.said(found.id, "model_called")]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         rows = Entry.objects.filter(run_id=found.id, effect_id__in=effects).order_by("at", "id")
         booked = [(row.effect_id, row.cause) for row in rows if row.cause in ("reserve", "settle")]
     assert booked == [(effect, cause) for effect in effects for cause in ("reserve", "settle")]
@@ -104,7 +104,7 @@ def test_a_provider_whose_circuit_is_open_is_not_called_and_not_waited_for(
 ) -> None:
     anthropic_server.play(anthropic.said("It was delivered."))
     run = world.submit("tool-loop", "Where is order A-1001?")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         pinned = pins_of(world.id, ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run))
     TenantCircuits(world.id).trip("use", subject_of(pinned.profiles[0]), "overrun")
     found = onwards(world, run)
@@ -133,12 +133,12 @@ def test_a_run_that_does_not_wait_for_its_model_has_no_place_behind_the_circuit(
     anthropic_server.play(anthropic.said("It was delivered."))
     mode = Mode.ASYNC if case == "taken over" else Mode.INTERACTIVE
     run = world.submit("tool-loop", "Where is order A-1001?", mode=mode)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         pinned = pins_of(world.id, ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run))
     TenantCircuits(world.id).trip("use", subject_of(pinned.profiles[0]), "overrun")
     found = onwards(world, run)
     assert found.terminal_code == ("SUCCESS" if case == "taken over" else "UNAVAILABLE_DEP")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert list(ModelTurn.objects.values_list("id", "stage")) == []
 
 

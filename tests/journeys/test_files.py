@@ -11,8 +11,8 @@ from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
-from orchestrator.queries.workspace import newest, revisions
-from tenancy.db.tenant_context import tenant
+from orchestrator.queries.workspace import get_newest_revision, list_workspace_revisions
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import Call
 from tests.factories.foreign import Obedient, called, foreign, onwards
@@ -29,12 +29,12 @@ def world(house: House) -> World:
 
 def granting(world: World, *, sandbox: bool, side_effects: int = 3) -> None:
     """The tool loop may work on files and run scripts."""
-    boundary = bundled_content.boundaries()["tool-loop-default"]
-    spec = bundled_content.workflows()["tool-loop"]
+    boundary = bundled_content.load_bundled_boundaries()["tool-loop-default"]
+    spec = bundled_content.load_bundled_workflows()["tool-loop"]
     names = ("files.*", "sandbox.*")
     grants = tuple(ToolGrant(name=name, risk_ceiling=Risk.DESTRUCTIVE, sandbox=sandbox) for name in names)
     budget = {**boundary.budget, "side_effects": Decimal(side_effects)}
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_boundary(world.id, boundary.evolve(tools=(*boundary.tools, *grants), budget=budget), by=None)
         publish_workflow(world.id, spec.evolve(tools=(*spec.tools, *names)), by=None)
 
@@ -42,7 +42,7 @@ def granting(world: World, *, sandbox: bool, side_effects: int = 3) -> None:
 def handed(world: World) -> tuple[UUID, str]:
     """A run with files, and the digest of their state."""
     run = world.submit("tool-loop", "Mend the adder.")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return run, hand_in(world.id, run, FILES).digest
 
 
@@ -63,8 +63,8 @@ def test_a_change_within_the_boundary_is_made_and_read_back_without_a_person(
         found = onwards(world, run)
     assert found.terminal_code == "SUCCESS"
     assert [one["verdict"] for one in world.said(run, "call_verified")] == ["verified"]
-    with tenant(world.id):
-        assert [one.summary for one in revisions(run)] == ["", "src/app.py +1 -1"]
+    with tenant_transaction(world.id):
+        assert [one.summary for one in list_workspace_revisions(run)] == ["", "src/app.py +1 -1"]
     world.sound(run)
 
 
@@ -75,12 +75,12 @@ def test_what_deletes_files_waits_for_a_person(world: World, settings: Settings)
         model._asked = (called("files.apply_broad", diff=GONE, base=base),)  # type: ignore[attr-defined]
         onwards(world, run)
         (request,) = world.open_requests(run)
-        with tenant(world.id):
-            assert newest(run).number == 0
+        with tenant_transaction(world.id):
+            assert get_newest_revision(run).number == 0
         world.decide(request, world.people.approver)
         onwards(world, run)
-    with tenant(world.id):
-        assert newest(run).number == 1
+    with tenant_transaction(world.id):
+        assert get_newest_revision(run).number == 1
     world.sound(run)
 
 
@@ -94,8 +94,8 @@ def test_a_call_that_may_only_be_made_apart_changes_nothing_and_says_so(
         model._asked = (called("files.apply_broad", diff=GONE, base=base),)  # type: ignore[attr-defined]
         found = onwards(world, run)
     assert found.terminal_code == "SUCCESS"
-    with tenant(world.id):
-        assert newest(run).digest == base
+    with tenant_transaction(world.id):
+        assert get_newest_revision(run).digest == base
     (risk,) = [one for one in world.said(run, "call_checked") if one["step"] == "risk"]
     assert (risk["decision"], risk["rule"]) == ("sandbox", "boundary_sandbox")
     assert risk["boundary"]

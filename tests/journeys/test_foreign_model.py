@@ -7,7 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.models import Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles import anthropic_server as anthropic
 from tests.doubles.company import Company
@@ -15,7 +15,7 @@ from tests.doubles.openai_server import Call, OpenAIServer, Reply, calls, html, 
 from tests.factories.foreign import called, foreign, onwards, to_the_end
 from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
-from traces.queries import payloads
+from traces.queries import load_payloads
 
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
 SEVERAL: tuple[tuple[str, str, dict[str, str] | str], ...] = (
@@ -117,7 +117,7 @@ def recorded(world: World, run: Run) -> None:
     replies, failures = world.said(run.id, "model_replied"), world.said(run.id, "model_failed")
     assert len(replies) + len(failures) == len(world.said(run.id, "model_called"))
     wanted = tuple(one["reply"] for one in replies)
-    with tenant(world.id):
-        kept = payloads(run.id, wanted)
+    with tenant_transaction(world.id):
+        kept = load_payloads(run.id, wanted)
     assert all(int(one["usage"]["input_tokens"]) < 10**9 for one in replies)
     assert all(orjson.loads(kept[digest])["v"] == 1 for digest in wanted)

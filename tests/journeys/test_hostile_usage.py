@@ -11,8 +11,8 @@ from pytest_django import Settings
 
 from budgets.core.posting import Cause
 from budgets.ledger_verification import verify_ledger
-from budgets.queries import ledger, usage
-from tenancy.db.tenant_context import tenant
+from budgets.queries import get_usage_lines, list_run_entries
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import ABSENT, OpenAIServer, said
 from tests.doubles.openai_server import usage as reported
@@ -35,11 +35,11 @@ SAID: dict[str, Any] = {
 
 def charged(world: World, run: UUID) -> dict[str, Decimal]:
     """What the run's lines say was used; each is what its entries add up to."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert verify_ledger(run) == []
-        entries = ledger(run)
+        entries = list_run_entries(run)
         assert all(amount >= 0 for entry in entries for amount in entry.used.values())
-        return {str(name): line.used for name, line in usage(run).items()}
+        return {str(name): line.used for name, line in get_usage_lines(run).items()}
 
 
 @proves("M11", part="through a run")
@@ -56,8 +56,8 @@ def test_no_reported_usage_charges_more_than_was_reserved(
         found = onwards(world, run)
     assert found.terminal_code == "SUCCESS", found.reason
     used = charged(world, run)
-    with tenant(world.id):
-        (reserved,) = [entry.reserved for entry in ledger(run) if entry.cause == Cause.RESERVE]
+    with tenant_transaction(world.id):
+        (reserved,) = [entry.reserved for entry in list_run_entries(run) if entry.cause == Cause.RESERVE]
     assert used["model_turns"] == 1
     for dimension in ("input_tokens", "output_tokens", "cost_usd"):
         assert 0 <= used[dimension] <= reserved[dimension]
@@ -78,8 +78,8 @@ def test_a_lost_reply_is_charged_at_its_reservation_and_the_repetition_at_its_co
     let_the_lease_die(superuser, run)
     assert world.drive(run).terminal_code == "SUCCESS"
     charged(world, run)
-    with tenant(world.id):
-        entries = ledger(run)
+    with tenant_transaction(world.id):
+        entries = list_run_entries(run)
     held = {str(entry.effect_id): entry.reserved for entry in entries if entry.cause == Cause.RESERVE}
     ends = {str(entry.effect_id): entry for entry in entries if entry.cause == Cause.SETTLE}
     calls = [effect for effect, amounts in held.items() if "model_turns" in amounts]

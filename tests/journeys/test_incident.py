@@ -16,8 +16,8 @@ from approvals.models import Request
 from orchestrator import bundled_content
 from orchestrator.actions.approval_timers import expire_gates_of
 from orchestrator.actions.versions import publish_boundary
-from orchestrator.core.calls.authorization import Chain
-from tenancy.db.tenant_context import tenant
+from orchestrator.core.calls.authorization import CallAuthorizer
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
@@ -186,13 +186,15 @@ def test_a_restart_without_a_person_takes_both_walls_down(
     world: World, company: Company, fallen: str
 ) -> None:
     """The gate by risk class, and the allowance of no change without a grant: either holds alone."""
-    shipped = bundled_content.boundary("incident-triage")
+    shipped = bundled_content.get_bundled_boundary("incident-triage")
     loose = shipped.evolve(slug="loose", budget={**shipped.budget, "side_effects": Decimal(1)})
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_boundary(world.id, loose, by=None)
     slug = "loose" if "allowance" in WALLS[fallen] else "incident-triage"
     run = world.submit("incident-triage", "Find it out.", inputs={"service": "checkout"}, boundary=slug)
-    ungated = patch.object(Chain, "gated", lambda _: False) if "gate" in WALLS[fallen] else nullcontext()
+    ungated = (
+        patch.object(CallAuthorizer, "gated", lambda _: False) if "gate" in WALLS[fallen] else nullcontext()
+    )
     with ungated:
         world.drive(run)
     assert restarts(company) == (["checkout"] if fallen == "both" else [])

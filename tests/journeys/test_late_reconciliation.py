@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from approvals.core.errors import NotYours
-from orchestrator.actions.late_reconciliation import ask_look_up, reconcile
+from orchestrator.actions.late_reconciliation import ask_look_up, reconcile_late_effect
 from orchestrator.core.common.errors import (
     EffectInDoubt,
     EffectNotInDoubt,
@@ -21,7 +21,7 @@ from orchestrator.gateways.database_authorization import DatabasePermit
 from orchestrator.models import EmergencyStop, Run, RunSignal
 from orchestrator.queries.cross_tenant import due_runs
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN
@@ -124,15 +124,21 @@ def test_only_those_who_decide_say_what_became_of_it_and_one_word_counts(
     effect = doubt.change.effect
     for who in (world.people.submitter, world.people.operator):
         with pytest.raises(NotYours):
-            reconcile(world.id, run, effect, by=who.id, verdict="happened", reason="Surely.")
-    reconcile(world.id, run, effect, by=world.people.approver.id, verdict="not_happened", reason="No.")
+            reconcile_late_effect(world.id, run, effect, by=who.id, verdict="happened", reason="Surely.")
+    reconcile_late_effect(
+        world.id, run, effect, by=world.people.approver.id, verdict="not_happened", reason="No."
+    )
     with pytest.raises(EffectNotInDoubt):
-        reconcile(world.id, run, effect, by=world.people.approver.id, verdict="happened", reason="Yes.")
+        reconcile_late_effect(
+            world.id, run, effect, by=world.people.approver.id, verdict="happened", reason="Yes."
+        )
     with pytest.raises(StillRecording):
         retried(world, run)
     world.drive(run)
     with pytest.raises(EffectNotInDoubt):
-        reconcile(world.id, run, effect, by=world.people.approver.id, verdict="happened", reason="Yes.")
+        reconcile_late_effect(
+            world.id, run, effect, by=world.people.approver.id, verdict="happened", reason="Yes."
+        )
     assert [one["verdict"] for one in world.said(run, "reconciled")] == ["cancel", "not_happened"]
 
 
@@ -143,12 +149,14 @@ def test_the_database_takes_no_word_of_the_submitter_nor_of_a_run_under_way(
     adds(world, crm)
     crm.drops = True
     run = asked(world, model)
-    with tenant(world.id), pytest.raises(Exception, match="of an ended run of somebody else"):
+    with tenant_transaction(world.id), pytest.raises(Exception, match="of an ended run of somebody else"):
         _signal(world, run, world.people.approver.id)
     with pytest.raises(RunUnderWay):
-        reconcile(world.id, run, "0" * 32, by=world.people.approver.id, verdict="happened", reason="Yes.")
+        reconcile_late_effect(
+            world.id, run, "0" * 32, by=world.people.approver.id, verdict="happened", reason="Yes."
+        )
     to_the_end(world, run, "cancel")
-    with tenant(world.id), pytest.raises(Exception, match="of an ended run of somebody else"):
+    with tenant_transaction(world.id), pytest.raises(Exception, match="of an ended run of somebody else"):
         _signal(world, run, world.people.submitter.id)
 
 
@@ -260,7 +268,7 @@ def test_a_word_on_a_run_that_ended_long_ago_is_found_by_the_sweep(
         )
     assert run not in due_runs(100)
     (doubt,) = doubts(world, run)
-    reconcile(
+    reconcile_late_effect(
         world.id,
         run,
         doubt.change.effect,
@@ -289,13 +297,13 @@ def test_a_look_up_after_the_end_goes_out_only_as_it_was_asked_for(
         return "ok" if refused is None else refused.reason
 
     assert permitted() == "fence"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         until = database_now() + timedelta(minutes=1)
         Run.objects.filter(id=run).update(lease_owner="w", lease_until=until)
     assert permitted() == "not_asked"
     ask_look_up(world.id, run, effect, by=world.people.approver.id)
     assert (permitted(), permitted("0" * 32), permitted(fence=-1)) == ("ok", "intent", "fence")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         EmergencyStop.objects.create(
             scope="tool", tenant_id=world.id, target="crm.add_note", reason="drill", at=database_now()
         )

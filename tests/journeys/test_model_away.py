@@ -19,7 +19,7 @@ from orchestrator.models import ModelTurn, Run
 from orchestrator.queries.cross_tenant import called_up_runs, due_runs
 from orchestrator.queries.runs import state_now
 from orchestrator.worker.sweeper import Sweep
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, Seen
@@ -56,14 +56,14 @@ def world(
     Clock(superuser).park_the_rest()
     superuser.execute("DELETE FROM orchestrator_circuitrow WHERE kind = 'model'")
     superuser.execute("DELETE FROM orchestrator_modelturn")
-    monkeypatch.setattr("orchestrator.worker.sweeper.wake", lambda _: False)
+    monkeypatch.setattr("orchestrator.worker.sweeper.enqueue_run", lambda _: False)
     with company_at(company.url):
         yield make_world(house)
 
 
 def away_of(world: World, run: UUID) -> Away | None:
     """The model that the run waits for."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return state_now(run).away
 
 
@@ -117,7 +117,7 @@ def test_all_runs_of_a_server_that_died_wait_without_a_worker_and_go_on_when_it_
     for run in runs:
         found = world.run(run)
         assert (found.status, found.lease_owner, found.terminal_code) == ("in_progress", None, "")
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             assert state_now(run).usage.get("model_turns", 0) == 0
     # Behind the open circuit nobody is driven, and nothing is written.
     assert set(runs) & ({*called_up_runs(100)} | {*due_runs(100)}) == set()
@@ -134,7 +134,7 @@ def test_all_runs_of_a_server_that_died_wait_without_a_worker_and_go_on_when_it_
     for found in ended(world, runs, sweep):
         assert found.terminal_code == "SUCCESS", found.reason
         world.sound(found.id)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert ModelTurn.objects.count() == 0
 
 
@@ -173,7 +173,7 @@ def test_the_next_probe_does_not_wait_for_the_timer_of_the_run_whose_probe_faile
     for found in ended(world, runs, sweep):
         assert found.terminal_code == "SUCCESS", found.reason
         world.sound(found.id)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert ModelTurn.objects.count() == 0
 
 
@@ -248,7 +248,7 @@ def under_way(world: World, run: UUID, slow: Slow) -> Thread:
 
 def turns(world: World) -> dict[UUID, str]:
     """Where the tenant's runs stand in front of models."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return dict(ModelTurn.objects.values_list("id", "stage"))
 
 
@@ -258,7 +258,7 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
     world: World, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[UUID] = []
-    monkeypatch.setattr("orchestrator.actions.model_queue.wake", woken.append)
+    monkeypatch.setattr("orchestrator.actions.model_queue.enqueue_run", woken.append)
     noisy = [world.submit("tool-loop", GOAL) for _ in range(4)]
     tenant_there = make_tenant()
     there = make_world(House(tenant=tenant_there, people=make_people(tenant_there)))
@@ -288,7 +288,7 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
 def test_the_call_of_a_worker_that_died_makes_room_with_its_lease(
     world: World, slow: Slow, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.actions.model_queue.wake", lambda _: False)
+    monkeypatch.setattr("orchestrator.actions.model_queue.enqueue_run", lambda _: False)
     dead, waiting = (world.submit("tool-loop", GOAL) for _ in range(2))
     thread = under_way(world, dead, slow)
     until_it_waits(world, waiting, "line")

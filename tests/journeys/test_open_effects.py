@@ -17,7 +17,7 @@ from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.core.tools.schema_drift import CUT
 from orchestrator.queries.inflight_effects import was_sent_in_line
 from orchestrator.queries.runs import state_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.crm import Crm
 from tests.doubles.mcp_server import ToolServer
@@ -30,7 +30,7 @@ from tests.factories.retrying import retried
 from tests.factories.servers import READS, admit, connect, let_in
 from tests.factories.world import World, make_world
 from tests.proves import proves
-from traces.queries import payloads
+from traces.queries import load_payloads
 
 TEXT = {"type": "string", "maxLength": 200}
 NOTE = {"person": "ada", "text": "Thank you."}
@@ -125,8 +125,8 @@ def test_an_oversized_answer_of_a_change_keeps_its_status_its_digest_and_its_fir
     (seen,) = [one for one in world.said(run, "call_observed") if one["status"] == "unreadable"]
     digest = sha256(body).hexdigest()
     assert (seen["code"], seen["size"], seen["whole"], seen["truncated"]) == (201, len(body), digest, True)
-    with tenant(world.id):
-        (kept,) = payloads(run, [seen["observation"]]).values()
+    with tenant_transaction(world.id):
+        (kept,) = load_payloads(run, [seen["observation"]]).values()
     assert body.startswith(kept)
     assert len(kept) > 1_000
     assert world.run(run).terminal_code == "SUCCESS"
@@ -181,7 +181,7 @@ def test_a_retry_asks_a_person_before_it_makes_a_change_again_that_answered_with
     assert (found.terminal_code, crm.posts(), len(crm.notes)) == ("SUCCESS", posts, 1), found.reason
     assert len(set(crm.keys)) == 1
     assert "open_effects" not in world.result(again)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert {deed.standing for deed in state_now(again).deeds.values()} == {"done"}
     for one in (run, again):
         world.sound(one)

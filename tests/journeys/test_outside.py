@@ -15,7 +15,7 @@ from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from tenancy.actions import add_member, remove_member
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.gateways.test_egress import Site
 from tests.doors.gateways.test_sql import ROLES
@@ -139,7 +139,7 @@ def test_documents_are_searched_and_read_in_a_run(world: World, settings: Settin
 
 
 def _packet(world: World, request: Request) -> str:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return bytes(Request.objects.get(id=request.id).packet).decode()
 
 

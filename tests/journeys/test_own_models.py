@@ -10,13 +10,13 @@ from pytest_django import Settings
 
 from budgets.core.dimension import Dimension
 from budgets.models import Price
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.tenant_models import set_models
 from orchestrator.core.common.goal import Mode
 from orchestrator.models import ManifestRow, PinSet
 from tenancy.core.errors import InvalidInput
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret, revoke_secret
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -98,7 +98,7 @@ def test_the_tenants_model_plays_with_its_sealed_key_which_is_nowhere_to_be_read
     assert own.violations == []
     # It repeated the key: neither the next prompt nor anything that is kept has it.
     assert KEY not in str(own.documents)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         kept = [bytes(body or b"") for body in Payload.objects.values_list("body", flat=True)]
         kept += [bytes(body) for body in Event.objects.values_list("body", flat=True)]
         kept += [bytes(body) for body in ManifestRow.objects.values_list("body", flat=True)]
@@ -158,20 +158,20 @@ def test_a_model_at_an_own_address_is_put_in_force_once_its_price_is_stated(worl
         name(world, own, price=None)
     assert [one["pointer"] for one in refused.value.data["errors"]] == ["/profiles/0/price"]
     name(world, own)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (row,) = Price.objects.filter(provider="openai", model="large")
         assert (row.price["input"], row.price["output"], row.version) == ("0", "0", 1)
         assert row.valid_from is not None
     own.play(failing(500), said("Delivered."))
     found = onwards(world, world.submit("tool-loop", GOAL))
     assert found.terminal_code == "SUCCESS"
-    with tenant(world.id):
-        assert usage(found.id)[Dimension.COST_USD].used == 0
+    with tenant_transaction(world.id):
+        assert get_usage_lines(found.id)[Dimension.COST_USD].used == 0
     # Stated once it is known; the same again is no new version, another price is.
     name(world, own, price=None, timeout_ms=30_000)
     name(world, own, timeout_ms=20_000)
     name(world, own, price={"input_usd_per_mtok": "0.5", "output_usd_per_mtok": "1.5"})
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         versions = Price.objects.filter(provider="openai", model="large").values_list("version", flat=True)
         assert sorted(versions) == [1, 2]
     with pytest.raises(InvalidInput) as refused:

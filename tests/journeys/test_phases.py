@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pytest_django import Settings
 
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.foreign import Obedient, called, foreign, to_the_end
@@ -18,7 +18,7 @@ NEVER_NEEDED = [Phase.PLAN_SELECTION, Phase.REFLECTION_TRIGGER, Phase.MEMORY_WRI
 
 def shown(world: World, run: UUID) -> set[int]:
     """The phases that the run's events and records carry."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         events = Event.objects.filter(run_id=run).values_list("phase", flat=True)
         records = Record.objects.filter(run_id=run).values_list("phase", flat=True)
         return {*events, *records}
@@ -27,7 +27,7 @@ def shown(world: World, run: UUID) -> set[int]:
 def skipped(world: World, run: UUID) -> list[int]:
     """The phases that were passed over; each says why."""
     assert all(one["reason"] for one in world.said(run, "phase_skipped"))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         found = Event.objects.filter(run_id=run, kind="phase_skipped").values_list("phase", flat=True)
         return sorted(set(found))
 

@@ -9,7 +9,7 @@ from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.queries.policies import scope_held
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.company import company as company
@@ -72,7 +72,7 @@ def test_a_run_is_pinned_to_its_scope_and_to_the_policy_of_its_admission(world: 
     before = world.submit("tool-loop", f"Thank {ADA} for order A-1001.")
     tighten(world, SHIPPED.evolve(rules=(SHUT, *SHIPPED.rules)))
     after = world.submit("tool-loop", "Thank nobody.")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         first, second = scope_held(before), scope_held(after)
     assert first.scope is not None
     assert (first.scope.recipients, first.scope.references) == ((ADA,), ("a-1001",))

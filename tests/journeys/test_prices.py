@@ -6,15 +6,15 @@ from decimal import Decimal
 import pytest
 from pytest_django import Settings
 
-from budgets.actions import correct, declare_price
+from budgets.actions import declare_price, record_cost_correction
 from budgets.core.errors import PriceUnknown
 from budgets.core.posting import Cause, Reserve
 from budgets.core.pricing import ModelPrice
 from budgets.ledger_verification import verify_ledger
-from budgets.queries import ledger
+from budgets.queries import list_run_entries
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, said, usage
 from tests.factories.budgets import NOON, amounts, ceilings, inside, open_purse
@@ -30,7 +30,7 @@ OWN = ModelPrice(
 
 def declare(world: World, price: ModelPrice) -> None:
     """A new version of the tenant's own price, from now on."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         declare_price(world.id, price, by=None, reason="the contract", at=database_now())
 
 
@@ -47,11 +47,11 @@ def test_a_run_is_charged_at_the_price_it_was_pinned_to(house: House, settings: 
         after = world.submit("tool-loop", "Say that it is done.")
         for run in (before, after):
             assert onwards(world, run).terminal_code == "SUCCESS"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         spent = {
             entry.price_version: entry.used["cost_usd"]
             for run in (before, after)
-            for entry in ledger(run)
+            for entry in list_run_entries(run)
             if entry.cause == Cause.SETTLE and entry.used.get("cost_usd") and not entry.tenant_line
         }
     assert spent == {"tenant 1": Decimal("0.002"), "tenant 2": Decimal("0.003")}
@@ -80,13 +80,13 @@ def test_what_a_wrong_price_blocked_goes_on_after_its_correction(house: House) -
     wanted = Reserve(effect_id=fresh_id().hex, amounts=amounts({"cost_usd": "0.20"}))
     assert purse.post(reserves=(wanted,)).refused is not None
     with inside(house.tenant.id):
-        correct(
+        record_cost_correction(
             purse.tenant, purse.run, effect_id=effect, delta=Decimal("-0.45"), price_version="2", by=None,
             reason="ten times too dear", at=NOON,
         )  # fmt: skip
     assert purse.post(reserves=(wanted,)).refused is None
     with inside(house.tenant.id):
-        correct(
+        record_cost_correction(
             purse.tenant, purse.run, effect_id=effect, delta=Decimal("0.40"), price_version="3", by=None,
             reason="not so cheap", at=NOON,
         )  # fmt: skip

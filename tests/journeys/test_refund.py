@@ -12,14 +12,14 @@ import pytest
 from approvals.core.errors import AlreadyDecided, Expired, NotYours
 from approvals.models import Request
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.actions.approval_timers import expire_gates_of
-from orchestrator.actions.emergency_stop import Scope, lift, stop_everything
+from orchestrator.actions.emergency_stop import Scope, lift_stop, stop_everything
 from orchestrator.actions.run_signals import cancel, pause, resume
 from orchestrator.core.common.errors import Stopped
 from orchestrator.models import Run
 from orchestrator.queries.runs import sentence_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.journeys.interleaving.clock import Clock
@@ -72,9 +72,9 @@ def test_an_order_is_refunded_once_and_the_customer_told_once(
     result = str(world.result(run))
     assert order in result
     assert mail["body"]["text"] in orjson.loads(orjson.dumps(world.result(run)))["output"]["message"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         told = sentence_of(Run.objects.select_related("workflow_version").get(id=run))
-        lines = usage(run)
+        lines = get_usage_lines(run)
     # Six calls: what changed something was read back.
     assert (
         "called mail.find, mail.send, orders.lookup, payments.find_refund, payments.refund, policy.evaluate, "
@@ -246,7 +246,7 @@ def stopped(world: World) -> Iterator[Callable[[Scope, str], None]]:
 
     yield stop
     for one in found:
-        lift(one.id, tenant_id=one.tenant_id, by=by, reason="over")
+        lift_stop(one.id, tenant_id=one.tenant_id, by=by, reason="over")
 
 
 @proves("R-SEC-9", part="between approval and payment")

@@ -17,7 +17,7 @@ from tests.factories.world import World, company_at, make_world
 from tests.proves import proves
 
 WARRANTY = "What warranty does a grinder have?"
-BRIEFS = [starter for starter in bundled_content.starters() if starter.workflow == "research-brief"]
+BRIEFS = [starter for starter in bundled_content.load_example_goals() if starter.workflow == "research-brief"]
 
 
 def asked(world: World, question: str = WARRANTY) -> UUID:

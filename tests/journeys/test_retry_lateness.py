@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.core.common.errors import LearntLate, StillRecording
 from tenancy.core.event_kinds import RETRY_OUTDATED
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Notice
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
@@ -68,7 +68,7 @@ def test_of_what_is_heard_after_a_retry_people_are_told(
         again = retried(world, run)
         heard()
         world.drive(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (notice,) = Notice.objects.filter(kind=RETRY_OUTDATED)
     assert (notice.data["run"], notice.data["before"]) == (str(again), str(run))
     assert notice.data["tools"] == ["ledger.post"]

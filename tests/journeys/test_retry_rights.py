@@ -10,12 +10,12 @@ from django.db import IntegrityError
 
 from approvals.core.errors import NotYours
 from approvals.models import Decision, Request
-from approvals.queries.authority import mine
+from approvals.queries.authority import build_decidable_filter
 from approvals.queries.people import decider_of
 from tenancy.actions import add_member
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.queries import standing_of
 from tests.doubles.company import Company
 from tests.factories.dying import Killed, dies_at
@@ -52,9 +52,9 @@ def test_whoever_retried_it_decides_no_more_than_who_submitted_it(world: World, 
     for nobody in (retrier, people.submitter):
         with pytest.raises(NotYours):
             world.decide(request, nobody)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         offered = {
-            who.id: Request.objects.filter(mine(decider_of(standing))).count()
+            who.id: Request.objects.filter(build_decidable_filter(decider_of(standing))).count()
             for who in (retrier, people.second_approver)
             if (standing := standing_of(world.id, who.id)) is not None
         }
@@ -69,7 +69,7 @@ def test_whoever_retried_it_decides_no_more_than_who_submitted_it(world: World, 
 def test_the_database_takes_no_word_of_whoever_retried_it(world: World, company: Company) -> None:
     who = world.people.operator
     request = asked(world, retried(world, failed(world, company), by=who))
-    with tenant(world.id), pytest.raises(IntegrityError, match="not this person's to make"):
+    with tenant_transaction(world.id), pytest.raises(IntegrityError, match="not this person's to make"):
         Decision.objects.create(
             tenant_id=world.id, request_id=request.id, principal=who.id, owner=who.person.id, role="operator",
             kind="approve", packet_digest=request.packet_digest, previous=request.packet_digest,
@@ -92,10 +92,12 @@ def test_nor_does_whoever_retried_a_run_before_it(world: World, company: Company
     assert set(request.retrier_owners) == {people.approver.person.id, people.operator.person.id}
     with pytest.raises(NotYours):
         world.decide(request, people.approver)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         standing = standing_of(world.id, people.approver.id)
         assert standing is not None
-        assert not Request.objects.filter(mine(decider_of(standing)), id=request.id).exists()
+        assert not Request.objects.filter(
+            build_decidable_filter(decider_of(standing)), id=request.id
+        ).exists()
     world.decide(request, people.second_approver)
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.actions.run_signals import cancel
 from orchestrator.core.common.errors import (
     ChangedSince,
@@ -18,7 +18,7 @@ from orchestrator.core.common.errors import (
 )
 from orchestrator.queries.runs import state_now
 from orchestrator.worker.effects.ledger_audit import prove_ledger
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.denied import DOWN
@@ -27,10 +27,10 @@ from tests.factories.retrying import checkpoints, retried
 from tests.factories.tenancy import apart
 from tests.factories.world import World
 from tests.proves import proves
-from traces.actions import erase
+from traces.actions import erase_run_payloads
 from traces.core.integrity.export_format import verify_lines
-from traces.exports.jsonl import export
-from traces.queries import incomplete
+from traces.exports.jsonl import export_trace
+from traces.queries import list_missing_parts
 
 REFUND = {"order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "late"}
 
@@ -211,8 +211,8 @@ def test_a_cancelled_run_begins_again_at_any_of_its_checkpoints(world: World, co
 def test_a_retry_has_an_account_of_its_own(world: World, company: Company) -> None:
     run = failed(world, company)
     again = retried(world, run)
-    with tenant(world.id):
-        before, after = usage(run), usage(again)
+    with tenant_transaction(world.id):
+        before, after = get_usage_lines(run), get_usage_lines(again)
         state = state_now(again)
     assert before[Dimension.TOOL_CALLS].used > 0
     assert {line.used for line in after.values()} == {Decimal(0)}
@@ -227,12 +227,12 @@ def test_a_retry_stands_for_itself_once_the_run_before_it_was_erased(world: Worl
     run = failed(world, company)
     again = retried(world, run)
     assert world.approve_all(again).terminal_code == "SUCCESS"
-    with tenant(world.id):
-        assert erase(run) > 0
+    with tenant_transaction(world.id):
+        assert erase_run_payloads(run) > 0
     world.sound(again)
     assert world.result(again)["output"]["order_id"] == "A-1001"
-    with tenant(world.id):
-        lines = list(export(again))
-        assert incomplete(again) == ()
+    with tenant_transaction(world.id):
+        lines = list(export_trace(again))
+        assert list_missing_parts(again) == ()
     assert verify_lines(lines) == []
     assert prove_ledger(world.id).faults == []

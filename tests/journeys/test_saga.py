@@ -9,7 +9,7 @@ import pytest
 
 from tenancy.core.event_kinds import UNDO_FAILED
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Notice
 from tests.doubles.company import Company
 from tests.factories.dying import Killed, dies_at
@@ -66,7 +66,7 @@ def test_the_last_step_fails_and_what_was_held_is_let_go_of(world: World, compan
 
 def told_of(world: World) -> list[list[str]]:
     """What people of the house were told was left behind, notice by notice."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         rows = Notice.objects.filter(kind=UNDO_FAILED).order_by("at", "id").values_list("data", flat=True)
         assert all(data["count"] == len(data["left"]) for data in rows)
         return [[one["tool"] for one in data["left"]] for data in rows]

@@ -15,7 +15,7 @@ from orchestrator.actions.policy_versions import Who, agree_to_policy, change_po
 from orchestrator.core.guardrails.safety_rules import GRAVE
 from orchestrator.core.policy.rules import Policy
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.core.traces.test_sealed import KEY, NAMES, TEXTS, VALUES, Drawer
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import Call, calls
@@ -28,8 +28,8 @@ from tests.shell.orchestrator.test_http_tools import declare
 from tests.shell.orchestrator.test_http_tools import world as world
 from traces.core.canonical import canonical_outside
 from traces.core.redaction import marked_places
-from traces.core.sealed_references import references, with_opened, with_sealed
-from traces.queries import payloads, vault_of
+from traces.core.sealed_references import extract_references, with_opened, with_sealed
+from traces.queries import load_payloads, vault_of
 
 FRESH = count()
 # A tool without code takes no other members of its own; below these stands any name.
@@ -76,7 +76,9 @@ def is_sent(document: Any) -> bool:
     model writes a key or a bearer token outside of a secret's member ends."""
     drawer = Kinds()
     with_sealed(document, drawer.seal)
-    return not (marked_places(document) or any(references(document)) or drawer.kinds.intersection(GRAVE))
+    return not (
+        marked_places(document) or any(extract_references(document)) or drawer.kinds.intersection(GRAVE)
+    )
 
 
 class Kinds(Drawer):
@@ -108,11 +110,11 @@ def takes_anything(world: World, crm: Crm) -> None:
 def granted(world: World, run: Any, request: Request) -> bytes:
     """What the request's packet says is asked for, with what is sealed in it opened."""
     arguments = orjson.loads(bytes(request.packet))["arguments"].encode()
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         vault = vault_of(world.id, run)
         assert vault is not None
         return canonical_outside(
-            with_opened(orjson.loads(arguments), lambda one: vault.open(payloads(run, (one,))[one]))
+            with_opened(orjson.loads(arguments), lambda one: vault.open(load_payloads(run, (one,))[one]))
         )
 
 

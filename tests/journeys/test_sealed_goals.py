@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.models import Run, Task
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.idempotency import KeyReused
 from tests.doubles.crm import Crm
 from tests.doubles.http_server import Reply, Seen
@@ -111,6 +111,6 @@ def test_the_same_submission_is_known_again_though_nothing_kept_gives_the_value_
         assert world.submit("tool-loop", *GOALS[0][:1], inputs=GOALS[0][1], key="k1") == first
         with pytest.raises(KeyReused):
             world.submit("tool-loop", *GOALS[0][:1], inputs={"password": "another"}, key="k1")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         task = Task.objects.get(id=Run.objects.get(id=first).task_id)
         assert REFERENCE.search(bytes(task.goal).decode())

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from orchestrator import bundled_content
 from orchestrator.queries.runs import state_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.doubles.crm import Crm
 from tests.doubles.http_server import Reply, Seen
@@ -126,15 +126,17 @@ def test_a_sealed_value_goes_into_no_memory(
     superuser: psycopg.Connection,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    usual = bundled_content.boundaries()
+    usual = bundled_content.load_bundled_boundaries()
     open_ = usual["tool-loop-default"].evolve(memory="propose")
-    monkeypatch.setattr(bundled_content, "boundaries", lambda: {**usual, "tool-loop-default": open_})
+    monkeypatch.setattr(
+        bundled_content, "load_bundled_boundaries", lambda: {**usual, "tool-loop-default": open_}
+    )
     declare(world, takes(crm))
     let_in(world, "crm", "memory", memory_writes=2)
     run: list[UUID] = []
 
     def remembers(_seen: Seen) -> Reply:
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             facts = list(state_now(run[0]).facts)
         return calls(called("memory.propose", text=f"Her word is {KEPT}.", kind="semantic", facts=facts))
 

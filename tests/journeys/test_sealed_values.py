@@ -12,11 +12,11 @@ import pytest
 from psycopg import sql
 from pytest_django import Settings
 
-from approvals.actions.reveal import reveal
+from approvals.actions.reveal import reveal_sealed_value
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.models import Handling
 from tenancy.core.roles import Role, Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.api.program import narrow_program, program, refusal
 from tests.doors.pages.browsers import browser, words
@@ -31,7 +31,7 @@ from tests.proves import proves
 from tests.shell.orchestrator.test_http_tools import crm as crm
 from tests.shell.orchestrator.test_http_tools import declare
 from tests.shell.orchestrator.test_http_tools import world as world
-from traces.actions import erase
+from traces.actions import erase_run_payloads
 from traces.core.sealed_references import REFERENCE
 from traces.models import Payload
 
@@ -223,15 +223,15 @@ def test_a_reveal_gives_the_value_once_and_stands_in_both_records(
     with asking(world, settings, Scripted(calls(CALL))) as run:
         (request,) = world.open_requests(run)
         who = world.people.approver
-        assert reveal(world.id, request.id, who.id, "/password") == PASSWORD
+        assert reveal_sealed_value(world.id, request.id, who.id, "/password") == PASSWORD
         with pytest.raises(DecisionInvalid):
-            reveal(world.id, request.id, who.id, "/person")
+            reveal_sealed_value(world.id, request.id, who.id, "/person")
         with pytest.raises(NotYours):
-            reveal(world.id, request.id, world.people.submitter.id, "/password")
+            reveal_sealed_value(world.id, request.id, world.people.submitter.id, "/password")
         world.decide(request, who)
         with pytest.raises(AlreadyDecided):
-            reveal(world.id, request.id, who.id, "/password")
-    with tenant(world.id):
+            reveal_sealed_value(world.id, request.id, who.id, "/password")
+    with tenant_transaction(world.id):
         rows = list(Handling.objects.filter(request=request, kind="reveal"))
         assert [(one.principal, one.text) for one in rows] == [(who.id, "Revealed the value at /password")]
         entries = list(AuditEntry.objects.filter(verb="approval.reveal"))
@@ -244,15 +244,15 @@ def test_what_an_erased_run_sealed_opens_no_more(world: World, crm: Crm, setting
     declare(world, change(crm))
     with asking(world, settings, Scripted(calls(CALL))) as run:
         (request,) = world.open_requests(run)
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             kept = [bytes(one.body or b"") for one in Payload.objects.filter(run_id=run)]
             assert any(b'"box":' in body for body in kept)
-            erase(run)
+            erase_run_payloads(run)
             assert not Payload.objects.filter(run_id=run).exclude(body=None).exists()
         # Nothing in its trace says that it was erased: that alone is a fault.
         assert {fault.where.split()[0] for fault in world.faults(run)} == {"Payload", "Salt"}
         with pytest.raises(Exception, match="cannot be opened"):
-            reveal(world.id, request.id, world.people.approver.id, "/password")
+            reveal_sealed_value(world.id, request.id, world.people.approver.id, "/password")
 
 
 @proves("R-SEC-4", part="revealing by program")

@@ -18,7 +18,7 @@ from tests.factories.world import World
 from tests.proves import proves
 
 ALARM = "Check these values first"
-STARTERS = {one.slug: one for one in bundled_content.starters()}
+STARTERS = {one.slug: one for one in bundled_content.load_example_goals()}
 # The complaint's cause stands in another service than the goal names: that is to be looked at.
 UNUSUAL = ("triage-shop",)
 
@@ -129,11 +129,11 @@ def test_requests_of_ready_goals_are_shown_and_decided_together(
 def test_finding_19_a_draft_that_quotes_the_customer_keeps_the_alarm(
     world: World, company: Company, monkeypatch: pytest.MonkeyPatch, complaint: str, drafted: str
 ) -> None:
-    (line,) = (scenario := scripted_provider.load("support_ticket")).lines
+    (line,) = (scenario := scripted_provider.load_scenario("support_ticket")).lines
     assert line.reply is not None
     says = line.reply.model_copy(update={"text": drafted})
     played = scenario.model_copy(update={"lines": (line.model_copy(update={"reply": says}),)})
-    monkeypatch.setattr(scripted_provider, "load", lambda *_: played)
+    monkeypatch.setattr(scripted_provider, "load_scenario", lambda *_: played)
     run = world.submit(
         "support-ticket", "Open a ticket for a complaint.",
         inputs={"order_id": "A-1001", "complaint": complaint},

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from orchestrator.actions.review_queue import answer_review
 from orchestrator.queries.reviews import open_items
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World
 from tests.proves import proves
@@ -24,7 +24,7 @@ def test_a_complaint_becomes_one_ticket_and_one_item_for_people(world: World, co
     (opened,) = company.effects()
     assert (opened["service"], opened["action"], opened["reference"]) == ("tickets", "open", "A-1001")
     answer = world.result(run)["output"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (item,) = open_items(9)
     assert (str(item.row.id), item.row.reason) == (answer["review_id"], TASK["complaint"])
     assert [one.fact for one in item.evidence] == ["order", "ticket"]

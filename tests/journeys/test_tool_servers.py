@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from orchestrator.actions.tool_servers import look_at_server, remove_server
 from orchestrator.models import Intent
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
@@ -74,7 +74,7 @@ def test_what_a_server_calls_harmless_waits_for_a_person_and_happens_once(
         found = to_the_end(world, run)
     assert found.terminal_code == "SUCCESS"
     assert [effect["arguments"] for effect in tool_server.effects()] == [NOTE]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         intent = Intent.objects.get(run_id=run, tool="shop.send_note")
     assert tool_server.effects()[0]["key"] == intent.key
     world.sound(run)

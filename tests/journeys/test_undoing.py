@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.db import IntegrityError
 
-from approvals.actions.undo import undo
+from approvals.actions.undo import undo_deferred_approval
 from approvals.models import Request
 from orchestrator.actions.approval_timers import take_words_of
 from orchestrator.queries.cross_tenant import deferred_runs
@@ -123,7 +123,7 @@ def test_what_was_taken_back_sends_nothing(
     world: World, company: Company, superuser: psycopg.Connection, hints: Hints
 ) -> None:
     request = said_yes(world, superuser)
-    undo(world.id, request.id, world.people.approver.principal.id)
+    undo_deferred_approval(world.id, request.id, world.people.approver.principal.id)
     pass_time(superuser, request)
     take_words_of(request.run_id)
     assert world.drive(request.run_id).status == "awaiting_gate"

@@ -7,12 +7,12 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.core.common.run_status import Status
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.models import Intent, ManifestRow, RunSignal
-from orchestrator.queries.replays import replay
-from tenancy.db.tenant_context import tenant
+from orchestrator.queries.replays import replay_stored_run
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, fresh_worker, make_world
@@ -38,7 +38,7 @@ def test_a_run_admitted_under_older_code_is_carried_on(
         found = World(house=house, worker=fresh_worker()).approve_all(run)
     assert (found.status, found.terminal_code) == ("completed", "SUCCESS"), found.reason
     assert len(company.effects("payments")) == 1
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         bodies = Record.objects.filter(run_id=run).order_by("number").values_list("body", flat=True)
         cores = [orjson.loads(bytes(body))["core"] for body in bodies]
         manifest = orjson.loads(bytes(ManifestRow.objects.get(id=run).body))
@@ -50,14 +50,14 @@ def test_a_run_admitted_under_older_code_is_carried_on(
 
 @proves("R-SESS-13", part="the state's schema only grows")
 def test_a_state_without_a_newer_field_is_read_as_it_was() -> None:
-    state = State(position="intake", limits={}, status=Status.IN_PROGRESS)
+    state = RunState(position="intake", limits={}, status=Status.IN_PROGRESS)
     written = orjson.loads(canonical_model(state))
-    for name, field in State.model_fields.items():
+    for name, field in RunState.model_fields.items():
         older = {key: value for key, value in written.items() if key != name}
         if not field.is_required():
-            read = State.model_validate(older)
+            read = RunState.model_validate(older)
             assert getattr(read, name) == field.get_default(call_default_factory=True)
-    assert {name for name, field in State.model_fields.items() if field.is_required()} == {
+    assert {name for name, field in RunState.model_fields.items() if field.is_required()} == {
         "position",
         "limits",
     }
@@ -65,7 +65,7 @@ def test_a_state_without_a_newer_field_is_read_as_it_was() -> None:
 
 def rows(world: World, run: Any) -> list[int]:
     """How much is written about a run."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return [
             table.objects.filter(run_id=run).count()
             for table in (Event, Record, Snapshot, Payload, Intent, RunSignal)
@@ -92,6 +92,6 @@ def test_a_replay_derives_the_whole_run_from_what_was_recorded(
 
         for name in ("submit", "run"):
             monkeypatch.setattr(EffectLoop, name, refuse)
-        report = replay(world.id, run)
+        report = replay_stored_run(world.id, run)
         assert (report.matches, report.records, report.what_if) == (True, ended.record_number, False)
         assert (len(company.requests()), rows(world, run)) == (requests, before)

@@ -11,10 +11,10 @@ from orchestrator.actions import policy_versions, tool_updates
 from orchestrator.core.calls import effective_risk
 from orchestrator.core.common.run_status import TerminalClass
 from orchestrator.core.compensation import saga
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.guardrails import content_screening, policy_evaluation, taint_tracking
 from orchestrator.core.guardrails.taint_sources import Source
-from orchestrator.core.guardrails.taint_tracking import Tracer
+from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.tools import egress_policy
 from orchestrator.gateways.sandbox import bwrap_arguments
@@ -25,7 +25,7 @@ Felling = Callable[[], AbstractContextManager[Any]]
 
 def no_provenance() -> AbstractContextManager[Any]:
     """Every value of a model counts as said by the goal."""
-    return mock.patch.object(Tracer, "_found", return_value=Source("goal", ""))
+    return mock.patch.object(TaintTracker, "_found", return_value=Source("goal", ""))
 
 
 def no_rules() -> AbstractContextManager[Any]:
@@ -35,7 +35,7 @@ def no_rules() -> AbstractContextManager[Any]:
 
 def no_additions() -> AbstractContextManager[Any]:
     """What is asked for after something untrusted was read is no addition."""
-    return mock.patch.object(policy_evaluation, "_added", return_value=None)
+    return mock.patch.object(policy_evaluation, "_find_unplanned_change", return_value=None)
 
 
 def no_load() -> AbstractContextManager[Any]:
@@ -50,17 +50,17 @@ def no_text() -> AbstractContextManager[Any]:
 
 def no_list() -> AbstractContextManager[Any]:
     """Every address is on the list."""
-    return mock.patch.object(effective_risk, "admits", return_value=True)
+    return mock.patch.object(effective_risk, "is_url_allowed", return_value=True)
 
 
 def no_kept_sources() -> AbstractContextManager[Any]:
     """All of an edited call is the person's."""
-    return mock.patch.object(Tracer, "proposed", frozenset())
+    return mock.patch.object(TaintTracker, "proposed", frozenset())
 
 
 def no_detectors() -> AbstractContextManager[Any]:
     """Nobody looks at what a tool answered."""
-    return mock.patch.object(content_screening, "detectors", return_value={})
+    return mock.patch.object(content_screening, "discover_detectors", return_value={})
 
 
 def no_reach() -> AbstractContextManager[Any]:
@@ -71,7 +71,7 @@ def no_reach() -> AbstractContextManager[Any]:
 def no_order() -> AbstractContextManager[Any]:
     """What was done is undone in the order in which it was done."""
 
-    def oldest_first(state: State) -> list[Any]:
+    def oldest_first(state: RunState) -> list[Any]:
         return sorted(state.deeds.items())
 
     return mock.patch.object(saga, "newest_first", oldest_first)
@@ -91,12 +91,12 @@ class _AllWell(dict[Any, Any]):
 
 def no_comparison() -> AbstractContextManager[Any]:
     """No policy is weaker than another."""
-    return mock.patch.object(policy_versions, "loosens", return_value=False)
+    return mock.patch.object(policy_versions, "is_weaker_policy", return_value=False)
 
 
 def no_weaker_tool() -> AbstractContextManager[Any]:
     """No version of a tool guards less than another."""
-    return mock.patch.object(tool_updates, "weaker", return_value=())
+    return mock.patch.object(tool_updates, "describe_relaxations", return_value=())
 
 
 def no_second_admin() -> AbstractContextManager[Any]:
@@ -107,10 +107,16 @@ def no_second_admin() -> AbstractContextManager[Any]:
 @contextmanager
 def no_own_files(place: str) -> Iterator[None]:
     """The sandbox sees a folder of the machine."""
-    whole = bwrap_arguments.system
+    whole = bwrap_arguments.build_system_arguments
 
     def more() -> Iterator[str]:
-        return (*whole(), *bwrap_arguments.folders(Path(place)), "--ro-bind", place, place).__iter__()
+        return (
+            *whole(),
+            *bwrap_arguments.build_folder_arguments(Path(place)),
+            "--ro-bind",
+            place,
+            place,
+        ).__iter__()
 
-    with mock.patch.object(bwrap_arguments, "system", more):
+    with mock.patch.object(bwrap_arguments, "build_system_arguments", more):
         yield

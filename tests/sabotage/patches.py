@@ -14,18 +14,18 @@ from unittest import mock
 import psycopg
 
 from approvals import actions as approving
-from approvals.actions import Consumed, Word
+from approvals.actions import Consumed, DecisionInput
 from budgets.actions import queue_post
 from orchestrator.actions import circuit_breakers, read_phase, write_phase
 from orchestrator.actions import commit as committing
-from orchestrator.actions.claimed_run import Hand
-from orchestrator.actions.read_phase import Learnt, LeaseLost
-from orchestrator.actions.write_phase import Committed
+from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.actions.read_phase import LeaseLost, RetryContext
+from orchestrator.actions.write_phase import CommitResult
 from orchestrator.gateways.tools import dispatcher
 from orchestrator.worker import leases
 from orchestrator.worker.effects import effect_executor
 from orchestrator.worker.effects.effect_executor import Outcomes
-from orchestrator.worker.run_loop import Worker, nothing
+from orchestrator.worker.run_loop import Worker, inject_no_fault
 from tenancy.db import tenant_context
 from tenancy.db.tenant_context import tenant_reading
 
@@ -71,7 +71,7 @@ def no_lease(_: Superuser) -> Iterator[None]:
 @contextmanager
 def no_consume(_: Superuser) -> Iterator[None]:
     """A grant is taken for good without being used up."""
-    with mock.patch.object(write_phase, "consume", return_value=Consumed()):
+    with mock.patch.object(write_phase, "consume_grant", return_value=Consumed()):
         yield
 
 
@@ -87,7 +87,7 @@ def no_packet_digest(_: Superuser) -> Iterator[None]:
     """It does not matter which packet a reviewer saw."""
     unheeded = approving._decide_pending
 
-    def decide(request: Any, standing: Any, word: Word, *more: Any) -> Any:
+    def decide(request: Any, standing: Any, word: DecisionInput, *more: Any) -> Any:
         return unheeded(request, standing, replace(word, packet_digest=None), *more)
 
     with mock.patch.object(approving, "_decide_pending", decide):
@@ -129,14 +129,14 @@ def no_reserve(_: Superuser) -> Iterator[None]:
 @contextmanager
 def no_dispatch_row(_: Superuser) -> Iterator[None]:
     """A sender does not ask whether somebody gave the call up."""
-    with mock.patch.object(effect_executor, "dispatch", return_value=True):
+    with mock.patch.object(effect_executor, "claim_dispatch", return_value=True):
         yield
 
 
 @contextmanager
 def no_permit(_: Superuser) -> Iterator[None]:
     """A gateway sends without asking the database."""
-    with mock.patch.object(dispatcher, "ask", return_value=None):
+    with mock.patch.object(dispatcher, "check_before_send", return_value=None):
         yield
 
 
@@ -145,10 +145,12 @@ def no_write_ahead(_: Superuser) -> Iterator[None]:
     """Effects are performed before the commit that decides them; the fault point `hasty` lies between."""
     committed = Worker._commit
 
-    def hasty(self: Worker, hand: Hand, outcomes: Outcomes, *rest: Any, **more: Any) -> Committed | None:
+    def hasty(
+        self: Worker, hand: ClaimedRun, outcomes: Outcomes, *rest: Any, **more: Any
+    ) -> CommitResult | None:
         effects = _decided(hand, outcomes)
         if effects:
-            self.performer.perform(hand, effects, nothing)
+            self.performer.perform(hand, effects, inject_no_fault)
             self.fault("hasty")
         return committed(self, hand, outcomes, *rest, **more)
 
@@ -160,14 +162,14 @@ class _Undo(Exception):
     """Roll back what was only tried."""
 
 
-def _decided(hand: Hand, outcomes: Outcomes) -> Any:
+def _decided(hand: ClaimedRun, outcomes: Outcomes) -> Any:
     """What the next commit would ask of the world, without committing it."""
     effects: Any = ()
     try:
         with tenant_reading(hand.tenant, read_phase.OPEN, hand.keys) as rows:
             opened = read_phase.read_opened(hand, rows)
-            room = read_phase.headroom(hand, opened, Learnt(), slice_over=False)
-            draft = committing._once(hand, outcomes.events, dict(outcomes.bodies), opened, room)
+            room = read_phase.build_headroom(hand, opened, RetryContext(), slice_over=False)
+            draft = committing._prepare_commit(hand, outcomes.events, dict(outcomes.bodies), opened, room)
             effects = draft.written.committed.effects
             raise _Undo
     except (_Undo, LeaseLost):
@@ -196,7 +198,9 @@ def no_tenant_name(_: Superuser) -> Iterator[None]:
 @contextmanager
 def no_guard(_: Superuser) -> Iterator[None]:
     """Nobody notices a query outside every tenant."""
-    with mock.patch.object(tenant_context, "_tables", return_value=re.compile("(no such table)")):
+    with mock.patch.object(
+        tenant_context, "_compile_table_pattern", return_value=re.compile("(no such table)")
+    ):
         yield
 
 

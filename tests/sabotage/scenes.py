@@ -11,22 +11,22 @@ from typing import Any
 
 from django.db import Error, IntegrityError
 
-from approvals.actions import Void, consume
+from approvals.actions import Void, consume_grant
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from budgets.models import Entry
 from orchestrator.actions.circuit_breakers import TenantCircuits
-from orchestrator.actions.commit import commit
-from orchestrator.actions.emergency_stop import lift, stop_everything
+from orchestrator.actions.commit import commit_run
+from orchestrator.actions.emergency_stop import lift_stop, stop_everything
 from orchestrator.actions.read_phase import LeaseLost
 from orchestrator.core.domain.run_events import TimerFired
 from orchestrator.core.tools.circuit_breaker import Setting, Ticket
 from orchestrator.models import Run
-from orchestrator.worker.effects.run_loader import take_in_hand
-from orchestrator.worker.leases import claim, release
+from orchestrator.worker.effects.run_loader import load_claimed_run
+from orchestrator.worker.leases import claim_lease, release_lease
 from tenancy.core.errors import OutsideTenant
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.journeys.interleaving.puppet import Puppet
 from tests.journeys.interleaving.stage import Stage
 
@@ -62,20 +62,20 @@ def a_worker_that_lost_its_lease_writes_nothing(stage: Stage, sabotage: Sabotage
 
 def a_worker_without_a_lease_writes_nothing(stage: Stage, sabotage: Sabotage) -> None:
     """It has only read the run: it gave the lease back, and nobody has taken it."""
-    claimed = claim(stage.world.id, stage.run, "reader")
+    claimed = claim_lease(stage.world.id, stage.run, "reader")
     assert claimed is not None
-    hand = take_in_hand(stage.world.id, stage.run, "reader", claimed)
-    release(stage.world.id, stage.run, "reader", claimed.fence)
+    hand = load_claimed_run(stage.world.id, stage.run, "reader", claimed)
+    release_lease(stage.world.id, stage.run, "reader", claimed.fence)
     with sabotage, suppress(LeaseLost):
-        commit(hand, (TimerFired(at=claimed.at),), {})
+        commit_run(hand, (TimerFired(at=claimed.at),), {})
     safe(stage.world.run(stage.run).version == claimed.version, "a worker without a lease committed")
 
 
 def a_lease_is_held_by_one(stage: Stage, sabotage: Sabotage) -> None:
     """A second worker claims what a living one holds."""
-    assert claim(stage.world.id, stage.run, "first") is not None
+    assert claim_lease(stage.world.id, stage.run, "first") is not None
     with sabotage:
-        second = claim(stage.world.id, stage.run, "second")
+        second = claim_lease(stage.world.id, stage.run, "second")
     safe(second is None, "two workers hold one run")
 
 
@@ -95,8 +95,8 @@ def a_grant_is_for_one_action(stage: Stage, sabotage: Sabotage) -> None:
     """Somebody uses the grant for other arguments."""
     request = _asked(stage, "payments.refund")
     _approve(stage, request)
-    with sabotage, tenant(stage.world.id):
-        answer = consume(
+    with sabotage, tenant_transaction(stage.world.id):
+        answer = consume_grant(
             stage.world.id, request.id, effect_id="0" * 32, action_digest="f" * 64, at=database_now(),
             cursor=raw_cursor(),
         )  # fmt: skip
@@ -129,7 +129,7 @@ def nothing_is_sent_unreserved(stage: Stage, sabotage: Sabotage) -> None:
     """
     with sabotage, suppress(Exception):
         _drive(stage)
-    with tenant(stage.world.id):
+    with tenant_transaction(stage.world.id):
         held = Entry.objects.filter(run_id=stage.run, cause="reserve").exists()
     safe(held or stage.company.requests("orders") == [], "a call went out that no line held")
 
@@ -159,7 +159,7 @@ def a_stop_holds_what_was_committed_before_it(stage: Stage, sabotage: Sabotage) 
             worker.finish()
         safe(stage.company.effects("payments") == [], "money moved under an emergency stop")
     finally:
-        lift(stop.id, tenant_id=stage.world.id, by=None, reason="the test is over")
+        lift_stop(stop.id, tenant_id=stage.world.id, by=None, reason="the test is over")
 
 
 def what_was_sent_is_known_after_a_crash(stage: Stage, sabotage: Sabotage) -> None:
@@ -192,7 +192,7 @@ def one_call_tries_what_was_left_alone(stage: Stage, sabotage: Sabotage) -> None
 
 def another_tenant_sees_nothing(stage: Stage, sabotage: Sabotage) -> None:
     """Somebody asks for the run from another tenant, by its id."""
-    with sabotage, tenant(stage.world.people.other_tenant.id):
+    with sabotage, tenant_transaction(stage.world.people.other_tenant.id):
         seen = Run.objects.filter(id=stage.run).exists()
     safe(not seen, "another tenant saw the run")
 
@@ -207,7 +207,7 @@ def nobody_sees_anything_outside_a_tenant(stage: Stage, sabotage: Sabotage) -> N
 
 def seen_by_its_own_tenant(stage: Stage) -> bool:
     """Whether the run's own tenant sees it."""
-    with tenant(stage.world.id):
+    with tenant_transaction(stage.world.id):
         return Run.objects.filter(id=stage.run).exists()
 
 
@@ -246,5 +246,5 @@ def _approve_until(stage: Stage, tool: str) -> None:
 
 
 def _fresh(stage: Stage, request: Request) -> Request:
-    with tenant(stage.world.id):
+    with tenant_transaction(stage.world.id):
         return Request.objects.get(id=request.id)

@@ -27,7 +27,7 @@ from orchestrator.queries.tools import tool_now
 from tenancy.core.errors import SecondPersonNeeded
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.core.orchestrator.deeds import fail, run_with, undos
 from tests.core.orchestrator.injected import asked, having_read, ruled, working
@@ -123,7 +123,7 @@ def nothing_in_a_sandbox_reads_the_machine(file: Path) -> None:
     job = Job(
         argv=("python", "/code/main.py"), files={"code/main.py": code.encode()}, limits=Limits(seconds=20)
     )
-    ended = asyncio.run(bubblewrap.run(job))
+    ended = asyncio.run(bubblewrap.run_sandbox_job(job))
     safe(SECRET.encode() not in ended.stdout, "a sandbox read a file of the machine")
 
 
@@ -177,7 +177,7 @@ def a_policy_is_not_weakened_by_one(house: House) -> None:
     """One administrator takes a rule out."""
     who, weak = Who(principal=fresh_id(), owner=fresh_id()), SHIPPED.evolve(rules=SHIPPED.rules[1:])
     change_policy(house.tenant.id, weak, expected=None, who=who, reason="Mine alone.")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         safe(policy_now().version == 0, "one person weakened the policy")
 
 
@@ -190,7 +190,7 @@ def a_tool_is_not_weakened_by_one(house: House) -> None:
         change_tool(
             world.id, "mail.send", asked_change(change), by=world.people.admin.id, reason="Mine alone."
         )
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         safe(tool_now(world.id, "mail.send").spec.risk.value == "network", "one person weakened a tool")
 
 
@@ -218,8 +218,8 @@ def test_one_person_weakens_nothing_and_could_without_the_wall(
 
 
 @pytest.mark.skipif(
-    bool(bubblewrap.unavailable()) and not os.environ.get("INTERLOCK_SANDBOX_REQUIRED"),
-    reason=bubblewrap.unavailable() or "there is one",
+    bool(bubblewrap.explain_unavailability()) and not os.environ.get("INTERLOCK_SANDBOX_REQUIRED"),
+    reason=bubblewrap.explain_unavailability() or "there is one",
 )
 @proves("SABOTAGE", part="sandbox")
 def test_a_sandbox_that_shares_a_folder_reads_it() -> None:

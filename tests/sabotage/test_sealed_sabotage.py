@@ -13,7 +13,7 @@ from pytest_django import Settings
 from orchestrator.core.calls import authorization
 from orchestrator.gateways.llm import response
 from orchestrator.gateways.tools import dispatcher
-from orchestrator.gateways.tools.arguments import Opened
+from orchestrator.gateways.tools.arguments import OpenedArguments
 from orchestrator.worker.effects.sealed_arguments import SealedOfRun
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import calls
@@ -32,20 +32,20 @@ Sabotage = AbstractContextManager[Any]
 
 def no_opening() -> Sabotage:
     """What is sealed is sent as its reference."""
-    return mock.patch.object(SealedOfRun, "open", lambda self, arguments: Opened(arguments, {}))
+    return mock.patch.object(SealedOfRun, "open", lambda self, arguments: OpenedArguments(arguments, {}))
 
 
 def no_sealing() -> Sabotage:
     """A reply is kept as before there were sealed values: with marks, which nothing holds back."""
-    kept = mock.patch.object(authorization, "unsendable", return_value=None)
+    kept = mock.patch.object(authorization, "validate_no_redactions", return_value=None)
     sends = mock.patch.object(dispatcher, "check_sendable", return_value=None)
-    plain = mock.patch.object(response, "_sealed", lambda bounded, vault, keeper: bounded)
+    plain = mock.patch.object(response, "_seal_reply", lambda bounded, vault, keeper: bounded)
     return Together(kept, sends, plain)
 
 
 def no_place() -> Sabotage:
     """A reference opens wherever the model writes it."""
-    return mock.patch.object(authorization, "misplaced", return_value=None)
+    return mock.patch.object(authorization, "validate_sealed_references", return_value=None)
 
 
 class Together(AbstractContextManager[None]):

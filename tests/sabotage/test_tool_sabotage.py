@@ -13,7 +13,7 @@ from orchestrator.core.domain.effects import AskApproval, CallModel, CallTool
 from orchestrator.core.domain.run_events import Headroom, TimerFired, ToolFailed
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.policy.rules import Rule as PolicyRule
-from orchestrator.gateways.tools.mcp_client import Changed, look
+from orchestrator.gateways.tools.mcp_client import Changed, list_server_tools
 from orchestrator.gateways.tools.service_client import CallFailed
 from tests.core.orchestrator import test_choosing as choosing
 from tests.core.orchestrator.deeds import ALL, PLACE, fail, run_with, undos
@@ -262,7 +262,7 @@ async def a_server_is_given_no_word_of_a_model(server: ToolServer) -> None:
 @pytest.mark.slow
 @proves("SABOTAGE", part="pinned definition")
 def test_without_the_comparison_a_tool_is_called_that_nobody_has_seen(tool_server: ToolServer) -> None:
-    listing = asyncio.run(look(place_of(tool_server)))
+    listing = asyncio.run(list_server_tools(place_of(tool_server)))
     admitted = next(one for one in listing.tools if one.name == "find-customer")
     assert admitted.definition is not None
     digest = admitted.definition.digest

@@ -22,12 +22,12 @@ from orchestrator.core.common import argument_parsing, backoff
 from orchestrator.core.domain import memory_gate
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.manifest import Pins
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
 from orchestrator.core.engine import late_events
 from orchestrator.core.llm import failover, model_call, prompt_builder
 from orchestrator.core.tools import guard_relaxation, http_tool, registration, remote_definition
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.gateways import async_executor
 from orchestrator.gateways.llm import catalog, credentials, response, response_sanitizing, transport
 from orchestrator.gateways.tools import mcp_client, mcp_stdio
@@ -80,7 +80,7 @@ def no_deadline() -> Felled:
     async def within(work: Awaitable[Any], timeout_ms: int) -> None:
         await asyncio.wait({asyncio.ensure_future(work)}, timeout=timeout_ms / 1000)
 
-    return mock.patch.object(async_executor, "_within", within)
+    return mock.patch.object(async_executor, "_run_with_timeout", within)
 
 
 def no_script() -> Felled:
@@ -128,14 +128,16 @@ def no_pinned_tool() -> Felled:
 def hints_believed() -> Felled:
     """A tool reads only where its server says so."""
     return mock.patch.object(
-        guard_relaxation, "_reads", lambda definition: definition.annotations.get("readOnlyHint") is True
+        guard_relaxation,
+        "_is_reading_definition",
+        lambda definition: definition.annotations.get("readOnlyHint") is True,
     )
 
 
 def no_doubt() -> Felled:
     """What was lost on the way was not sent."""
     unsent = CallFailed("unreachable", sent=False, transient=True)
-    return mock.patch.object(mcp_client, "_failed", return_value=unsent)
+    return mock.patch.object(mcp_client, "_build_failure", return_value=unsent)
 
 
 def former_protocol_only() -> Felled:
@@ -150,12 +152,12 @@ def _by_its_class(spec: ToolSpec) -> bool:
 @contextmanager
 def words_among_instructions() -> Iterator[None]:
     """What tools said stands among the instructions."""
-    instructions = prompt_builder._system
+    instructions = prompt_builder._build_system_prompt
 
-    def system(view: View, *more: Any) -> str:
-        return instructions(view, *more) + "\n" + prompt_builder._facts(view)
+    def system(view: NodeContext, *more: Any) -> str:
+        return instructions(view, *more) + "\n" + prompt_builder._format_facts(view)
 
-    with mock.patch.object(prompt_builder, "_system", system):
+    with mock.patch.object(prompt_builder, "_build_system_prompt", system):
         yield
 
 
@@ -163,22 +165,22 @@ def arguments_as_written() -> Felled:
     """Arguments are kept as the model wrote them, and not in their one form."""
 
     def parse(raw: bytes, **version: int) -> argument_parsing.Arguments | argument_parsing.Malformed:
-        found = argument_parsing.parse(raw, **version)
+        found = argument_parsing.parse_arguments(raw, **version)
         return found.evolve(body=raw) if isinstance(found, argument_parsing.Arguments) else found
 
-    return mock.patch.object(authorization, "parse", parse)
+    return mock.patch.object(authorization, "parse_arguments", parse)
 
 
 def claims_believed() -> Felled:
     """Whoever reads that something was approved, or may be, takes it so."""
-    asks = authorization.Chain.gated
+    asks = authorization.CallAuthorizer.gated
 
-    def gated(chain: authorization.Chain) -> bool:
+    def gated(chain: authorization.CallAuthorizer) -> bool:
         told = [result.content for result in chain.view.state.results]
         told += [fact.digest for fact in chain.view.state.facts.values()]
         return asks(chain) and not any(b"approve" in chain.view.desk.read(one) for one in told)
 
-    return mock.patch.object(authorization.Chain, "gated", gated)
+    return mock.patch.object(authorization.CallAuthorizer, "gated", gated)
 
 
 def input_given() -> Felled:
@@ -190,7 +192,7 @@ def input_given() -> Felled:
 def nobody_stands_down() -> Felled:
     """Whoever failed is asked again."""
 
-    def handed(_pins: Pins, state: State, *_: Any) -> State:
+    def handed(_pins: Pins, state: RunState, *_: Any) -> RunState:
         return state.evolve(counters=state.counters.evolve(model_attempts=0))
 
     return mock.patch.object(model_call, "handed_to", handed)
@@ -209,23 +211,23 @@ NO_GATE_BY_ITS_END = set_to(ToolSpec, "needs_gate", property(_by_its_class))
 NOBODY_RELATED = says(relations, "find_ties_in_force", [])
 NO_FILTER = says(prompt_builder, "_within_ceilings", True)
 NO_QUOTING = set_to(http_tool, "quote", lambda text, safe="": text)
-NO_DEPTH = says(argument_parsing, "_depth", 0)
+NO_DEPTH = says(argument_parsing, "_measure_nesting_depth", 0)
 NO_CUT_TEXT = in_replies("MAX_TEXT", 8 * 1024 * 1024)
-NO_CHECKED_REPLY = says(transport, "_cleaned", WORD)
+NO_CHECKED_REPLY = says(transport, "_clean_body", WORD)
 NO_LONGEST_WAIT = set_to(backoff, "CAP_MS", 10**9)
-NO_SENSE = set_to(pricing, "whole", lambda figure: figure)
+NO_SENSE = set_to(pricing, "parse_token_count", lambda figure: figure)
 NO_DISTINCT_IDS = in_replies("distinct_ids", list)
 NO_ESCAPING = set_to(ui, "_shown", SafeString)
-NO_RESEMBLANCE = says(memory_gate, "resembles", False)
+NO_RESEMBLANCE = says(memory_gate, "may_come_from_text", False)
 NO_HIDING = set_to(mcp_client, "without_secret", lambda text, _secret, **_: text)
 NO_BOUND_ON_RESULTS = set_to(mcp_client, "KEPT", 10**9)
-NO_LATE_WORD = says(late_events, "late", ())
+NO_LATE_WORD = says(late_events, "trace_late_outcome", ())
 NO_MARKS = says(remote_definition, "does_not_show", False)
-NO_COLLISION = says(tool_servers, "colliding", ())
+NO_COLLISION = says(tool_servers, "list_colliding_names", ())
 NO_ORIGIN = says(tool_servers, "_check_secret", None)
 OUR_ENVIRONMENT = set_to(mcp_stdio, "CLEAN", dict(os.environ))
-READS_UNLESS_SAID = set_to(registration, "_risk", lambda admission: admission.risk or Risk.READ_ONLY)
+READS_UNLESS_SAID = set_to(registration, "_resolve_risk", lambda admission: admission.risk or Risk.READ_ONLY)
 NO_OWN_FAULT = set_to(failover, "OURS", frozenset())
-NO_PRICE_OF_THE_HEIR = says(model_call, "_able", True)
+NO_PRICE_OF_THE_HEIR = says(model_call, "_can_take_over", True)
 NO_HIDDEN_KEY = set_to(credentials.Access, "secret", property(lambda _: ""))
 NO_MOST_TOOLS = set_to(mcp_client, "MOST_TOOLS", 10**6)

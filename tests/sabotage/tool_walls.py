@@ -13,7 +13,7 @@ from orchestrator.core.calls import authorization, open_effects
 from orchestrator.core.compensation import plan
 from orchestrator.core.domain.call_outcomes import Fate
 from orchestrator.core.guardrails import policy_evaluation
-from orchestrator.core.guardrails.taint_tracking import Tracer
+from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.nodes.calls import capture_observation, check_tool, verify_observation
 from orchestrator.core.tools import schema_drift
 from orchestrator.core.tools.remote_definition import Listed
@@ -35,17 +35,17 @@ def no_rule(name: str) -> Felling:
 
 def no_scope() -> AbstractContextManager[Any]:
     """The task names whatever is asked for."""
-    return mock.patch.object(policy_evaluation, "stands", return_value="inside")
+    return mock.patch.object(policy_evaluation, "match_task_scope", return_value="inside")
 
 
 def no_echoes() -> AbstractContextManager[Any]:
     """What a model wrote into a tool counts as read when it comes back."""
-    return mock.patch.object(Tracer, "_sees_echoes", new=False)
+    return mock.patch.object(TaintTracker, "_sees_echoes", new=False)
 
 
 def no_schema() -> AbstractContextManager[Any]:
     """All arguments fit."""
-    return mock.patch.object(authorization, "fits", return_value=None)
+    return mock.patch.object(authorization, "validate_against_schema", return_value=None)
 
 
 def no_rate() -> AbstractContextManager[Any]:
@@ -55,12 +55,12 @@ def no_rate() -> AbstractContextManager[Any]:
 
 def no_conflict() -> AbstractContextManager[Any]:
     """Nobody else holds what a call writes."""
-    return mock.patch.object(check_tool, "taken", return_value=None)
+    return mock.patch.object(check_tool, "find_busy_lock_key", return_value=None)
 
 
 def no_care() -> AbstractContextManager[Any]:
     """Whatever failed may be tried again."""
-    return mock.patch.object(capture_observation, "fate", return_value=Fate.REPEAT)
+    return mock.patch.object(capture_observation, "classify_call_failure", return_value=Fate.REPEAT)
 
 
 def no_open_effects() -> AbstractContextManager[Any]:
@@ -70,27 +70,27 @@ def no_open_effects() -> AbstractContextManager[Any]:
 
 def no_reading_back() -> AbstractContextManager[Any]:
     """What is read back agrees with what was answered."""
-    return mock.patch.object(verify_observation, "agrees", return_value=("verified", ""))
+    return mock.patch.object(verify_observation, "compare_read_back", return_value=("verified", ""))
 
 
 def no_form() -> AbstractContextManager[Any]:
     """All answers have the form that their tool declares."""
-    return mock.patch.object(schema_drift, "fits", return_value=None)
+    return mock.patch.object(schema_drift, "validate_against_schema", return_value=None)
 
 
 def no_expiry() -> AbstractContextManager[Any]:
     """Whoever is turned away was never let in."""
-    return mock.patch.object(capture_observation, "_expired", return_value=False)
+    return mock.patch.object(capture_observation, "_is_credential_expired", return_value=False)
 
 
 def no_suspicion() -> AbstractContextManager[Any]:
     """Nothing on a run's way back is suspect."""
-    return mock.patch.object(plan, "_suspect", return_value=False)
+    return mock.patch.object(plan, "_is_compensation_suspect", return_value=False)
 
 
 def no_policy_on_the_way_back() -> AbstractContextManager[Any]:
     """The policy forbids no undo."""
-    return mock.patch.object(plan, "denied", return_value="")
+    return mock.patch.object(plan, "explain_policy_denial", return_value="")
 
 
 def no_pinned_definition(admitted: Listed) -> AbstractContextManager[Any]:

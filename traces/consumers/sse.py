@@ -42,22 +42,22 @@ class Admission:
         self.admitted = presence, subject, after
 
 
-def event(name: str, data: bytes, seq: Cursor | None = None) -> bytes:
+def encode_sse_event(name: str, data: bytes, seq: Cursor | None = None) -> bytes:
     """One event of the stream. JSON has no bare line break, so its data is one line."""
     place = b"" if seq is None else b"id: %s\n" % str(seq).encode()
     return b"%sevent: %s\ndata: %s\n\n" % (place, name.encode(), data)
 
 
-def told(frame: Frame | Written) -> bytes:
+def encode_sse_frame(frame: Frame | Written) -> bytes:
     """A frame as events: its items under their sequence numbers, what is beside them, the end. What is being
     written has no id: an event source goes on from the last event."""
     if isinstance(frame, Written):
-        return event("delta", frame.data)
+        return encode_sse_event("delta", frame.data)
     packet = frame.packet
     if not packet.items and not packet.beside:
         return b": \n\n"
-    parts = [event("event", item.body, item.seq) for item in packet.items]
-    parts += [event(name, body) for name, body in packet.beside]
+    parts = [encode_sse_event("event", item.body, item.seq) for item in packet.items]
+    parts += [encode_sse_event(name, body) for name, body in packet.beside]
     return b"".join(parts)
 
 
@@ -85,7 +85,7 @@ class Streams:
         try:
             await self.application({**scope, ADMISSION: admission}, receive, hold)
             if admission.admitted is not None and heads:
-                await send(_streaming(heads[0]))
+                await send(_build_stream_head(heads[0]))
                 if scope["method"] == "HEAD":
                     # Nothing would be sent, and the seat would be held for as long as the client stays.
                     await send({"type": "http.response.body", "body": b""})
@@ -105,7 +105,12 @@ class Streams:
         """Until the end, the client's leave or the process's."""
         where = (feed_within(self.feed, presence.reach), presence.tenant, subject)
         viewer = self.hub.join(*where, after, deltas=True)
-        parts = (_sent(viewer, send), _gone(receive), self._beat(viewer, where), self._recheck(presence))
+        parts = (
+            _send_frames(viewer, send),
+            _wait_for_disconnect(receive),
+            self._beat(viewer, where),
+            self._recheck(presence),
+        )
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -136,20 +141,20 @@ class Streams:
                 continue
 
 
-async def _sent(viewer: Viewer, send: Send) -> None:
+async def _send_frames(viewer: Viewer, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True})
     while (frame := await viewer.next()) is not None:
-        await send({"type": "http.response.body", "body": told(frame), "more_body": True})
+        await send({"type": "http.response.body", "body": encode_sse_frame(frame), "more_body": True})
         if isinstance(frame, Frame) and frame.packet.end is not None:
             return
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _streaming(head: Message) -> Message:
+def _build_stream_head(head: Message) -> Message:
     """The view's answer as the head of a stream: no length, and nobody on the way may keep it."""
     dropped = (b"content-length", b"cache-control")
     headers = [(name, value) for name, value in head["headers"] if bytes(name).lower() not in dropped]

@@ -20,8 +20,8 @@ from tenancy.core.errors import Forbidden, TenancyError
 from tenancy.core.json_reading import read_json
 from tenancy.core.roles import Scope
 from tenancy.rest.api_helpers import uuid_or_none
-from tenancy.time_zones import known
-from tenancy.web.connection_auth import Headers, Presence, arrive, same_origin
+from tenancy.time_zones import is_known_time_zone
+from tenancy.web.connection_auth import Headers, Presence, authenticate_connection, same_origin
 from tenancy.web.connection_slots import slot_of
 from traces.live.feeds import Cursor, Feed, feed_within
 from traces.live.hub import Hub
@@ -90,7 +90,7 @@ class Socket:
         self, scope: MutableMapping[str, Any], headers: Headers, receive: Receive, send: Send
     ) -> None:
         peer = (scope.get("client") or ("",))[0] or ""
-        presence = await self._known(self.hub.reading, arrive, headers, peer)
+        presence = await self._known(self.hub.reading, authenticate_connection, headers, peer)
         if not self.hub.seat(presence.principal):
             raise Close(RESTART if self.hub.closing else TOO_MANY)
         slot = slot_of(scope)
@@ -127,7 +127,7 @@ class Socket:
             said = read_json(message.get("text") or message.get("bytes") or b"")
             after, html, deltas = said.get("after"), said.get("html", False), said.get("deltas", False)
             zone = said.get("zone") or "UTC"
-            if not isinstance(html, bool) or not isinstance(deltas, bool) or not known(zone):
+            if not isinstance(html, bool) or not isinstance(deltas, bool) or not is_known_time_zone(zone):
                 raise ValueError("html and deltas are true or false, zone a time zone")
             view = self.feed.view(said.get("view"), presence.principal)
             return Hello(self.feed.cursor(after), html, view, zone, deltas)

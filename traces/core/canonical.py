@@ -31,9 +31,9 @@ _TEXT = frozenset({str})
 _PLAIN = frozenset({str, bool, type(None), Decimal, UUID, datetime, orjson.Fragment})
 
 
-def canonical(value: Any) -> bytes:
+def encode_canonical(value: Any) -> bytes:
     """The canonical bytes of a value of ours. Raises NotCanonical: floats, sets, naive times, odd keys."""
-    _check(value, floats=False)
+    _check_encodable(value, floats=False)
     return canonical_typed(value)
 
 
@@ -43,12 +43,12 @@ def canonical_model(model: BaseModel) -> bytes:
 
 
 def canonical_typed(value: Any) -> bytes:
-    """The canonical bytes of a value made of such models: `canonical` without its walk.
+    """The canonical bytes of a value made of such models: `encode_canonical` without its walk.
 
     Raises NotCanonical.
     """
     try:
-        return orjson.dumps(value, default=_ours, option=_FORM)
+        return orjson.dumps(value, default=_encode_own_type, option=_FORM)
     except (orjson.JSONEncodeError, UnicodeEncodeError) as error:
         raise NotCanonical(detail=str(error)[:200]) from None
 
@@ -58,11 +58,11 @@ def canonical_outside(value: Any) -> bytes:
 
     Raises NotCanonical for numbers that are not finite and for whole numbers beyond 64 bits.
     """
-    _check(value, floats=True)
+    _check_encodable(value, floats=True)
     return canonical_typed(value)
 
 
-def digest(domain: str, data: bytes) -> str:
+def compute_digest(domain: str, data: bytes) -> str:
     """SHA-256 (hex) of the domain's one word, a zero byte and the data: no digest can pass for another's."""
     return sha256(domain.encode() + b"\0" + data).hexdigest()
 
@@ -74,7 +74,7 @@ def payload_digest(salt: bytes, data: bytes) -> str:
     return sha256(salt + data).hexdigest()
 
 
-def plain(amount: Decimal) -> str:
+def format_decimal(amount: Decimal) -> str:
     """A decimal without exponent and without trailing zeros."""
     text = str(amount)
     if text.isdecimal():
@@ -86,16 +86,16 @@ def plain(amount: Decimal) -> str:
     return "0" if text in ("-0", "") else text
 
 
-def stamp(at: datetime) -> str:
+def format_canonical_time(at: datetime) -> str:
     """A time as it is written: 2026-01-31T09:00:00.000000Z."""
     if at.tzinfo is None:
         raise NotCanonical(detail="a time without its zone")
     # What is kept is found by equality, and of one zone both hours of an autumn night are equal.
-    return _stamp(at if at.tzinfo is UTC else at.astimezone(UTC))
+    return _format_utc_time(at if at.tzinfo is UTC else at.astimezone(UTC))
 
 
 @lru_cache(64)
-def _stamp(at: datetime) -> str:
+def _format_utc_time(at: datetime) -> str:
     """A time in UTC as it is written. A commit has one, and writes it a dozen times."""
     return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
@@ -108,8 +108,8 @@ def text_of(identity: UUID) -> str:
 
 _WRITTEN: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
     (BaseModel, lambda value: value.__dict__),
-    (Decimal, plain),
-    (datetime, stamp),
+    (Decimal, format_decimal),
+    (datetime, format_canonical_time),
     (Enum, lambda value: value.value),
     (UUID, text_of),
     (str, str.__str__),
@@ -136,11 +136,11 @@ class _Writers(dict[type, Callable[[Any], Any]]):
 _WRITERS = _Writers()
 
 
-def _ours(value: Any) -> Any:
+def _encode_own_type(value: Any) -> Any:
     return _WRITERS[type(value)](value)
 
 
-def _check(value: Any, *, floats: bool) -> None:
+def _check_encodable(value: Any, *, floats: bool) -> None:
     """Walk a value without recursion: orjson itself would write a float, and NaN as null."""
     level = [value]
     while level:

@@ -102,7 +102,7 @@ class Redaction:
     count: int
 
 
-def redact(data: bytes, *, personal: bool = False) -> tuple[bytes, tuple[Redaction, ...]]:
+def redact_secrets(data: bytes, *, personal: bool = False) -> tuple[bytes, tuple[Redaction, ...]]:
     """The bytes without secrets, and what was taken out, by kind.
 
     With `personal` without e-mail addresses, card numbers and IBANs too. Bytes without any of them come back
@@ -121,10 +121,10 @@ def redact_begun(text: str) -> str:
     nothing that may follow can turn what stands there into part of one.
 
     So its last word is held back while it grows, and everything behind the beginning of a private key. What
-    begins like JSON is read as JSON although its end is not there: at least what `redact` takes out of the
-    whole is taken out of it.
+    begins like JSON is read as JSON although its end is not there: at least what `redact_secrets` takes out
+    of the whole is taken out of it.
     """
-    settled = text[: _settled(text)]
+    settled = text[: _find_settled_end(text)]
     if _HINT.search(settled.encode("utf-8", "replace").lower()) is None:
         return settled
     try:
@@ -134,14 +134,14 @@ def redact_begun(text: str) -> str:
         return ""
 
 
-def marked(kind: str) -> str:
+def format_redaction_mark(kind: str) -> str:
     """What stands where something was taken out."""
     return f"[redacted:{kind}]"
 
 
 def replace_secrets(text: str, name: str, put: Callable[[str, str], str]) -> str:
     """The text, which stands as the value of the member `name`, with what `put` gives in place of each secret
-    that `redact` would take out of it. `put` is given the kind and the secret."""
+    that `redact_secrets` would take out of it. `put` is given the kind and the secret."""
     cleaner = _Cleaner(Counter(), personal=False, put=put)
     if text and _SECRET_NAME.fullmatch(name) is not None:
         return text if _MARKS.fullmatch(text) is not None else put("secret_field", text)
@@ -177,7 +177,7 @@ def marked_places(value: Any) -> tuple[str, ...]:
     return tuple(_marked_places(value, ""))
 
 
-def luhn(number: str) -> bool:
+def has_luhn_check_digit(number: str) -> bool:
     """Whether the digits in `number` end in the check digit of a payment card."""
     digits = [int(letter) for letter in reversed(number) if letter.isdigit()]
     total = sum(digits[0::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
@@ -208,7 +208,7 @@ class _Cleaner:
             between = text[end : literal.start()]
             end = literal.end()
             secret = between.strip() == ":" and _SECRET_NAME.fullmatch(name) is not None
-            said = _said(literal[0])
+            said = _decode_literal(literal[0])
             parts += [self._numbers(between), self._literal(literal[0], said, depth, secret=secret)]
             name = said if _COLON.match(text, end) is not None else ""
             if name and _SECRET_NAME.fullmatch(name) is not None:
@@ -238,7 +238,7 @@ class _Cleaner:
             return f'"{self._mark("secret_field", said)}"'
         clean = self.value(said, depth + 1)
         # Lone surrogates were escapes in the literal and must become escapes again.
-        return literal if clean == said else json.dumps(clean, ensure_ascii=not _encodable(clean))
+        return literal if clean == said else json.dumps(clean, ensure_ascii=not _is_encodable(clean))
 
     def _text(self, text: str) -> str:
         """Until nothing is found any more: what is taken out may have stood in front of a secret."""
@@ -262,7 +262,7 @@ class _Cleaner:
 
     def _mark(self, kind: str, secret: str) -> str:
         self._found[kind] += 1
-        return marked(kind) if self._put is None else self._put(kind, secret)
+        return format_redaction_mark(kind) if self._put is None else self._put(kind, secret)
 
     def _behind(self, match: "re.Match[str]", kind: str, before: str, after: str = "") -> str:
         """What was found, with the secret between `before` and `after` taken out."""
@@ -295,7 +295,9 @@ class _Cleaner:
         return _NUMBER.sub(self._if_card('"'), between) if self._personal else between
 
     def _if_card(self, quote: str) -> Callable[["re.Match[str]"], str]:
-        return lambda match: f"{quote}{self._mark('card', match[0])}{quote}" if luhn(match[0]) else match[0]
+        return lambda match: (
+            f"{quote}{self._mark('card', match[0])}{quote}" if has_luhn_check_digit(match[0]) else match[0]
+        )
 
 
 class _Begun(_Cleaner):
@@ -331,7 +333,7 @@ def _is_open(text: str) -> bool:
     return bool(ends) and ends[-1] != '"'
 
 
-def _settled(text: str) -> int:
+def _find_settled_end(text: str) -> int:
     """Where the part begins that may yet become a secret: a key's letters, an address with a password, the
     block of a private key."""
     end = len(text)
@@ -371,11 +373,11 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _said(literal: str) -> str:
+def _decode_literal(literal: str) -> str:
     return str(json.loads(literal, strict=False)) if "\\" in literal else literal[1:-1]
 
 
-def _encodable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

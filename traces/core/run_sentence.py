@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from pydantic import BaseModel, ConfigDict
 
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 MOST = 8
 
@@ -36,28 +36,29 @@ class SentenceFacts(BaseModel):
     waiting_for: str = ""
 
 
-def sentence(facts: SentenceFacts) -> str:
+def format_run_sentence(facts: SentenceFacts) -> str:
     """The sentence, in plain words and of bounded length. Pure: the same facts, the same text."""
     return (
-        f"Allowed to use {_listed(facts.tools_allowed, 'no tool')} {_ceiling(facts.ceiling)}, "
-        f"{facts.workflow} {_way(facts.path)}, called {_calls(facts.calls)}, "
-        f"spent ${plain(facts.spent)}, committed {_listed(facts.facts, 'no fact')}, and {_ending(facts)}."
+        f"Allowed to use {_format_names(facts.tools_allowed, 'no tool')} {_format_ceiling(facts.ceiling)}, "
+        f"{facts.workflow} {_format_path(facts.path)}, called {_format_calls(facts.calls)}, "
+        f"spent ${format_decimal(facts.spent)}, committed {_format_names(facts.facts, 'no fact')}, and "
+        f"{_format_ending(facts)}."
     )
 
 
-def compressed(path: Sequence[str]) -> tuple[str, ...]:
+def compress_path(path: Sequence[str]) -> tuple[str, ...]:
     """A path without its repetitions: what comes again and again stands once, `a, b (3 times)`."""
     out: list[str] = []
     at = 0
     while at < len(path):
-        width, times = _repetition(path, at)
+        width, times = _find_repetition(path, at)
         shown = ", ".join(path[at : at + width])
         out.append(f"{shown} ({times} times)" if times > 1 else shown)
         at += width * times
     return tuple(out)
 
 
-def _repetition(path: Sequence[str], at: int) -> tuple[int, int]:
+def _find_repetition(path: Sequence[str], at: int) -> tuple[int, int]:
     """The repetition covering most of the path from `at`: its width and its count."""
     best = (1, 1)
     for width in range(1, min(MOST, (len(path) - at) // 2) + 1):
@@ -70,14 +71,14 @@ def _repetition(path: Sequence[str], at: int) -> tuple[int, int]:
     return best
 
 
-def _ceiling(ceiling: Decimal | None) -> str:
-    return "without a cost ceiling" if ceiling is None else f"for at most ${plain(ceiling)}"
+def _format_ceiling(ceiling: Decimal | None) -> str:
+    return "without a cost ceiling" if ceiling is None else f"for at most ${format_decimal(ceiling)}"
 
 
-def _way(path: Sequence[str]) -> str:
+def _format_path(path: Sequence[str]) -> str:
     if not path:
         return "has not moved yet"
-    stations = compressed(path)
+    stations = compress_path(path)
     if len(stations) > MOST:
         half = MOST // 2
         skipped = len(stations) - 2 * half
@@ -85,14 +86,14 @@ def _way(path: Sequence[str]) -> str:
     return "went " + " → ".join(stations)
 
 
-def _calls(calls: Mapping[str, int]) -> str:
+def _format_calls(calls: Mapping[str, int]) -> str:
     made = [
         f"{tool} {calls[tool]} times" if calls[tool] > 1 else tool for tool in sorted(calls) if calls[tool]
     ]
-    return _listed(made, "nothing")
+    return _format_names(made, "nothing")
 
 
-def _listed(names: Sequence[str], none: str) -> str:
+def _format_names(names: Sequence[str], none: str) -> str:
     if not names:
         return none
     shown = list(names[:MOST])
@@ -100,7 +101,7 @@ def _listed(names: Sequence[str], none: str) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _ending(facts: SentenceFacts) -> str:
+def _format_ending(facts: SentenceFacts) -> str:
     # A reason is often a sentence of its own; the full stop comes once, at the end of the whole.
     reason = facts.reason.rstrip(". ")
     because = f": {reason}" if reason else ""

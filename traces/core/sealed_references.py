@@ -62,7 +62,7 @@ Seal = Callable[[str, str, str], str]
 """Seals a secret: given its kind, the secret, and the name of the member it stands under."""
 
 
-def written(kind: str, digest: str) -> str:
+def format_sealed_reference(kind: str, digest: str) -> str:
     """The reference to the payload `digest`."""
     return f"[sealed:{kind}:{digest}]"
 
@@ -72,7 +72,7 @@ def holds_reference(text: str) -> bool:
     return _BEGINS in text and REFERENCE.search(text) is not None
 
 
-def references(value: Any, pointer: str = "", member: str = "") -> Iterator[Reference]:
+def extract_references(value: Any, pointer: str = "", member: str = "") -> Iterator[Reference]:
     """Every reference in a JSON value, in its texts and in the names of its members."""
     if isinstance(value, str):
         if _BEGINS in value:
@@ -83,10 +83,10 @@ def references(value: Any, pointer: str = "", member: str = "") -> Iterator[Refe
             if _BEGINS in name:
                 # What stands in a name stands under none.
                 yield from (Reference(place, "", found[2], found[1]) for found in REFERENCE.finditer(name))
-            yield from references(held, place, name)
+            yield from extract_references(held, place, name)
     elif isinstance(value, list):
         for number, held in enumerate(value):
-            yield from references(held, f"{pointer}/{number}", member)
+            yield from extract_references(held, f"{pointer}/{number}", member)
 
 
 def read_sealed(body: bytes) -> Sealed | None:
@@ -103,7 +103,7 @@ def with_sealed(value: Any, seal: Seal, name: str = "", *, secret: bool = False)
     secret = (secret or is_secret_name(name)) and not is_schema(value)
     if isinstance(value, str):
         return _sealed_text(value, name, seal, secret=secret)
-    if secret and not is_bare(value) and not any(references(value)):
+    if secret and not is_bare(value) and not any(extract_references(value)):
         return seal(JSON_VALUE, canonical_outside(value).decode(), name)
     if isinstance(value, dict):
         # What is sealed is sealed for the name as it is kept: the place stands beside it in the clear.
@@ -146,17 +146,17 @@ def with_opened(value: Any, open_one: Callable[[str], str]) -> Any:
     return value
 
 
-def spoken(kind: str, secret: str) -> Iterator[str]:
+def iterate_secret_texts(kind: str, secret: str) -> Iterator[str]:
     """The texts by which an answer may repeat what was sealed: itself, and what a list or object holds."""
     yield secret
     if kind == JSON_VALUE:
-        yield from _leaves(orjson.loads(secret))
+        yield from _iterate_leaves(orjson.loads(secret))
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _iterate_leaves(value: Any) -> Iterator[str]:
     if isinstance(value, dict | list):
         for held in value.values() if isinstance(value, dict) else value:
-            yield from (leaf for leaf in _leaves(held) if len(leaf) >= SHORTEST_LEAF)
+            yield from (leaf for leaf in _iterate_leaves(held) if len(leaf) >= SHORTEST_LEAF)
     elif isinstance(value, str):
         yield value
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -192,7 +192,7 @@ def _sealed_text(text: str, name: str, seal: Seal, *, secret: bool = False) -> s
     def put(kind: str, found: str) -> str:
         return "".join(
             part if is_reference or not part else _made(kind, part)
-            for part, is_reference in _parts(found, made)
+            for part, is_reference in _split_references(found, made)
         )
 
     def _made(kind: str, part: str) -> str:
@@ -203,13 +203,13 @@ def _sealed_text(text: str, name: str, seal: Seal, *, secret: bool = False) -> s
     if secret and not is_secret_name(name):
         return text if is_bare(text) else put("secret_field", text)
     clean = replace_secrets(text, name, put)
-    if not made or _undone(clean, made) == text:
+    if not made or _restore_references(clean, made) == text:
         return clean
     made.clear()
     return put("secret_field", text)
 
 
-def _parts(text: str, made: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+def _split_references(text: str, made: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
     """The text in its order: references that are not among those just `made`, and what is between them."""
     end = 0
     for found in REFERENCE.finditer(text):
@@ -226,12 +226,12 @@ def _without_known(text: str, known: Mapping[str, str], put: Callable[[str], str
         if len(secret) >= LEAST and secret in text and not holds_reference(secret):
             text = "".join(
                 part if is_reference else part.replace(secret, put(secret))
-                for part, is_reference in _parts(text, {})
+                for part, is_reference in _split_references(text, {})
             )
     return text
 
 
-def _undone(text: str, made: dict[str, str]) -> str:
+def _restore_references(text: str, made: dict[str, str]) -> str:
     for _ in range(DEEPEST):
         if not any(reference in text for reference in made):
             break
@@ -239,7 +239,7 @@ def _undone(text: str, made: dict[str, str]) -> str:
     return text
 
 
-def padded(secret: str, kind: str, place: Place) -> tuple[bytes, bytes]:
+def pad_plaintext(secret: str, kind: str, place: Place) -> tuple[bytes, bytes]:
     """What is encrypted, so long that its length tells little, and what the ciphertext binds beside it."""
     plain = orjson.dumps(secret)
     bound = orjson.dumps({"kind": kind, "place": place.model_dump(), "v": 1}, option=orjson.OPT_SORT_KEYS)

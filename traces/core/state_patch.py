@@ -17,23 +17,23 @@ _ABSENT = object()
 FEW = 8
 
 
-def diff(before: BaseModel, after: BaseModel) -> Plain:
+def diff_states(before: BaseModel, after: BaseModel) -> Plain:
     """The patch from one state to another of the same class: by field `{"set": value}`, and for mappings
     `{"put": entries, "drop": keys}`. Values are the models' own; the canonical form makes them plain.
     """
     patch: Plain = {}
     old = before.__dict__
-    for name, now in others(old, after.__dict__).items():
+    for name, now in select_replaced_entries(old, after.__dict__).items():
         was = old[name]
         if isinstance(was, dict) and isinstance(now, dict):
-            if entries := _entries(was, now):
+            if entries := _diff_mappings(was, now):
                 patch[name] = entries
-        elif not _same(was, now):
+        elif not _is_unchanged(was, now):
             patch[name] = {"set": now}
     return patch
 
 
-def apply(state: Plain, patch: Mapping[str, Any]) -> Plain:
+def apply_patch(state: Plain, patch: Mapping[str, Any]) -> Plain:
     """The plain state after a plain patch. A put entry stands where the former one stood, or last."""
     changed = dict(state)
     for name, change in patch.items():
@@ -46,7 +46,7 @@ def apply(state: Plain, patch: Mapping[str, Any]) -> Plain:
     return changed
 
 
-def others(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V]:
+def select_replaced_entries(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V]:
     """The entries of `now` that are not the very ones of `was`.
 
     A run's facts are many, as are the fields of its state, and a transition adds one behind them or changes
@@ -61,7 +61,7 @@ def others(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V]:
     return {key: value for key, value in now.items() if was.get(key, _ABSENT) is not value}
 
 
-def _same(was: Any, now: Any) -> bool:
+def _is_unchanged(was: Any, now: Any) -> bool:
     """Whether nothing changed. Equal is not enough: 1 and True are equal and are written differently."""
     if isinstance(was, BaseModel) and isinstance(now, BaseModel):
         # A model's own comparison begins with this, and where it says no looks once more, field by field.
@@ -69,13 +69,13 @@ def _same(was: Any, now: Any) -> bool:
     return bool(was == now) and canonical_typed(was) == canonical_typed(now)
 
 
-def _entries(was: Mapping[str, Any], now: Mapping[str, Any]) -> Plain:
+def _diff_mappings(was: Mapping[str, Any], now: Mapping[str, Any]) -> Plain:
     put: Plain = {}
     fresh = 0
-    for key, value in others(was, now).items():
+    for key, value in select_replaced_entries(was, now).items():
         if key not in was:
             fresh += 1
-        elif _same(was[key], value):
+        elif _is_unchanged(was[key], value):
             continue
         put[key] = value
     entries: Plain = {"put": put} if put else {}

@@ -8,12 +8,12 @@ from tenancy.core.errors import OutsideTenant
 from tenancy.db.tenant_context import current_tenant
 from traces.core.errors import TraceMissing
 from traces.core.integrity.export_format import lines_of, verify_lines
-from traces.core.integrity.verification import Fault
-from traces.ports import runs
+from traces.core.integrity.verification import VerificationFault
+from traces.ports import get_runs_port
 from traces.queries import trace_of
 
 
-def export(run_id: UUID) -> Iterator[bytes]:
+def export_trace(run_id: UUID) -> Iterator[bytes]:
     """The lines of a run's trace. Read them inside the tenant's context. Raises TraceMissing."""
     tenant_id = current_tenant()
     if tenant_id is None:
@@ -21,12 +21,12 @@ def export(run_id: UUID) -> Iterator[bytes]:
     trace = trace_of(run_id)
     if not trace.records:
         raise TraceMissing
-    pinned = runs().pinned(run_id)
+    pinned = get_runs_port().pinned(run_id)
     manifest, pins = pinned if pinned is not None else (None, None)
-    yield from lines_of(trace, tenant_id, runs().heads(run_id).get(run_id), manifest, pins)
+    yield from lines_of(trace, tenant_id, get_runs_port().heads(run_id).get(run_id), manifest, pins)
 
 
-def verify_file(path: Path) -> list[Fault]:
+def verify_file(path: Path) -> list[VerificationFault]:
     """Every fault of an exported trace; empty when it is whole. No database. Raises NotAnExport, OSError."""
     with path.open("rb") as file:
         return verify_lines(file)

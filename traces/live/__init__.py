@@ -3,5 +3,5 @@
 `publishing` sends the hints, `feeds` says what can be followed, `hub` and `follower` read and share out.
 """
 
-from traces.live.hints import announce as announce
-from traces.live.hints import nudge as nudge
+from traces.live.hints import publish_change_hint as publish_change_hint
+from traces.live.hints import publish_event_hint as publish_event_hint

@@ -12,7 +12,7 @@ import orjson
 
 from tenancy.core.reach import Reach
 from tenancy.db.change_cursor import mark_text
-from tenancy.db.tenant_context import tenant, within
+from tenancy.db.tenant_context import restrict_to_reach, tenant_transaction
 from traces.live.hints import group_of_tenant
 
 Cursor = int | str
@@ -138,12 +138,12 @@ class WithinReach(Feed):
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
         """Whether it is within the reach."""
-        with within(self.reach):
+        with restrict_to_reach(self.reach):
             return self.feed.find(tenant_id, subject)
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
         """What of it is within the reach."""
-        with within(self.reach):
+        with restrict_to_reach(self.reach):
             return self.feed.read(tenant_id, subject, after)
 
     def render(
@@ -158,12 +158,12 @@ def feed_within(feed: Feed, reach: Reach | None) -> Feed:
     return feed if reach is None else WithinReach(feed, reach)
 
 
-def place(cursor: Cursor) -> int:
+def extract_sequence(cursor: Cursor) -> int:
     """The sequence number in a run's cursor."""
     return int(str(cursor).partition(".")[0] or 0)
 
 
-def sequence(given: object) -> int:
+def parse_run_cursor(given: object) -> int:
     """A run's cursor: a whole number from 0 on, the beginning for None and "". Raises ValueError."""
     if given is None or given == "":
         return 0
@@ -216,7 +216,7 @@ class StateFeed(Feed):
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
         """The rows that changed."""
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             rows, seq, more = self._changed(str(after))
             items = tuple(Item(0, orjson.dumps(self._shown(row))) for row in rows)
         return Batch(seq, items, more=more)

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 import structlog
 from django.utils import timezone
 
-from traces.live.feeds import Cursor, Feed, Fragments, place
+from traces.live.feeds import Cursor, Feed, Fragments, extract_sequence
 from traces.live.reader_threads import Readers
 from traces.live.subscribers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
-from traces.live.text_deltas import Delta, Written, written
+from traces.live.text_deltas import Delta, Written, encode_text_delta
 
 log = structlog.get_logger(__name__)
 # Viewers of a run that stand this close together are served by one read.
@@ -39,7 +39,7 @@ class Follower:
 
         Who is behind counts too: the read that is under way for them may have begun before the news.
         """
-        known = seq and not self.feed.states and all(place(v.at) >= seq for v in self.viewers)
+        known = seq and not self.feed.states and all(extract_sequence(v.at) >= seq for v in self.viewers)
         if not known:
             self._news.set()
 
@@ -53,7 +53,7 @@ class Follower:
             on_page = viewer.look is not None
             if on_page not in made:
                 text = self.feed.marked(delta.text) if on_page else delta.text
-                made[on_page] = written(delta._replace(text=text))
+                made[on_page] = encode_text_delta(delta._replace(text=text))
             viewer.show(made[on_page])
 
     async def follow(self) -> None:
@@ -119,11 +119,11 @@ class Follower:
             return
         low: int | None = None
         near: list[Viewer] = []
-        for cursor in sorted(at, key=place):
-            if low is not None and (one_by_one or place(cursor) - low > NEAR):
+        for cursor in sorted(at, key=extract_sequence):
+            if low is not None and (one_by_one or extract_sequence(cursor) - low > NEAR):
                 yield low, near
                 low, near = None, []
-            low = place(cursor) if low is None else low
+            low = extract_sequence(cursor) if low is None else low
             near = [*near, *at[cursor]]
         if low is not None:
             yield low, near
@@ -138,7 +138,7 @@ class Follower:
             batch, worked = await self._reading.timed(self.feed.read, *where)
             made = {at: packet_of(batch, self.feed.items, at, states=states) for at in set(stood.values())}
         else:
-            found, worked = await self._reading.timed(_drawn, self.feed, look, *where)
+            found, worked = await self._reading.timed(_render_fragments, self.feed, look, *where)
             made = dict.fromkeys(stood.values(), packet_of_page(found, states=states))
         self._worked += worked
         more = False
@@ -151,6 +151,6 @@ class Follower:
         return more
 
 
-def _drawn(feed: Feed, look: Look, tenant_id: UUID, subject: UUID, after: Cursor) -> Fragments:
+def _render_fragments(feed: Feed, look: Look, tenant_id: UUID, subject: UUID, after: Cursor) -> Fragments:
     with timezone.override(ZoneInfo(look.zone)):
         return feed.render(tenant_id, subject, after, look.scopes, look.view)

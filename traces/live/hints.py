@@ -14,7 +14,7 @@ from uuid import UUID
 import structlog
 from channels.layers import get_channel_layer
 
-from traces.live.subscriber_count import followed
+from traces.live.subscriber_count import list_followed_groups
 from traces.signals import appended
 
 log = structlog.get_logger(__name__)
@@ -138,7 +138,7 @@ class Publisher(threading.Thread):
     async def _look(self) -> None:
         """Ask who follows; where that cannot be known, nobody does."""
         try:
-            asking = followed(get_channel_layer(), RUNS)
+            asking = list_followed_groups(get_channel_layer(), RUNS)
             self._followed = await asyncio.wait_for(asking, PATIENCE_SECONDS)
         except Exception as error:  # noqa: BLE001 - as above
             self._followed = frozenset()
@@ -150,7 +150,7 @@ _lock = threading.Lock()
 _publishers: list[Publisher] = []
 
 
-def publisher() -> Publisher:
+def get_publisher() -> Publisher:
     """This process's publisher, started where there is none (a fork leaves its thread behind)."""
     with _lock:
         if not _publishers or not _publishers[0].is_alive():
@@ -159,22 +159,22 @@ def publisher() -> Publisher:
         return _publishers[0]
 
 
-def announce(tenant_id: UUID, run_id: UUID, seq: int) -> None:
+def publish_event_hint(tenant_id: UUID, run_id: UUID, seq: int) -> None:
     """Say that a run has news up to `seq`. Call after commit; never raises."""
     for receiver, answer in appended.send_robust(sender=None, tenant_id=tenant_id, run_id=run_id, seq=seq):
         if isinstance(answer, Exception):
             log.error("news.receiver_failed", receiver=str(receiver), error=repr(answer))
-    _hint(tenant_id, run_id, seq)
+    _publish_hint(tenant_id, run_id, seq)
 
 
-def nudge(tenant_id: UUID, run_id: UUID) -> None:
+def publish_change_hint(tenant_id: UUID, run_id: UUID) -> None:
     """Say that something about a run changed beside its trace: its row, a word said to its request.
 
     Call after commit; never raises."""
-    _hint(tenant_id, run_id, 0)
+    _publish_hint(tenant_id, run_id, 0)
 
 
-def _hint(tenant_id: UUID, run_id: UUID, seq: int) -> None:
-    publishing = publisher()
+def _publish_hint(tenant_id: UUID, run_id: UUID, seq: int) -> None:
+    publishing = get_publisher()
     publishing.hint(group_of(run_id), seq)
     publishing.hint(group_of_tenant(tenant_id), 0, slow=True)

@@ -39,11 +39,11 @@ class Readers:
 
         def job() -> None:
             try:
-                found = _read(function, *arguments)
+                found = _read_with_reconnect(function, *arguments)
             except Exception as error:  # noqa: BLE001 - it is raised where it was asked for
-                answer: Callable[[], None] = _raising(future, error)
+                answer: Callable[[], None] = _make_exception_setter(future, error)
             else:
-                answer = _giving(future, found)
+                answer = _make_result_setter(future, found)
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, answer)
 
@@ -84,7 +84,7 @@ class Readers:
             job()
 
 
-def _read(function: Callable[..., T], *arguments: Any) -> T:
+def _read_with_reconnect(function: Callable[..., T], *arguments: Any) -> T:
     """Read; once more on a new connection where the kept one was lost meanwhile."""
     kept = connection.connection is not None
     try:
@@ -103,9 +103,9 @@ def _read(function: Callable[..., T], *arguments: Any) -> T:
         raise
 
 
-def _giving(future: "asyncio.Future[T]", found: T) -> Callable[[], None]:
+def _make_result_setter(future: "asyncio.Future[T]", found: T) -> Callable[[], None]:
     return lambda: future.set_result(found)
 
 
-def _raising(future: "asyncio.Future[T]", error: Exception) -> Callable[[], None]:
+def _make_exception_setter(future: "asyncio.Future[T]", error: Exception) -> Callable[[], None]:
     return lambda: future.set_exception(error)

@@ -3,7 +3,7 @@
 from threading import Lock
 from uuid import UUID
 
-from traces.live.feeds import Batch, Cursor, Feed, Fragments, Item, sequence
+from traces.live.feeds import Batch, Cursor, Feed, Fragments, Item, parse_run_cursor
 from traces.live.hints import group_of
 
 A_READ = 500
@@ -45,7 +45,7 @@ class ScriptedFeed(Feed):
 
     def cursor(self, given: object) -> Cursor:
         """A whole number from 0 on."""
-        return sequence(given)
+        return parse_run_cursor(given)
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
         """That of a run."""

@@ -9,7 +9,7 @@ import structlog
 log = structlog.get_logger(__name__)
 
 
-async def followed(layer: Any, beginning: str) -> frozenset[str]:
+async def list_followed_groups(layer: Any, beginning: str) -> frozenset[str]:
     """The groups of this beginning that some process is subscribed to; empty where the layer cannot say.
 
     Raises what the broker does.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from traces.live.feeds import Batch, Cursor, Fragments, Item, place
+from traces.live.feeds import Batch, Cursor, Fragments, Item, extract_sequence
 from traces.live.text_deltas import Written
 
 SIGN_IN, NO_PERMISSION, GONE, TOO_SLOW, TOO_MANY = 4401, 4403, 4404, 4408, 4429
@@ -65,37 +65,39 @@ class Frame(NamedTuple):
     @property
     def text(self) -> str:
         """The frame as JSON."""
-        return f'{{"after":{_json(self.after)}{self.packet.tail}'
+        return f'{{"after":{_encode_json(self.after)}{self.packet.tail}'
 
 
-def _json(value: Any) -> str:
+def _encode_json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
 def packet_of(batch: Batch, name: str, after: Cursor, *, states: bool) -> Packet:
     """The JSON frame of a batch for those who stand at `after`; what they have is left out."""
-    items = batch.items if states else tuple(item for item in batch.items if item.seq > place(after))
+    items = (
+        batch.items if states else tuple(item for item in batch.items if item.seq > extract_sequence(after))
+    )
     body = b",".join(item.body for item in items)
     beside = tuple(sorted(batch.beside.items()))
     if batch.end is not None:
         beside = (*beside, ("end", batch.end))
     more = b"".join(b',"%s":%s' % (key.encode(), value) for key, value in beside)
     tail = b',"seq":%s,"%s":[%s]%s}' % (orjson.dumps(batch.seq), name.encode(), body, more)
-    digest = _digest(body, batch.seq, states=states) if items else b""
+    digest = _compute_content_digest(body, batch.seq, states=states) if items else b""
     return Packet(batch.seq, tail.decode(), digest, items, beside, batch.more, batch.end)
 
 
 def packet_of_page(found: Fragments, *, states: bool) -> Packet:
     """The frame of a page's fragments."""
     html = orjson.dumps(found.html)
-    digest = _digest(html, found.seq, states=states) if found.html else b""
-    tail = f',"seq":{_json(found.seq)},"html":{html.decode()}}}'
+    digest = _compute_content_digest(html, found.seq, states=states) if found.html else b""
+    tail = f',"seq":{_encode_json(found.seq)},"html":{html.decode()}}}'
     return Packet(found.seq, tail, digest, more=found.more)
 
 
-def _digest(body: bytes, seq: Cursor, *, states: bool) -> bytes:
+def _compute_content_digest(body: bytes, seq: Cursor, *, states: bool) -> bytes:
     """What tells news from a repetition: of states their content alone, of events their place too."""
-    return blake2b(body if states else b"%d:%s" % (place(seq), body), digest_size=16).digest()
+    return blake2b(body if states else b"%d:%s" % (extract_sequence(seq), body), digest_size=16).digest()
 
 
 class Viewer:
@@ -142,7 +144,7 @@ class Viewer:
 
     def beat(self) -> None:
         """Queue a frame that says only that nothing happened, and how far."""
-        self._queue(Frame(self.told, Packet(self.at, f',"seq":{_json(self.at)}}}', b"")), self.at)
+        self._queue(Frame(self.told, Packet(self.at, f',"seq":{_encode_json(self.at)}}}', b"")), self.at)
 
     def move(self, after: Cursor) -> None:
         """Start again from a cursor the client names."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from traces.live.hints import group_of, publisher
+from traces.live.hints import get_publisher, group_of
 
 
 class Delta(NamedTuple):
@@ -32,7 +32,7 @@ class Written(NamedTuple):
         return f'{{"delta":{self.data.decode()}}}'
 
 
-def written(delta: Delta) -> Written:
+def encode_text_delta(delta: Delta) -> Written:
     """The delta as viewers get it."""
     return Written(delta.effect, orjson.dumps(delta._asdict()))
 
@@ -54,8 +54,8 @@ class RunAudience:
 
     def there(self) -> bool:
         """Whether anybody does, as this process knew a second or two ago. Never waits, never raises."""
-        return publisher().follows(group_of(self.run))
+        return get_publisher().follows(group_of(self.run))
 
     def tell(self, at: int, text: str) -> None:
         """Tell them. Never waits, never raises; the newest replaces what was not sent yet."""
-        publisher().write(group_of(self.run), {"effect": self.effect, "at": at, "text": text})
+        get_publisher().write(group_of(self.run), {"effect": self.effect, "at": at, "text": text})

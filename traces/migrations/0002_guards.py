@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from tenancy.db.integrity_guards import append_only, definer, grant, row_security
+from tenancy.db.integrity_guards import append_only, create_definer_function, grant_table_rights, row_security
 
 APPENDED = ("traces_event", "traces_record", "traces_snapshot")
 ERASABLE = ("traces_payload", "traces_salt")
@@ -62,7 +62,7 @@ class Migration(migrations.Migration):
         *(append_only(table) for table in APPENDED),
         migrations.RunSQL(ONLY_ERASED, "DROP FUNCTION traces_only_erased();"),
         *(migrations.RunSQL(GUARD.format(table=t), UNGUARD.format(table=t)) for t in ERASABLE),
-        *(grant(table, "SELECT, INSERT") for table in (*APPENDED, *ERASABLE)),
+        *(grant_table_rights(table, "SELECT, INSERT") for table in (*APPENDED, *ERASABLE)),
         migrations.RunSQL(AS_IT_CAME, migrations.RunSQL.noop),
-        definer("erase_payloads", "run uuid", "bigint", ERASE, volatility="VOLATILE"),
+        create_definer_function("erase_payloads", "run uuid", "bigint", ERASE, volatility="VOLATILE"),
     ]

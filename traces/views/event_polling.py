@@ -13,7 +13,7 @@ from tenancy.web.page_auth import PageRequest
 from traces.live.feeds import Feed
 
 
-def poll(request: PageRequest, feed: Feed, subject: UUID) -> HttpResponse:
+def poll_feed(request: PageRequest, feed: Feed, subject: UUID) -> HttpResponse:
     """The fragments of `?view=` after `?after=`, the cursors in headers; 304 where the page has them already.
 
     Raises BadRequest for a cursor or a view that is none, NotFound for what the tenant does not have.

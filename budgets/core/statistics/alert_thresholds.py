@@ -14,7 +14,7 @@ LAST_PART: Final = 20
 SOON: Final = 30
 
 
-def reached(line: LineState) -> tuple[int, ...]:
+def compute_reached_thresholds(line: LineState) -> tuple[int, ...]:
     """The thresholds, in percent of the limit, that what is spent and held has come to. A limit of zero
     forbids spending and is never reached (R-BUDGET-16)."""
     if not line.limit:
@@ -24,8 +24,8 @@ def reached(line: LineState) -> tuple[int, ...]:
 
 def newly_reached(before: LineState, after: LineState) -> tuple[int, ...]:
     """The thresholds that a change of the line, or of its limit, came to."""
-    known = reached(before)
-    return tuple(threshold for threshold in reached(after) if threshold not in known)
+    known = compute_reached_thresholds(before)
+    return tuple(threshold for threshold in compute_reached_thresholds(after) if threshold not in known)
 
 
 def holds_still(line: LineState, threshold: int) -> bool:

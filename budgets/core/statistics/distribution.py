@@ -57,18 +57,18 @@ def spread_of(newest: Sequence[Figure], before: Sequence[Figure]) -> Spread | No
     amounts = sorted(amount for amount, _ in newest)
     return Spread(
         count=len(amounts),
-        p50=quantile(amounts, 50),
-        p90=quantile(amounts, 90),
-        p99=quantile(amounts, 99),
+        p50=compute_quantile(amounts, 50),
+        p90=compute_quantile(amounts, 90),
+        p99=compute_quantile(amounts, 99),
         highest=amounts[-1],
         cap=newest[0][1],
         near=sum(cap is not None and cap > 0 and amount >= cap * NEAR for amount, cap in newest),
-        bins=_bins(amounts),
+        bins=_count_bins(amounts),
         drift=drift_of(sorted(amount for amount, _ in before), amounts),
     )
 
 
-def quantile(ordered: Sequence[Decimal], percent: int) -> Decimal:
+def compute_quantile(ordered: Sequence[Decimal], percent: int) -> Decimal:
     """The smallest amount that so many percent do not exceed."""
     place = -(-len(ordered) * percent // 100)
     return ordered[max(0, place - 1)]
@@ -80,7 +80,7 @@ def drift_of(before: Sequence[Decimal], now: Sequence[Decimal]) -> Drift | None:
         return None
     distance = distance_of(before, now)
     critical = CRITICAL * sqrt((len(before) + len(now)) / (len(before) * len(now)))
-    was, is_ = quantile(before, 50), quantile(now, 50)
+    was, is_ = compute_quantile(before, 50), compute_quantile(now, 50)
     if distance <= critical or abs(is_ - was) < SHIFT * max(was, is_) or was == is_:
         return None
     return Drift(before=was, now=is_, distance=distance, critical=critical)
@@ -97,7 +97,7 @@ def distance_of(one: Sequence[Decimal], other: Sequence[Decimal]) -> float:
     )
 
 
-def _bins(amounts: Sequence[Decimal]) -> tuple[int, ...]:
+def _count_bins(amounts: Sequence[Decimal]) -> tuple[int, ...]:
     counts = [0] * BINS
     highest = amounts[-1]
     for amount in amounts:

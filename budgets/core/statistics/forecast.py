@@ -60,7 +60,7 @@ STOPPING: Final = tuple(
 )
 
 
-def observed(dimension: Dimension, seen: Sequence[Decimal], kinds: int = KEPT) -> Interval:
+def estimate_interval(dimension: Dimension, seen: Sequence[Decimal], kinds: int = KEPT) -> Interval:
     """The bounds that observations give: the least and the greatest of the newest, with slack, and wider
     above while there are few. Unknown below `LEAST` of them.
 

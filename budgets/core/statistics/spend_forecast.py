@@ -11,7 +11,7 @@ SHORTEST: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class SpendForecast:
     """US$ a day so far, US$ by the end at that pace, and when the ceiling is met, if before the end."""
 
     daily: Decimal
@@ -19,24 +19,24 @@ class Outlook:
     stops_at: datetime | None
 
 
-def outlook(
+def forecast_spending(
     spent: Decimal, held: Decimal, limit: Decimal | None, *, start: datetime, end: datetime, at: datetime
-) -> Outlook | None:
+) -> SpendForecast | None:
     """The outlook of a window from what was `spent` in it by `at`; None in its first hour, which says
     nothing yet."""
     passed = at - start
     if passed < SHORTEST:
         return None
-    begun, left = _seconds(passed), max(Decimal(0), _seconds(end - at))
+    begun, left = _to_exact_seconds(passed), max(Decimal(0), _to_exact_seconds(end - at))
     # Multiplied before it is divided: a rounded pace would grow with the days it is carried on.
-    return Outlook(
-        daily=_rounded(spent * 86_400 / begun),
-        by_the_end=_rounded(spent * (begun + left) / begun),
-        stops_at=_stop(spent, held, limit, begun=begun, at=at, end=end),
+    return SpendForecast(
+        daily=_round_amount(spent * 86_400 / begun),
+        by_the_end=_round_amount(spent * (begun + left) / begun),
+        stops_at=_forecast_stop_time(spent, held, limit, begun=begun, at=at, end=end),
     )
 
 
-def _stop(
+def _forecast_stop_time(
     spent: Decimal, held: Decimal, limit: Decimal | None, *, begun: Decimal, at: datetime, end: datetime
 ) -> datetime | None:
     if limit is None:
@@ -46,15 +46,15 @@ def _stop(
     if not spent:
         return None
     seconds = (limit - spent - held) * begun / spent
-    if seconds >= _seconds(end - at):
+    if seconds >= _to_exact_seconds(end - at):
         return None
     return at + timedelta(seconds=float(seconds))
 
 
-def _seconds(span: timedelta) -> Decimal:
+def _to_exact_seconds(span: timedelta) -> Decimal:
     """Exactly: a float would lose microseconds."""
     return Decimal(span // timedelta(microseconds=1)) / 1_000_000
 
 
-def _rounded(amount: Decimal) -> Decimal:
+def _round_amount(amount: Decimal) -> Decimal:
     return amount.quantize(STEP, rounding=ROUND_HALF_EVEN)

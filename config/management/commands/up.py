@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.devstack.stack import run
+from config.devstack.stack import run_stack
 
 
 class Command(BaseCommand):
@@ -18,4 +18,4 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **_options: Any) -> None:
         """Exit status 0 after a stop that was asked for, 1 when the start failed."""
-        sys.exit(run())
+        sys.exit(run_stack())

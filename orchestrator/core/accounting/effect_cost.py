@@ -9,7 +9,7 @@ from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.memory_gate import CATEGORY as MEMORY
 from orchestrator.core.domain.run_events import Headroom
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.workflow.node_protocol import Refused
 
@@ -70,18 +70,18 @@ def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
     return amounts
 
 
-def counted(manifest: Manifest, spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
+def compute_run_reserve(manifest: Manifest, spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
     """What a run reserves for a call: its worst case. A write to memory is counted as one, and not as a
     change that nobody granted: a profile gives each of its own, and what is proposed changes nothing yet."""
     amounts = call_reserve(spec, granted=granted, step=step)
     if spec.category == MEMORY and spec.mutating and manifest.core_version >= MEMORY_SINCE:
         amounts["memory_writes"] = ONE
-    if remembers(manifest, spec):
+    if is_memory_write(manifest, spec):
         amounts.pop("side_effects", None)
     return amounts
 
 
-def remembers(manifest: Manifest, spec: ToolSpec) -> bool:
+def is_memory_write(manifest: Manifest, spec: ToolSpec) -> bool:
     """Whether a call writes to memory and changes nothing else. Of a tool from outside nobody knows that,
     whatever it is called."""
     if manifest.core_version >= LOCAL_SINCE and spec.remote is not None:
@@ -89,7 +89,7 @@ def remembers(manifest: Manifest, spec: ToolSpec) -> bool:
     return spec.category == MEMORY and spec.mutating and manifest.core_version >= APART_SINCE
 
 
-def shortfall(state: State, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:
+def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:
     """The first dimension whose rest does not suffice for all of `wanted` together, or None (R-BUDGET-16)."""
     total: Amounts = {}
     for amounts in wanted:
@@ -115,7 +115,7 @@ def shortfall(state: State, wanted: Iterable[Amounts], headroom: Headroom) -> Re
     return None
 
 
-def add(left: Amounts, right: Amounts) -> Amounts:
+def add_amounts(left: Amounts, right: Amounts) -> Amounts:
     """The sum of two vectors; dimensions that stay at zero are left out of the answer when new."""
     result = dict(left)
     for dimension, amount in right.items():

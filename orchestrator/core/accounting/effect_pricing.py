@@ -2,14 +2,14 @@
 
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.manifest import Pins
-from orchestrator.core.domain.run_state import Pending, State
+from orchestrator.core.domain.run_state import Pending, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 
 LONGEST = 100
 WORST = " worst case"
 
 
-def price_of_effect(pins: Pins, state: State, effect: CallModel | CallTool) -> str:
+def price_of_effect(pins: Pins, state: RunState, effect: CallModel | CallTool) -> str:
     """The price version of an effect that is about to be asked for; "" where no money is held for it."""
     if "cost_usd" not in effect.reserve:
         return ""
@@ -18,9 +18,9 @@ def price_of_effect(pins: Pins, state: State, effect: CallModel | CallTool) -> s
     return _of_tool(pins, state, pins.by_name[effect.tool])
 
 
-def price_of_pending(pins: Pins, state: State, pending: Pending) -> str:
+def price_of_pending(pins: Pins, state: RunState, pending: Pending) -> str:
     """The price version of an effect in flight; "" where no money is held for it."""
-    spec = called(pins, state, pending)
+    spec = find_called_tool(pins, state, pending)
     # What was free by mistake when it was asked for costs money all the same.
     if "cost_usd" not in pending.reserve and (spec is None or spec.name not in state.tool_prices):
         return ""
@@ -29,13 +29,13 @@ def price_of_pending(pins: Pins, state: State, pending: Pending) -> str:
     return "" if spec is None else _of_tool(pins, state, spec)
 
 
-def _of_profile(pins: Pins, state: State, name: str) -> str:
+def _of_profile(pins: Pins, state: RunState, name: str) -> str:
     """The version of the pinned price, or of the one that replaces it."""
     price = state.prices.get(name)
     return price_of_profile(pins, name) if price is None else price.version[:LONGEST]
 
 
-def _of_tool(pins: Pins, state: State, spec: ToolSpec) -> str:
+def _of_tool(pins: Pins, state: RunState, spec: ToolSpec) -> str:
     price = state.tool_prices.get(spec.name)
     return price_of_tool(pins, spec) if price is None else price.version[:LONGEST]
 
@@ -56,7 +56,7 @@ def price_of_version(spec: ToolSpec) -> str:
     return f"{spec.name}@{spec.version}"
 
 
-def called(pins: Pins, state: State, pending: Pending) -> ToolSpec | None:
+def find_called_tool(pins: Pins, state: RunState, pending: Pending) -> ToolSpec | None:
     """The tool that is called: for a reading back, the reader; None for a model."""
     call = next((call for call in (*state.batch, *state.queue) if call.id == pending.call), None)
     spec = None if call is None else pins.by_name.get(call.tool)

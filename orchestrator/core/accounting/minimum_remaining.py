@@ -27,7 +27,7 @@ _MOST = 64
 def least_rest(graph: CompiledGraph, pins: Pins, node: str, asker: str) -> Mapping[str, Decimal]:
     """The least amounts from `node`, its own work included, to a result. Empty where no result can be
     reached any more."""
-    return _map(graph, pins).least((node, asker))
+    return _get_path_map(graph, pins).least((node, asker))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class _Of:
     pins: Pins = field(compare=False, repr=False)
 
 
-def _map(graph: CompiledGraph, pins: Pins) -> "_Map":
+def _get_path_map(graph: CompiledGraph, pins: Pins) -> "_Map":
     """A graph's map under these tools; neither ever changes."""
-    return _drawn(_Of((graph.digest, pins.registry_digest), graph, pins))
+    return _build_path_map(_Of((graph.digest, pins.registry_digest), graph, pins))
 
 
 # Many threads ask at once: the cache of the standard library may be shared by them.
 @lru_cache(maxsize=_MOST)
-def _drawn(of: _Of) -> "_Map":
+def _build_path_map(of: _Of) -> "_Map":
     return _Map(of.graph, of.pins)
 
 
@@ -126,7 +126,7 @@ class _Map:
             return {"model_turns": ONE}
         spec = self.tools.get(asker)
         if kind == "invoke_tool":
-            return {"tool_calls": ONE, "steps": ONE} if spec is None else _call(spec)
+            return {"tool_calls": ONE, "steps": ONE} if spec is None else _compute_call_amounts(spec)
         if kind == "verify_observation" and spec is not None:
             return self._read_back(spec)
         return {}
@@ -137,7 +137,7 @@ class _Map:
         return {} if found is None else call_reserve(found, granted=False, step=False)
 
 
-def _call(spec: ToolSpec) -> Amounts:
+def _compute_call_amounts(spec: ToolSpec) -> Amounts:
     """One call of a tool; whether with a grant is not known beforehand, so a change is not counted."""
     reserve = call_reserve(spec, granted=False, step=True)
     return {name: amount for name, amount in reserve.items() if name != "side_effects"}

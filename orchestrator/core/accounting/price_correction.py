@@ -14,13 +14,13 @@ from orchestrator.core.common.tool_price import ToolPrice
 from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_events import PriceCorrected
-from orchestrator.core.domain.run_state import Pending, State
+from orchestrator.core.domain.run_state import Pending, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 
 COST = Dimension.COST_USD.value
 
 
-def taken(state: State, event: PriceCorrected) -> State:
+def with_corrected_prices(state: RunState, event: PriceCorrected) -> RunState:
     """The state with the prices that hold from now on; `models` by profile, `tools` by tool."""
     return state.evolve(
         prices={**state.prices, **event.models}, tool_prices={**state.tool_prices, **event.tools}
@@ -35,23 +35,23 @@ def in_force(
         return manifest
     pins = manifest.pins
     said = {name: getattr(pins, name) for name in Pins.model_fields}
-    said["profiles"] = tuple(_profile(profile, prices) for profile in pins.profiles)
-    said["tools"] = tuple(_tool(spec, tools) for spec in pins.tools)
+    said["profiles"] = tuple(_with_profile_price(profile, prices) for profile in pins.profiles)
+    said["tools"] = tuple(_with_tool_price(spec, tools) for spec in pins.tools)
     # Not evolve: a copy would take the old tools by name along.
     return manifest.evolve(pins=Pins.model_construct(**said))
 
 
-def _profile(profile: ModelProfile, prices: Mapping[str, ModelPrice]) -> ModelProfile:
+def _with_profile_price(profile: ModelProfile, prices: Mapping[str, ModelPrice]) -> ModelProfile:
     price = prices.get(profile.name)
     return profile if price is None else profile.evolve(price=price)
 
 
-def _tool(spec: ToolSpec, tools: Mapping[str, ToolPrice]) -> ToolSpec:
+def _with_tool_price(spec: ToolSpec, tools: Mapping[str, ToolPrice]) -> ToolSpec:
     price = tools.get(spec.name)
     return spec if price is None else spec.evolve(price_usd=price.usd)
 
 
-def replaced(state: State, pending: Pending, tool: str) -> bool:
+def has_replaced_price(state: RunState, pending: Pending, tool: str) -> bool:
     """Whether the price of what is in flight was replaced by another; `tool` is what is called, "" for a
     model."""
     return tool in state.tool_prices if pending.kind == "call_tool" else pending.profile in state.prices
@@ -63,7 +63,7 @@ def at_price(amounts: Amounts, price: ModelPrice | Decimal | None) -> Amounts:
     return {**amounts, COST: cost}
 
 
-def undone_within(state: State, amounts: Amounts) -> Amounts:
+def undone_within(state: RunState, amounts: Amounts) -> Amounts:
     """What undoing holds, of money at the most what is left: its room was kept back at the price that was
     wrong. What it costs beyond that is booked when it is over."""
     if COST not in amounts or not state.tool_prices:

@@ -14,7 +14,7 @@ from orchestrator.core.accounting.minimum_remaining import least_rest
 from orchestrator.core.domain.effects import CallModel, Effect
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.workflow.node_protocol import Refused
 
 # Beyond so many committed actions a run is no longer like others of its workflow.
@@ -44,7 +44,9 @@ def key_of_turn(effects: Iterable[Effect], usage: Mapping[str, Decimal]) -> str 
     return next((key_of("m", node, usage) for node in nodes), None)
 
 
-def bounds(graph: CompiledGraph, manifest: Manifest, state: State, key: str | None) -> dict[str, Interval]:
+def compute_remaining_bounds(
+    graph: CompiledGraph, manifest: Manifest, state: RunState, key: str | None
+) -> dict[str, Interval]:
     """What remains of each dimension to a result, by name. The keys are the dimensions of the run's limits
     that anything is known of. Where too few came by this very place, what was seen after as many actions
     counts, wherever that was."""
@@ -62,7 +64,7 @@ def bounds(graph: CompiledGraph, manifest: Manifest, state: State, key: str | No
     return found
 
 
-def least_of(graph: CompiledGraph, manifest: Manifest, state: State, key: str) -> dict[str, Decimal]:
+def least_of(graph: CompiledGraph, manifest: Manifest, state: RunState, key: str) -> dict[str, Decimal]:
     """What nobody came to a result with less of, from this very place, and what no way can do without. A way
     that nobody went before may be a short one: what others needed elsewhere says nothing."""
     found = dict(least_rest(graph, manifest.pins, state.position, asker_of(state)))
@@ -74,14 +76,16 @@ def least_of(graph: CompiledGraph, manifest: Manifest, state: State, key: str) -
     return found
 
 
-def outlook(graph: CompiledGraph, manifest: Manifest, state: State) -> dict[str, Interval]:
+def estimate_remaining_usage(
+    graph: CompiledGraph, manifest: Manifest, state: RunState
+) -> dict[str, Interval]:
     """The bounds as the run stands now, what is in flight included; nothing once it has ended."""
     if state.outcome is not None:
         return {}
-    return bounds(graph, manifest, state, place_of(state))
+    return compute_remaining_bounds(graph, manifest, state, place_of(state))
 
 
-def place_of(state: State) -> str | None:
+def place_of(state: RunState) -> str | None:
     """The place of what is in flight, or of the call that waits for people."""
     if any(held.kind == "call_model" for held in state.pending.values()):
         return key_of("m", state.position, state.usage)
@@ -89,7 +93,7 @@ def place_of(state: State) -> str | None:
     return key_of("t", calls[0].tool, state.usage) if calls else key_of("m", state.position, state.usage)
 
 
-def asker_of(state: State) -> str:
+def asker_of(state: RunState) -> str:
     """The node that asked for the calls on their way, or last did; `model` where a model did."""
     calls = (*state.batch, *state.queue)
     if calls:
@@ -97,7 +101,7 @@ def asker_of(state: State) -> str:
     return state.last_askers[0] if state.last_askers else ""
 
 
-def too_little(graph: CompiledGraph, manifest: Manifest, state: State, key: str | None) -> Refused | None:
+def too_little(graph: CompiledGraph, manifest: Manifest, state: RunState, key: str | None) -> Refused | None:
     """The first dimension of which less is left than the rest of the run needs at the least: a run that
     cannot come to its end is stopped before it spends more. A run that nothing is expected of never is."""
     if manifest.expected is None or key is None:

@@ -4,10 +4,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TypeGuard
 
-from orchestrator.core.accounting.effect_cost import ONE, ZERO, add, model_actual
-from orchestrator.core.accounting.effect_pricing import called, price_of_pending
-from orchestrator.core.accounting.price_correction import COST, at_price, replaced
-from orchestrator.core.common.frozen_model import without
+from orchestrator.core.accounting.effect_cost import ONE, ZERO, add_amounts, model_actual
+from orchestrator.core.accounting.effect_pricing import find_called_tool, price_of_pending
+from orchestrator.core.accounting.price_correction import COST, at_price, has_replaced_price
+from orchestrator.core.common.frozen_model import without_keys
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.manifest import Manifest
@@ -20,11 +20,11 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.domain.run_state import Pending, State
-from orchestrator.core.workflow.node_protocol import Settlement, clock_ms, say
+from orchestrator.core.domain.run_state import Pending, RunState
+from orchestrator.core.workflow.node_protocol import Settlement, clock_ms, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, BudgetSettled
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 # Runs admitted under an earlier core counted nothing of a call that surely did not happen, nor its step where
 # it was made again.
@@ -40,23 +40,27 @@ CHANGES = frozenset({"side_effects", "granted_side_effects", "memory_writes"})
 Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered
 
 
-def settles(event: AnyEvent) -> TypeGuard[Outcome]:
+def is_effect_outcome(event: AnyEvent) -> TypeGuard[Outcome]:
     """Whether the event is what became of an effect. (A repeated effect stays in flight.)"""
     if isinstance(event, Recovered):
         return event.resolution != "repeated"
     return isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed)
 
 
-def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Settlement, tuple[Said, ...]]:
+def settle_effect(
+    manifest: Manifest, state: RunState, event: Outcome
+) -> tuple[RunState, Settlement, tuple[TraceEntry, ...]]:
     """Take the effect out of flight: its actual amounts are used, the rest of its reservation is free
     again."""
     pending = state.pending[event.effect]
-    held = _held(manifest, state, pending)
-    actual, unknown = _actual(manifest, pending, event, held)
-    over = _overrun(pending.reserve, actual)
-    next_state = state.evolve(pending=without(state.pending, event.effect), usage=add(state.usage, actual))
-    said: tuple[Said, ...] = (
-        say(
+    held = _compute_reserved_amounts(manifest, state, pending)
+    actual, unknown = _compute_actual_amounts(manifest, pending, event, held)
+    over = _compute_overrun(pending.reserve, actual)
+    next_state = state.evolve(
+        pending=without_keys(state.pending, event.effect), usage=add_amounts(state.usage, actual)
+    )
+    said: tuple[TraceEntry, ...] = (
+        trace_event(
             Phase.BUDGET_ASSIGNMENT,
             BudgetSettled(effect=event.effect, amounts=actual, unknown=unknown, overrun=over),
         ),
@@ -65,7 +69,7 @@ def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Set
     took = over if held is pending.reserve else {name: more for name, more in over.items() if name != COST}
     if took:
         next_state = next_state.evolve(flagged=tuple(dict.fromkeys((*state.flagged, pending.profile))))
-        said += (say(Phase.BUDGET_ASSIGNMENT, _flagged(pending, took)),)
+        said += (trace_event(Phase.BUDGET_ASSIGNMENT, _build_overrun_trip(pending, took)),)
     settlement = Settlement(
         effect=event.effect, reserved=pending.reserve, actual=actual, unknown=unknown,
         price_version=price_of_pending(manifest.pins, state, pending),
@@ -73,26 +77,28 @@ def settle(manifest: Manifest, state: State, event: Outcome) -> tuple[State, Set
     return next_state, settlement, said
 
 
-def _held(manifest: Manifest, state: State, pending: Pending) -> Amounts:
+def _compute_reserved_amounts(manifest: Manifest, state: RunState, pending: Pending) -> Amounts:
     """What was reserved; at the price in force where another replaced it since."""
-    spec = called(manifest.pins, state, pending)
-    if not replaced(state, pending, "" if spec is None else spec.name):
+    spec = find_called_tool(manifest.pins, state, pending)
+    if not has_replaced_price(state, pending, "" if spec is None else spec.name):
         return pending.reserve
-    price = _profile(manifest, pending).price if spec is None else spec.price_usd
+    price = _get_pinned_profile(manifest, pending).price if spec is None else spec.price_usd
     return at_price(pending.reserve, price)
 
 
-def _actual(manifest: Manifest, pending: Pending, event: Outcome, held: Amounts) -> tuple[Amounts, bool]:
+def _compute_actual_amounts(
+    manifest: Manifest, pending: Pending, event: Outcome, held: Amounts
+) -> tuple[Amounts, bool]:
     if isinstance(event, ModelReplied):
-        return model_actual(_profile(manifest, pending), event.usage), False
+        return model_actual(_get_pinned_profile(manifest, pending), event.usage), False
     if isinstance(event, ToolAnswered):
         return held, False
     if isinstance(event, ModelFailed):
         return _failed_model(manifest, pending, event, held)
     if isinstance(event, ToolFailed):
-        return (held if event.sent else _counted(held)), False
+        return (held if event.sent else _compute_unsent_amounts(held)), False
     if event.resolution == "abandoned":
-        return _abandoned(manifest, event, held), False
+        return _compute_abandoned_amounts(manifest, event, held), False
     return held, event.resolution != "found"
 
 
@@ -102,7 +108,7 @@ def _failed_model(
     """A turn is counted of every call that was taken; tokens as reported, none when nothing was sent, else as
     reserved and unknown."""
     if event.usage:
-        return model_actual(_profile(manifest, pending), event.usage), False
+        return model_actual(_get_pinned_profile(manifest, pending), event.usage), False
     if event.error in ("timeout", "malformed", "cut_off", "server_error"):
         return held, True
     if event.error in NOT_TAKEN and manifest.core_version >= TAKEN_SINCE:
@@ -110,7 +116,7 @@ def _failed_model(
     return {"model_turns": ONE}, False
 
 
-def _abandoned(manifest: Manifest, event: Recovered, held: Amounts) -> Amounts:
+def _compute_abandoned_amounts(manifest: Manifest, event: Recovered, held: Amounts) -> Amounts:
     """Of a call that surely changed nothing. What was looked for had been sent, and counts as a call that
     failed; of what nobody sent the step remains: the attempt after it reserves none of its own."""
     if manifest.core_version < ABSENT_SINCE:
@@ -120,12 +126,12 @@ def _abandoned(manifest: Manifest, event: Recovered, held: Amounts) -> Amounts:
     return {name: amount for name, amount in held.items() if name == "steps"}
 
 
-def _counted(reserve: Amounts) -> Amounts:
+def _compute_unsent_amounts(reserve: Amounts) -> Amounts:
     """A call that surely never reached its tool counts as a call and a step, and as no effect."""
     return {name: amount for name, amount in reserve.items() if name in ("tool_calls", "steps")}
 
 
-def _overrun(reserved: Amounts, actual: Amounts) -> Amounts:
+def _compute_overrun(reserved: Amounts, actual: Amounts) -> Amounts:
     return {
         name: amount - reserved.get(name, ZERO)
         for name, amount in actual.items()
@@ -133,7 +139,7 @@ def _overrun(reserved: Amounts, actual: Amounts) -> Amounts:
     }
 
 
-def _flagged(pending: Pending, over: Amounts) -> BreakerTripped:
+def _build_overrun_trip(pending: Pending, over: Amounts) -> BreakerTripped:
     """The flag on a profile whose provider took more than was reserved: the first dimension of it."""
     dimension, excess = next(iter(over.items()))
     reserved = pending.reserve.get(dimension, ZERO)
@@ -142,15 +148,15 @@ def _flagged(pending: Pending, over: Amounts) -> BreakerTripped:
     )
 
 
-def _profile(manifest: Manifest, pending: Pending) -> ModelProfile:
+def _get_pinned_profile(manifest: Manifest, pending: Pending) -> ModelProfile:
     return next(p for p in manifest.pins.profiles if p.name == pending.profile)
 
 
-def wall_clock(before: State, usage: Amounts, at: datetime) -> tuple[Amounts, Settlement] | None:
+def wall_clock(before: RunState, usage: Amounts, at: datetime) -> tuple[Amounts, Settlement] | None:
     """The usage with the working time since the last commit, which books it; None where none passed."""
     used = Decimal(clock_ms(before, at)) / 1000
     delta = used - before.usage.get("wall_clock_seconds", ZERO)
     if delta <= 0:
         return None
     amounts = {"wall_clock_seconds": delta}
-    return add(usage, amounts), Settlement(effect="", reserved={}, actual=amounts)
+    return add_amounts(usage, amounts), Settlement(effect="", reserved={}, actual=amounts)

@@ -5,51 +5,51 @@ A run that was admitted under an earlier core notes nothing, so that it replays 
 
 from decimal import Decimal
 
-from orchestrator.core.accounting.effect_cost import ZERO, add, call_reserve
-from orchestrator.core.common.frozen_model import with_entry, without
+from orchestrator.core.accounting.effect_cost import ZERO, add_amounts, call_reserve
+from orchestrator.core.common.frozen_model import with_entry, without_keys
 from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.manifest import Manifest, Pins
-from orchestrator.core.domain.run_state import Call, Deed, State
+from orchestrator.core.domain.run_state import Call, RunState, SideEffect
 from orchestrator.core.domain.tool_spec import Reversibility, ToolSpec
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 SINCE = 3
 # What an undo does stands for what it undoes: a run that may do something may take it back.
 COUNTED_WITH_THE_ACTION = ("side_effects", "granted_side_effects")
 
 
-def noted(manifest: Manifest, spec: ToolSpec) -> bool:
+def is_tracked(manifest: Manifest, spec: ToolSpec) -> bool:
     """Whether a call of this tool is noted: it changes something, and the run's core knows of deeds."""
     return manifest.core_version >= SINCE and spec.reversibility is not Reversibility.PURE
 
 
-def done(view: View, state: State, call: Call, observation: str | None) -> State:
+def with_side_effect(view: NodeContext, state: RunState, call: Call, observation: str | None) -> RunState:
     """The state with a change that happened, and with room kept back to undo it."""
     spec = view.pins.by_name[call.tool]
-    if not noted(view.manifest, spec) or call.arguments is None:
+    if not is_tracked(view.manifest, spec) or call.arguments is None:
         return state
     room = {name: _at_most(state, name, amount) for name, amount in undo_room(view.pins, spec).items()}
-    deed = Deed(tool=call.tool, arguments=call.arguments, observation=observation, room=room)
-    return state.evolve(deeds=with_entry(state.deeds, call.id, deed), kept=add(state.kept, room))
+    deed = SideEffect(tool=call.tool, arguments=call.arguments, observation=observation, room=room)
+    return state.evolve(deeds=with_entry(state.deeds, call.id, deed), kept=add_amounts(state.kept, room))
 
 
-def doubted(view: View, state: State, call: Call) -> State:
+def with_doubtful_effect(view: NodeContext, state: RunState, call: Call) -> RunState:
     """The state with a change of which nobody knows whether it happened."""
     spec = view.pins.by_name[call.tool]
-    if not noted(view.manifest, spec) or call.arguments is None:
+    if not is_tracked(view.manifest, spec) or call.arguments is None:
         return state
-    deed = Deed(tool=call.tool, arguments=call.arguments, standing="in_doubt")
+    deed = SideEffect(tool=call.tool, arguments=call.arguments, standing="in_doubt")
     return state.evolve(deeds=with_entry(state.deeds, call.id, deed))
 
 
-def reconciled(view: View, state: State, call: Call, decision: str) -> State:
+def with_reconciled_effect(view: NodeContext, state: RunState, call: Call, decision: str) -> RunState:
     """The state after a person's word on a change in doubt."""
     if call.id not in state.deeds:
         return state
     if decision == "happened":
-        return done(view, state, call, call.observation)
+        return with_side_effect(view, state, call, call.observation)
     if decision == "not_happened":
-        return state.evolve(deeds=without(state.deeds, call.id))
+        return state.evolve(deeds=without_keys(state.deeds, call.id))
     return state
 
 
@@ -63,7 +63,7 @@ def undo_room(pins: Pins, spec: ToolSpec) -> Amounts:
     room = undo_reserve(undo)
     reader = undo.verifier.read_back if undo.verifier is not None else None
     if reader is not None and reader.tool in pins.by_name:
-        room = add(room, call_reserve(pins.by_name[reader.tool], granted=False, step=False))
+        room = add_amounts(room, call_reserve(pins.by_name[reader.tool], granted=False, step=False))
     return room
 
 
@@ -73,12 +73,12 @@ def undo_reserve(spec: ToolSpec) -> Amounts:
     return {name: amount for name, amount in amounts.items() if name not in COUNTED_WITH_THE_ACTION}
 
 
-def released(state: State, deed: Deed) -> State:
+def without_undo_reserve(state: RunState, deed: SideEffect) -> RunState:
     """The state with the room of an deed given back, to be spent on undoing it."""
-    return state.evolve(kept=add(state.kept, {name: -amount for name, amount in deed.room.items()}))
+    return state.evolve(kept=add_amounts(state.kept, {name: -amount for name, amount in deed.room.items()}))
 
 
-def roomed(pins: Pins, state: State) -> State:
+def with_undo_reserves(pins: Pins, state: RunState) -> RunState:
     """The state with room kept back anew for every change that still stands, as far as the limits have it:
     what undoing one takes is for the tools in force to say. Their versions are among the pins."""
     kept = state.evolve(deeds={}, kept={})
@@ -86,15 +86,15 @@ def roomed(pins: Pins, state: State) -> State:
         asked = undo_room(pins, pins.by_name[deed.tool]) if deed.standing == "done" else {}
         room = {name: _at_most(kept, name, amount) for name, amount in asked.items()}
         deeds = with_entry(kept.deeds, key, deed.evolve(room=room))
-        kept = kept.evolve(deeds=deeds, kept=add(kept.kept, room))
+        kept = kept.evolve(deeds=deeds, kept=add_amounts(kept.kept, room))
     return kept
 
 
-def newest_first(state: State) -> list[tuple[str, Deed]]:
+def newest_first(state: RunState) -> list[tuple[str, SideEffect]]:
     """The deeds in the reverse of the order in which they were asked for."""
     return sorted(state.deeds.items(), key=lambda entry: int(entry[0][1:]), reverse=True)
 
 
-def _at_most(state: State, name: str, amount: Decimal) -> Decimal:
+def _at_most(state: RunState, name: str, amount: Decimal) -> Decimal:
     left = state.left(name)
     return amount if left is None else min(amount, max(left, ZERO))

@@ -11,14 +11,14 @@ from budgets.core.pricing import worst_cost
 from orchestrator.core.accounting.effect_cost import ZERO, prompt_tokens
 from orchestrator.core.accounting.minimum_remaining import least_rest
 from orchestrator.core.common.errors import ContentMissing
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import Headroom, Started
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import advance
 from orchestrator.core.llm.model_call import Asking, least_output, wanted_output
-from orchestrator.core.workflow.node_protocol import Walk
+from orchestrator.core.workflow.node_protocol import AdvanceResult
 from traces.core.events.trace_events import ReservationRefused
 
 SALT = b"first call"
@@ -26,7 +26,7 @@ NOTHING: Mapping[str, bytes] = {}
 
 
 def wanted_of_tenant(
-    graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom
+    graph: CompiledGraph, manifest: Manifest, state: RunState, room: Headroom
 ) -> Decimal | None:
     """US$ that the run must reserve before it has done anything for money, where that is more than the
     tenant's ceiling leaves; None where the run can begin."""
@@ -34,31 +34,31 @@ def wanted_of_tenant(
         return None
     try:
         started = Started(at=manifest.admitted_at)
-        walk = advance(graph, manifest, state, started, room, Desk(SALT, NOTHING))
-        refused = _refused(walk)
+        walk = advance(graph, manifest, state, started, room, ContentStore(SALT, NOTHING))
+        refused = _find_refused_cost(walk)
     except ContentMissing:
         # It begins by reading what was handed in, which costs nothing.
         refused = None
     if refused is not None:
         return refused
-    least = _least(graph, manifest, state)
+    least = _compute_minimum_cost(graph, manifest, state)
     return least if least > room.tenant_cost else None
 
 
-def _refused(walk: Walk) -> Decimal | None:
+def _find_refused_cost(walk: AdvanceResult) -> Decimal | None:
     said = (word.body for move in walk.transitions for word in move.said)
     bodies = (body for body in said if isinstance(body, ReservationRefused))
     return next((body.wanted for body in bodies if body.account.startswith("tenant")), None)
 
 
-def _least(graph: CompiledGraph, manifest: Manifest, state: State) -> Decimal:
+def _compute_minimum_cost(graph: CompiledGraph, manifest: Manifest, state: RunState) -> Decimal:
     """The least that the run's first model call can cost; nothing where it may come to a result without."""
     if not least_rest(graph, manifest.pins, state.position, "").get("model_turns"):
         return ZERO
-    return min(_calls(graph, manifest), default=ZERO)
+    return min(_iterate_model_call_costs(graph, manifest), default=ZERO)
 
 
-def _calls(graph: CompiledGraph, manifest: Manifest) -> Iterator[Decimal]:
+def _iterate_model_call_costs(graph: CompiledGraph, manifest: Manifest) -> Iterator[Decimal]:
     """The least cost of each model call that the graph draws: its instructions, and the least answer."""
     pins = manifest.pins
     for node in graph.nodes.values():

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from orchestrator.core.accounting.side_effects import roomed
+from orchestrator.core.accounting.side_effects import with_undo_reserves
 from orchestrator.core.common.frozen_model import Hex
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest, Pins
-from orchestrator.core.domain.run_state import Call, Deed, Fact, State
+from orchestrator.core.domain.run_state import Call, Fact, RunState, SideEffect
 from orchestrator.core.engine.late_reconciliation import with_learnt
 
 # The kinds of nodes that a retry may enter, and what each is about to do. They ask for the same thing however
@@ -49,10 +49,10 @@ PASSED_BY: Final = frozenset(
 # today's: the newest that guard more are those of a prompt's lines (core/llm/prompt_builder.py). To be raised
 # with every core that guards more.
 GUARDED_SINCE: Final = 9
-# What a retry knows: what was found, said and tried in the run before (`heeded` adds to it). Counts of equal
-# calls stay, so that a retry is no way around them; those of calls and facts, because they name what follows.
-# `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` say what was read and how far it may be
-# believed, which is as true as it was.
+# What a retry knows: what was found, said and tried in the run before (`with_later_refusals` adds to it).
+# Counts of equal calls stay, so that a retry is no way around them; those of calls and facts, because they
+# name what follows. `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` say what was read and
+# how far it may be believed, which is as true as it was.
 KEPT: Final = (
     "position",
     "intent",
@@ -149,26 +149,26 @@ SENTENCES: Final[Mapping[Unfit, str]] = {
 }
 
 
-def checkpoint_of(graph: CompiledGraph, state: State) -> State | Unfit:
+def checkpoint_of(graph: CompiledGraph, state: RunState) -> RunState | Unfit:
     """What a retry knows that begins after the record `state.version`, or why none can begin there.
 
-    Its limits and its room to undo are still to be worked out (`begun`)."""
-    if (unfit := _unfit(graph, state)) is not None:
+    Its limits and its room to undo are still to be worked out (`build_retry_state`)."""
+    if (unfit := _find_unfit_reason(graph, state)) is not None:
         return unfit
     kept = {name: getattr(state, name) for name in KEPT}
     # The attempts of an open model call are its own: it is made anew. Requests for more are as any run's.
     counters = state.counters.evolve(model_attempts=0, empty=0, budget_requests=0)
-    return State(
+    return RunState(
         **kept,
         limits={},
         facts={name: _counted_back(fact, state.version) for name, fact in state.facts.items()},
-        echoes=_echoes(state),
+        echoes=_renumber_echoes(state),
         deeds=state.deeds,
         counters=counters,
     )
 
 
-def heeded(checkpoint: State, end: State) -> State:
+def with_later_refusals(checkpoint: RunState, end: RunState) -> RunState:
     """The state of a checkpoint with what people and rules said no to until the run's end, and what was found
     suspect: to begin farther back is no way around them. Equal calls count as at the checkpoint, for what
     such a call brought after it the retry does not know. What was open at the end is open."""
@@ -190,20 +190,20 @@ def heeded(checkpoint: State, end: State) -> State:
     return with_learnt(told, end)
 
 
-def begun(manifest: Manifest, checkpoint: State) -> State:
+def build_retry_state(manifest: Manifest, checkpoint: RunState) -> RunState:
     """The state of a queued retry: the checkpoint's under the limits of its own, with room to undo what the
     runs before it did, as today's tools need it."""
-    return roomed(manifest.pins, checkpoint.evolve(limits=dict(manifest.limits)))
+    return with_undo_reserves(manifest.pins, checkpoint.evolve(limits=dict(manifest.limits)))
 
 
-def coming(graph: CompiledGraph, state: State) -> str:
+def describe_next_action(graph: CompiledGraph, state: RunState) -> str:
     """What a retry from this state does first, in words."""
     node = graph.nodes[state.position]
     tool = state.queue[0].tool if state.queue else getattr(node.config, "tool", "")
     return ENTERED.get(node.kind, "").format(tool=tool[:64])
 
 
-def lacking(graph: CompiledGraph, pins: Pins, state: State) -> str:
+def find_missing_pin(graph: CompiledGraph, pins: Pins, state: RunState) -> str:
     """What the state or its graph rests on that the pins have not: a tool that would have to take back what
     was done, or instructions. Empty where nothing is."""
     asked = [getattr(node.config, "prompt", None) for node in graph.nodes.values()]
@@ -212,7 +212,7 @@ def lacking(graph: CompiledGraph, pins: Pins, state: State) -> str:
     return next((f"the tool {name}" for name in tools), "") or next((f"the prompt {n}" for n in prompts), "")
 
 
-def otherwise_since(then: Mapping[str, Deed], end: Mapping[str, Deed]) -> tuple[str, ...]:
+def otherwise_since(then: Mapping[str, SideEffect], end: Mapping[str, SideEffect]) -> tuple[str, ...]:
     """The tools whose changes do not stand at the run's end as they stood at a record, in order.
 
     One that was left as it is stands as it did: nobody took it back. A try to undo is a change of its own.
@@ -225,7 +225,7 @@ def otherwise_since(then: Mapping[str, Deed], end: Mapping[str, Deed]) -> tuple[
     return tuple(sorted(told))
 
 
-def _unfit(graph: CompiledGraph, state: State) -> Unfit | None:
+def _find_unfit_reason(graph: CompiledGraph, state: RunState) -> Unfit | None:
     """The first reason that holds, the plainest first."""
     kind = graph.nodes[state.position].kind
     on_its_way_out = state.interrupt or state.halting or state.unwinding
@@ -257,7 +257,7 @@ def _counted_back(fact: Fact, number: int) -> Fact:
     return fact.evolve(record=fact.record - number)
 
 
-def _echoes(state: State) -> dict[str, Hex]:
+def _renumber_echoes(state: RunState) -> dict[str, Hex]:
     """The echoes with the records of failed calls counted back as those of facts are."""
     found: dict[str, Hex] = {}
     for key, given in state.echoes.items():

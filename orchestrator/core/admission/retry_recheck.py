@@ -7,14 +7,14 @@ step, though the nodes that hold the goal against them are behind it (R-SESS-9, 
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import Headroom
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.nodes import kind_of
-from orchestrator.core.workflow.node_protocol import View
-from traces.core.integrity.chain import Said
+from orchestrator.core.workflow.node_protocol import NodeContext
+from traces.core.integrity.chain import TraceEntry
 
 # The kinds that judge the goal itself, and the answers of theirs that end a run. What is missing or unclear
 # the run before got past.
@@ -27,23 +27,28 @@ JUDGES: Final = {
 class Judged(NamedTuple):
     """A state that may begin, and what its trace says of the judgement."""
 
-    state: State
-    said: tuple[Said, ...]
+    state: RunState
+    said: tuple[TraceEntry, ...]
 
 
 def judged_again(
-    graph: CompiledGraph, manifest: Manifest, state: State, room: Headroom, at: datetime, desk: Desk
+    graph: CompiledGraph,
+    manifest: Manifest,
+    state: RunState,
+    room: Headroom,
+    at: datetime,
+    desk: ContentStore,
 ) -> Judged | str:
     """The retry's state, guarded where what is in force now finds the goal suspect, and what was said of
     that; or why it may not run.
 
     Raises ContentMissing for answers that are not on the desk."""
-    said: tuple[Said, ...] = ()
-    for name in sorted(_behind(graph, state.position)):
+    said: tuple[TraceEntry, ...] = ()
+    for name in sorted(_collect_upstream_nodes(graph, state.position)):
         node = graph.nodes[name]
         if node.kind not in JUDGES:
             continue
-        view = View(
+        view = NodeContext(
             graph=graph, manifest=manifest, node=node, state=state, headroom=room, desk=desk, at=at, number=0
         )
         step = kind_of(node.kind).enter(view)
@@ -56,7 +61,7 @@ def judged_again(
     return Judged(state, said)
 
 
-def _behind(graph: CompiledGraph, position: str) -> set[str]:
+def _collect_upstream_nodes(graph: CompiledGraph, position: str) -> set[str]:
     """The nodes, but for the position itself, from which a run comes to it."""
     leading: dict[str, list[str]] = {}
     for source, outcomes in graph.edges.items():

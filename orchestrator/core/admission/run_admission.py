@@ -11,12 +11,12 @@ from orchestrator.core.common.goal import Goal, Mode
 from orchestrator.core.compiler.compiler import transition_bound
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest, Pins
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.workflow.node_protocol import say
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.workflow.node_protocol import trace_event
 from traces.core.canonical import canonical_model, payload_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import TaskSubmitted
-from traces.core.integrity.chain import Move, Said
+from traces.core.integrity.chain import Move, TraceEntry
 
 DIMENSIONS = tuple(dimension.value for dimension in Dimension)
 
@@ -79,9 +79,9 @@ def limits_again(
     )
 
 
-def opening_state(manifest: Manifest, entry: str) -> State:
+def opening_state(manifest: Manifest, entry: str) -> RunState:
     """The state of a queued run."""
-    return State(position=entry, limits=dict(manifest.limits))
+    return RunState(position=entry, limits=dict(manifest.limits))
 
 
 class Opening(NamedTuple):
@@ -92,7 +92,7 @@ class Opening(NamedTuple):
 
 
 def opening_move(
-    manifest: Manifest, entry: str, manifest_digest: str, salt: bytes, more: tuple[Said, ...] = ()
+    manifest: Manifest, entry: str, manifest_digest: str, salt: bytes, more: tuple[TraceEntry, ...] = ()
 ) -> Opening:
     """Record 0: the task was submitted; `more` is said of a run that begins elsewhere than its graph does."""
     goal = canonical_model(manifest.goal)
@@ -116,7 +116,7 @@ def opening_move(
         target=entry,
         phase=int(Phase.GOAL_INTAKE),
         patch={},
-        said=(say(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)), *more),
+        said=(trace_event(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)), *more),
         effects=(),
     )
     return Opening(move, {stored: goal})

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from budgets.core.dimension import Dimension
-from budgets.core.statistics.forecast import KEPT, LEAST, observed
+from budgets.core.statistics.forecast import KEPT, LEAST, estimate_interval
 from orchestrator.core.accounting.effect_cost import ZERO
 from orchestrator.core.accounting.remaining_estimate import any_place
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Expected, Pins
 from orchestrator.core.llm.model_call import Asking
-from traces.core.canonical import canonical, canonical_model, digest
+from traces.core.canonical import canonical_model, compute_digest, encode_canonical
 
 # A manifest carries at most so many places, those that most runs came by.
 PLACES = 32
@@ -44,17 +44,17 @@ def subject_of(graph: CompiledGraph, pins: Pins) -> str:
         if profile.name in playing
     ]
     body = {"graph": graph.digest, "registry": pins.registry_digest, "roles": roles, "models": models}
-    return digest("expectation", canonical(body))
+    return compute_digest("expectation", encode_canonical(body))
 
 
-class Passed(Value):
+class Passed(FrozenModel):
     """A place that a run came by, and what it had used by then."""
 
     key: str
     used: Amounts
 
 
-class Lived(Value):
+class Lived(FrozenModel):
     """One run that came to a result: the places it came by, and all that it used. Runs for one goal have one
     `kind`."""
 
@@ -67,7 +67,7 @@ class Lived(Value):
 def kind_of_goal(tenant: str, goal: Goal) -> str:
     """What runs for one goal have in common, whenever it is due: a digest that says nothing of it to who has
     another tenant's. SHA-256, hexadecimal."""
-    return digest("goal", tenant.encode() + b"\0" + canonical_model(goal.evolve(deadline=None)))
+    return compute_digest("goal", tenant.encode() + b"\0" + canonical_model(goal.evolve(deadline=None)))
 
 
 def with_run(lived: Sequence[Lived], one: Lived) -> tuple[Lived, ...]:
@@ -87,51 +87,57 @@ def expected_of(lived: Sequence[Lived]) -> Expected:
     kinds = {one.run: one.kind for one in lived}
     for one in lived:
         for passed in one.passed:
-            rest = _rest(one, passed)
+            rest = _compute_remaining_usage(one, passed)
             seen[passed.key].setdefault(one.run, []).append(rest)
             anywhere[any_place(passed.key)].setdefault(one.run, []).append(rest)
-    exact = _most(seen, PLACES)
-    places = {**exact, **_most(anywhere, NUMBERS)}
+    exact = _select_common_places(seen, PLACES)
+    places = {**exact, **_select_common_places(anywhere, NUMBERS)}
     return Expected(
         runs=len(lived),
-        rest={key: _bounds(places[key], _different(kinds, places[key])) for key in sorted(places)},
+        rest={
+            key: _compute_usage_bounds(places[key], _count_distinct_kinds(kinds, places[key]))
+            for key in sorted(places)
+        },
         least={
-            key: {name: lower for name, (lower, _) in _bounds(exact[key]).items()} for key in sorted(exact)
+            key: {name: lower for name, (lower, _) in _compute_usage_bounds(exact[key]).items()}
+            for key in sorted(exact)
         },
     )
 
 
-def _different(kinds: Mapping[str, str], runs: Iterable[str]) -> int:
+def _count_distinct_kinds(kinds: Mapping[str, str], runs: Iterable[str]) -> int:
     return len({kinds[run] for run in runs})
 
 
-def _most(seen: Seen, most: int) -> Seen:
+def _select_common_places(seen: Seen, most: int) -> Seen:
     """The places that most runs came by, where enough did."""
     runs = Counter({key: len(found) for key, found in seen.items() if len(found) >= LEAST})
     return {key: seen[key] for key, _ in runs.most_common(most)}
 
 
-def _rest(one: Lived, passed: Passed) -> Amounts:
+def _compute_remaining_usage(one: Lived, passed: Passed) -> Amounts:
     return {
         name.value: max(ZERO, one.used.get(name.value, ZERO) - passed.used.get(name.value, ZERO))
         for name in FORETOLD
     }
 
 
-def _ends(rests: list[Amounts]) -> list[Amounts]:
+def _select_first_and_last(rests: list[Amounts]) -> list[Amounts]:
     """Of one run's rests from one place the first and the last, which are its greatest and its least."""
     return [rests[0]] if len(rests) == 1 else [rests[0], rests[-1]]
 
 
-def _least(by_run: Mapping[str, list[Amounts]]) -> dict[str, Decimal]:
-    return {name: lower for name, (lower, _) in _bounds(by_run).items()}
+def _compute_lower_bounds(by_run: Mapping[str, list[Amounts]]) -> dict[str, Decimal]:
+    return {name: lower for name, (lower, _) in _compute_usage_bounds(by_run).items()}
 
 
-def _bounds(by_run: Mapping[str, list[Amounts]], kinds: int = KEPT) -> dict[str, tuple[Decimal, Decimal]]:
-    rests = [rest for one in by_run.values() for rest in _ends(one)]
+def _compute_usage_bounds(
+    by_run: Mapping[str, list[Amounts]], kinds: int = KEPT
+) -> dict[str, tuple[Decimal, Decimal]]:
+    rests = [rest for one in by_run.values() for rest in _select_first_and_last(one)]
     found = {}
     for name in FORETOLD:
-        interval = observed(name, [rest[name.value] for rest in rests], kinds)
+        interval = estimate_interval(name, [rest[name.value] for rest in rests], kinds)
         if interval.upper is not None:
             found[name.value] = (interval.lower, interval.upper)
     return found

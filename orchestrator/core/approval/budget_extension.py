@@ -15,17 +15,17 @@ from uuid import UUID
 from approvals.core.packet import BudgetLine
 from budgets.core.dimension import ABOUT, GAUGES, Dimension, Kind
 from budgets.core.statistics.forecast import UNKNOWN
-from orchestrator.core.accounting.effect_cost import ZERO, add
-from orchestrator.core.accounting.remaining_estimate import outlook
+from orchestrator.core.accounting.effect_cost import ZERO, add_amounts
+from orchestrator.core.accounting.remaining_estimate import estimate_remaining_usage
 from orchestrator.core.approval.packets import budget_packet
-from orchestrator.core.common.frozen_model import with_entry, without
+from orchestrator.core.common.frozen_model import with_entry, without_keys
 from orchestrator.core.domain.effects import AskApproval
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_events import GateDecided, GateExpired
-from orchestrator.core.domain.run_state import Gate, Halting, State
+from orchestrator.core.domain.run_state import Gate, PendingInterrupt, RunState
 from orchestrator.core.workflow.interrupts import WALL_CLOCK
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.canonical import digest, plain
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from traces.core.canonical import compute_digest, format_decimal
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import (
     ApprovalDecided,
@@ -36,7 +36,7 @@ from traces.core.events.trace_events import (
     DecisionRefused,
     ReservationRefused,
 )
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 # No effect of a node has this ordinal: a request for budget is never taken for one of them.
 ORDINAL = 98
@@ -47,7 +47,7 @@ CENT = Decimal("0.01")
 ENDS = (Interrupt.BUDGET_EXHAUSTED, Interrupt.TIMEOUT)
 
 
-def freezes(view: View, halting: Halting) -> bool:
+def should_request_budget(view: NodeContext, halting: PendingInterrupt) -> bool:
     """Whether people are asked instead: where the boundary says so, a bounded number of times, for a limit of
     the run's own that was reached with nothing in flight. A limit of 0 forbids: nobody could give more of it,
     so nobody is asked; nor of a gauge, which is compared at use: no amount is used up of it (R-BUDGET-16).
@@ -65,24 +65,29 @@ def freezes(view: View, halting: Halting) -> bool:
     return asked and given and view.node.kind != "invoke_tool"
 
 
-def dimension_of(halting: Halting) -> str:
+def dimension_of(halting: PendingInterrupt) -> str:
     """The dimension that an exhausted budget names."""
     return CLOCK if halting.reason == WALL_CLOCK else halting.reason
 
 
-def freeze(view: View, halting: Halting, said: tuple[Said, ...]) -> Step:
+def request_budget(view: NodeContext, halting: PendingInterrupt, said: tuple[TraceEntry, ...]) -> NodeResult:
     """Ask for more and wait."""
     state, boundary = view.state, view.pins.boundary
     expires = view.at + timedelta(seconds=boundary.gate_ttl_seconds)
     effect_id = view.effect_id(ORDINAL, state.counters.budget_requests + 1)
     queue = boundary.escalation_routes.get("budget", QUEUE)
     refused = dimension_of(halting)
-    lines = budget_lines(view, refused, _wanted(said))
+    lines = budget_lines(view, refused, _extract_wanted_amounts(said))
     packet = budget_packet(
-        view, lines, refused=refused, why=why(lines, refused), request=UUID(effect_id), queue=queue,
+        view,
+        lines,
+        refused=refused,
+        why=explain_budget_request(lines, refused),
+        request=UUID(effect_id),
+        queue=queue,
         expires_at=expires,
-    )  # fmt: skip
-    body, packet_digest = view.desk.put(packet), digest("packet", packet)
+    )
+    body, packet_digest = view.desk.put(packet), compute_digest("packet", packet)
     ask = AskApproval(
         id=effect_id, request=UUID(effect_id), request_kind="budget", call=CALL, packet=body,
         packet_digest=packet_digest, action_digest="", quorum=1, tool="", queue=queue, amount=None,
@@ -98,19 +103,21 @@ def freeze(view: View, halting: Halting, said: tuple[Said, ...]) -> Step:
         gates=with_entry(state.gates, str(ask.request), gate), frozen=halting, timer=None, held=False,
         counters=counters, away=None,
     )  # fmt: skip
-    return Step(state=waiting, said=(*said, say(Phase.ESCALATION_CHECK, requested)), effects=(ask,))
+    return NodeResult(
+        state=waiting, said=(*said, trace_event(Phase.ESCALATION_CHECK, requested)), effects=(ask,)
+    )
 
 
-def budget_lines(view: View, refused: str, wanted: Mapping[str, Decimal]) -> tuple[BudgetLine, ...]:
+def budget_lines(view: NodeContext, refused: str, wanted: Mapping[str, Decimal]) -> tuple[BudgetLine, ...]:
     """Each cumulative limit of the run as it stands; what is asked for more of the one that was reached."""
     lines = []
-    rest = outlook(view.graph, view.manifest, view.state)
+    rest = estimate_remaining_usage(view.graph, view.manifest, view.state)
     for name, limit in view.state.limits.items():
         about = ABOUT[Dimension(name)]
         if about.kind is Kind.GAUGE or (name == Dimension.TRANSITIONS.value and name != refused):
             continue
-        left, interval = _left(view, name), rest.get(name, UNKNOWN)
-        needed = max(wanted.get(name, ZERO), least(name)) if name == refused else None
+        left, interval = _compute_amount_left(view, name), rest.get(name, UNKNOWN)
+        needed = max(wanted.get(name, ZERO), compute_minimum_amount(name)) if name == refused else None
         lines.append(
             BudgetLine(
                 dimension=name,
@@ -119,7 +126,7 @@ def budget_lines(view: View, refused: str, wanted: Mapping[str, Decimal]) -> tup
                 used=limit - left,
                 left=left,
                 needed=needed,
-                asked=_asked(name, limit, left, needed, interval.upper),
+                asked=_suggest_amount(name, limit, left, needed, interval.upper),
                 lower=interval.lower if interval is not UNKNOWN else None,
                 upper=interval.upper,
             )
@@ -127,12 +134,12 @@ def budget_lines(view: View, refused: str, wanted: Mapping[str, Decimal]) -> tup
     return tuple(lines)
 
 
-def least(name: str) -> Decimal:
+def compute_minimum_amount(name: str) -> Decimal:
     """The least amount of a dimension that lets anything go on."""
     return CENT if name == Dimension.COST_USD.value else Decimal(1)
 
 
-def _asked(
+def _suggest_amount(
     name: str, limit: Decimal, left: Decimal, needed: Decimal | None, upper: Decimal | None
 ) -> Decimal:
     """What the rest may take beyond what is left, where that is known; else, of the limit that was reached,
@@ -145,7 +152,7 @@ def _asked(
     return max(needed - left, likely, step).quantize(step, rounding=ROUND_CEILING)
 
 
-def _left(view: View, name: str) -> Decimal:
+def _compute_amount_left(view: NodeContext, name: str) -> Decimal:
     if name == CLOCK:
         return max(ZERO, Decimal(view.clock_left_ms() or 0) / 1000)
     if name == Dimension.TRANSITIONS.value:
@@ -153,7 +160,7 @@ def _left(view: View, name: str) -> Decimal:
     return max(ZERO, view.state.left(name) or ZERO)
 
 
-def _wanted(said: tuple[Said, ...]) -> dict[str, Decimal]:
+def _extract_wanted_amounts(said: tuple[TraceEntry, ...]) -> dict[str, Decimal]:
     """What the refused effect wanted, as the refusal said."""
     bodies = (word.body for word in said)
     return {body.dimension: body.wanted for body in bodies if isinstance(body, ReservationRefused)}
@@ -163,26 +170,28 @@ def _wanted(said: tuple[Said, ...]) -> dict[str, Decimal]:
 class Thawed:
     """A frozen run after people's word. `halting`: the interrupt that was put off, if they gave nothing."""
 
-    state: State
-    said: tuple[Said, ...]
-    halting: Halting | None
+    state: RunState
+    said: tuple[TraceEntry, ...]
+    halting: PendingInterrupt | None
 
 
-def thaw(state: State, event: GateDecided | GateExpired, ceiling: Decimal | None = None) -> Thawed | None:
+def resolve_budget_request(
+    state: RunState, event: GateDecided | GateExpired, ceiling: Decimal | None = None
+) -> Thawed | None:
     """The answer to a request for budget; None for an event about anything else. `ceiling`: what the tenant
     lets one run have, where an extension was found to pass it: it gives nothing, and the run asks anew."""
     gate = state.gates.get(event.request)
     if gate is None or gate.kind != "budget":
         return None
-    open_again = state.evolve(gates=without(state.gates, event.request), frozen=None)
+    open_again = state.evolve(gates=without_keys(state.gates, event.request), frozen=None)
     if isinstance(event, GateExpired):
-        said = say(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
+        said = trace_event(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
         return Thawed(state=open_again.evolve(expired=True), said=(said,), halting=state.frozen)
     decided = ApprovalDecided(
         request=event.request, decision=event.decision, decision_digest=event.decision_digest, by=event.by,
         role=event.role, packet_digest=event.packet_digest, arguments=event.arguments,
     )  # fmt: skip
-    told = (say(Phase.ESCALATION_CHECK, decided, actor="person"),)
+    told = (trace_event(Phase.ESCALATION_CHECK, decided, actor="person"),)
     granted = {name: amount for name, amount in event.amounts.items() if name in state.limits}
     if event.decision != "extend" or not granted:
         return Thawed(state=open_again, said=told, halting=state.frozen)
@@ -191,13 +200,13 @@ def thaw(state: State, event: GateDecided | GateExpired, ceiling: Decimal | None
         void = DecisionRefused(request=event.request, by=event.by, reason="over_ceiling")
         fewer = state.counters.evolve(budget_requests=state.counters.budget_requests - 1)
         again = open_again.evolve(counters=fewer)
-        return Thawed(state=again, said=(*told, say(Phase.ESCALATION_CHECK, void)), halting=None)
-    more = say(Phase.BUDGET_ASSIGNMENT, BudgetExtended(amounts=granted, by=event.by))
-    raised = open_again.evolve(limits=add(state.limits, granted))
+        return Thawed(state=again, said=(*told, trace_event(Phase.ESCALATION_CHECK, void)), halting=None)
+    more = trace_event(Phase.BUDGET_ASSIGNMENT, BudgetExtended(amounts=granted, by=event.by))
+    raised = open_again.evolve(limits=add_amounts(state.limits, granted))
     return Thawed(state=raised, said=(*told, more), halting=None)
 
 
-def looked_again(state: State, reason: str) -> tuple[State, tuple[Said, ...]] | None:
+def looked_again(state: RunState, reason: str) -> tuple[RunState, tuple[TraceEntry, ...]] | None:
     """A run that money froze, about to enter its node once more: what it has left is not what it was. Where
     that does not do it asks again, with the figures of the moment; it is the same request, so it counts once.
     None for a run that nothing froze, or anything else than money."""
@@ -205,18 +214,22 @@ def looked_again(state: State, reason: str) -> tuple[State, tuple[Said, ...]] | 
         return None
     open_now = [request for request, gate in sorted(state.gates.items()) if gate.kind == "budget"]
     counters = state.counters.evolve(budget_requests=state.counters.budget_requests - 1)
-    again = state.evolve(gates=without(state.gates, *open_now), frozen=None, held=True, counters=counters)
+    again = state.evolve(
+        gates=without_keys(state.gates, *open_now), frozen=None, held=True, counters=counters
+    )
     said = tuple(
-        say(Phase.ESCALATION_CHECK, ApprovalWithdrawn(request=request, reason=reason)) for request in open_now
+        trace_event(Phase.ESCALATION_CHECK, ApprovalWithdrawn(request=request, reason=reason))
+        for request in open_now
     )
     return again, said
 
 
-def why(lines: tuple[BudgetLine, ...], refused: str) -> str:
+def explain_budget_request(lines: tuple[BudgetLine, ...], refused: str) -> str:
     """One sentence: which limit was reached, and what the next effect needs of it."""
     line = next(line for line in lines if line.dimension == refused)
     name = refused.replace("_", " ")
     return (
-        f"The run has used {plain(line.used)} of its {plain(line.limit)} {name} ({line.unit}); what comes "
-        f"next needs {plain(line.needed or ZERO)}, and {plain(line.left)} is left."
+        f"The run has used {format_decimal(line.used)} of its {format_decimal(line.limit)} {name} "
+        f"({line.unit}); what comes "
+        f"next needs {format_decimal(line.needed or ZERO)}, and {format_decimal(line.left)} is left."
     )

@@ -7,15 +7,15 @@ them, and what is proposed anew is checked and decided like any other call.
 
 from approvals.core.allowed_decisions import LONGEST_WORDS
 from approvals.core.packet import Proposal
-from orchestrator.core.common.frozen_model import with_entry, without
+from orchestrator.core.common.frozen_model import with_entry, without_keys
 from orchestrator.core.domain.run_events import GateDecided
-from orchestrator.core.domain.run_state import Call, Result, Returned, Review, SentBack, State
+from orchestrator.core.domain.run_state import Call, Result, Returned, Review, RunState, SentBack
 from orchestrator.core.workflow.edge_guards import MODEL, holds
-from orchestrator.core.workflow.node_protocol import View, say
-from traces.core.canonical import canonical
+from orchestrator.core.workflow.node_protocol import NodeContext, trace_event
+from traces.core.canonical import encode_canonical
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import CallAnsweredNot
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 SINCE = 7
 OUTCOME = "revised"
@@ -35,75 +35,75 @@ def step_of(call: Call) -> str:
     return f"{call.by} {call.tool}"
 
 
-def proposal_of(view: View, call: Call, most: int) -> Proposal | None:
+def proposal_of(view: NodeContext, call: Call, most: int) -> Proposal | None:
     """How a call stands among the proposals of its step, of which there are `most`; None where nothing leads
     back from this gate and nothing came back."""
     entry, back = view.state.sent_back.get(step_of(call)), _leads_back(view, call)
     if entry is None:
         return Proposal(number=1, most=most, returnable=most > 1) if back else None
-    number = _number(entry, call)
+    number = _compute_proposal_number(entry, call)
     told = Proposal(number=number, most=most, returnable=back and number < most)
-    if not (answered := _answered(entry, call)):
+    if not (answered := _select_answered_calls(entry, call)):
         return told
     view.desk.require(one.words for one in answered)
-    former = _former(view, call)
+    former = _find_replaced_proposal(view, call)
     return told.model_copy(
         update={
             "previous": former.request if former is not None else "",
             "words": tuple(view.desk.text(one.words, LONGEST_WORDS) for one in answered),
-            "answer": _answer(view, call),
+            "answer": _read_model_text(view, call),
         }
     )
 
 
-def previous_arguments(view: View, call: Call) -> str | None:
+def previous_arguments(view: NodeContext, call: Call) -> str | None:
     """The arguments of the proposal that a call takes the place of; None where it takes no other's, or nobody
     can tell whose."""
-    former = _former(view, call)
+    former = _find_replaced_proposal(view, call)
     return None if former is None else view.desk.read(former.arguments).decode()
 
 
-def may_be_sent_back(view: View, call: Call, most: int) -> bool:
+def may_be_sent_back(view: NodeContext, call: Call, most: int) -> bool:
     """Whether a person's wish to have it proposed anew can be followed."""
     entry = view.state.sent_back.get(step_of(call))
-    return _leads_back(view, call) and (1 if entry is None else _number(entry, call)) < most
+    return _leads_back(view, call) and (1 if entry is None else _compute_proposal_number(entry, call)) < most
 
 
-def sent_back(view: View, call: Call, event: GateDecided) -> tuple[State, Said]:
+def sent_back(view: NodeContext, call: Call, event: GateDecided) -> tuple[RunState, TraceEntry]:
     """The state once a person sent the front call back with their words, and what is said of it. The call has
     its one result, which is no refusal."""
     assert call.arguments is not None
     assert event.reason is not None
     state, step = view.state, step_of(call)
     one = Returned(request=event.request, arguments=call.arguments, words=event.reason)
-    entry = _with(state.sent_back.get(step), call, one, state.counters.calls)
+    entry = _with_returned_call(state.sent_back.get(step), call, one, state.counters.calls)
     words = view.desk.text(event.reason, LONGEST_WORDS)
-    content = view.desk.put(canonical({"status": STATUS, "from": VOICE, "words": words, "note": NOTE}))
+    content = view.desk.put(encode_canonical({"status": STATUS, "from": VOICE, "words": words, "note": NOTE}))
     result = Result(
         call=call.id, provider_id=call.provider_id, tool=call.tool, status=STATUS, content=content
     )
     body = CallAnsweredNot(call=call.id, status=STATUS, detail=words[:300], result=content)
     review = Review(words=event.reason, draft=state.draft, by=call.by)
     after = _taken_off(state, call).evolve(
-        gates=without(state.gates, event.request),
+        gates=without_keys(state.gates, event.request),
         results=(*state.results, result),
         sent_back=with_entry(state.sent_back, step, entry),
         review=state.review if call.by == MODEL else review,
     )
-    return after, say(Phase.TOOL_ELIGIBILITY, body)
+    return after, trace_event(Phase.TOOL_ELIGIBILITY, body)
 
 
-def settled(state: State, call: Call) -> State:
+def with_settled_change_request(state: RunState, call: Call) -> RunState:
     """The state once a call was allowed or refused: where it answers what was sent back of its step, that is
     over as soon as its reply is. Other calls of the reply are counted on until then."""
     step = step_of(call)
     entry = state.sent_back.get(step)
-    if entry is None or entry.settled or not _answers(entry, call):
+    if entry is None or entry.settled or not _is_revised_call(entry, call):
         return state
     return state.evolve(sent_back=with_entry(state.sent_back, step, entry.evolve(settled=True)))
 
 
-def asked_anew(view: View, state: State, by: str, tools: tuple[str, ...]) -> State:
+def asked_anew(view: NodeContext, state: RunState, by: str, tools: tuple[str, ...]) -> RunState:
     """The state once `by` asks for calls of these tools (none: it does without): what was settled is
     forgotten; what people said is shown beside the calls of one reply more, look-ups not counted."""
     own = {step: entry for step, entry in state.sent_back.items() if step.startswith(f"{by} ")}
@@ -111,7 +111,7 @@ def asked_anew(view: View, state: State, by: str, tools: tuple[str, ...]) -> Sta
     if not own:
         return state if review is state.review else state.evolve(review=review)
     acts = not tools or not all(_looks_up(view, tool) for tool in tools)
-    kept = without(state.sent_back, *own)
+    kept = without_keys(state.sent_back, *own)
     for step, entry in own.items():
         if not entry.settled:
             shown = () if entry.over or not tools else entry.returned
@@ -120,7 +120,7 @@ def asked_anew(view: View, state: State, by: str, tools: tuple[str, ...]) -> Sta
     return state.evolve(sent_back=kept, review=review)
 
 
-def told_the_writer(view: View) -> str | None:
+def told_the_writer(view: NodeContext) -> str | None:
     """What whoever writes is told of a draft that came back, as JSON, so that neither the words nor the draft
     can pass for the other. None where none did. Other models read it in the result of their call."""
     review = view.state.review
@@ -134,10 +134,10 @@ def told_the_writer(view: View) -> str | None:
         "draft": view.desk.text(review.draft, LONGEST_DRAFT) if review.draft is not None else "",
         "note": DRAFT_NOTE,
     }
-    return canonical(told).decode()
+    return encode_canonical(told).decode()
 
 
-def _leads_back(view: View, call: Call) -> bool:
+def _leads_back(view: NodeContext, call: Call) -> bool:
     """Whether the graph has a way for it: an edge whose guard holds once the call is off the queue."""
     if view.manifest.core_version < SINCE:
         return False
@@ -146,48 +146,48 @@ def _leads_back(view: View, call: Call) -> bool:
     return any(edge.guard is None or holds(edge.guard, after) for edge in edges)
 
 
-def _taken_off(state: State, call: Call) -> State:
+def _taken_off(state: RunState, call: Call) -> RunState:
     return state.evolve(queue=state.queue[1:], last_askers=(call.by,))
 
 
-def _looks_up(view: View, tool: str) -> bool:
+def _looks_up(view: NodeContext, tool: str) -> bool:
     spec = view.pins.by_name.get(tool)
     return spec is not None and not spec.mutating
 
 
-def _with(entry: SentBack | None, call: Call, one: Returned, calls: int) -> SentBack:
+def _with_returned_call(entry: SentBack | None, call: Call, one: Returned, calls: int) -> SentBack:
     """The entry with one more that came back: the first of a reply begins a round."""
     if entry is None:
         return SentBack(times=1, upto=calls, returned=(one,))
-    if not _answers(entry, call):
+    if not _is_revised_call(entry, call):
         return entry.evolve(returned=(*entry.returned, one))
     return SentBack(
         times=entry.times + 1, upto=calls, returned=(one,), since=entry.upto, before=entry.returned
     )
 
 
-def _answers(entry: SentBack, call: Call) -> bool:
+def _is_revised_call(entry: SentBack, call: Call) -> bool:
     """Whether a call was asked for after the words were said; one of the same reply knew nothing of them."""
     return int(call.id[1:]) > entry.upto
 
 
-def _number(entry: SentBack, call: Call) -> int:
+def _compute_proposal_number(entry: SentBack, call: Call) -> int:
     """The calls of one reply are proposals of the same number."""
-    return entry.times + _answers(entry, call)
+    return entry.times + _is_revised_call(entry, call)
 
 
-def _answered(entry: SentBack, call: Call) -> tuple[Returned, ...]:
+def _select_answered_calls(entry: SentBack, call: Call) -> tuple[Returned, ...]:
     """What was said before a call was asked for."""
-    if _answers(entry, call):
+    if _is_revised_call(entry, call):
         return entry.returned
     return entry.before if int(call.id[1:]) > entry.since else ()
 
 
-def _former(view: View, call: Call) -> Returned | None:
+def _find_replaced_proposal(view: NodeContext, call: Call) -> Returned | None:
     """The one proposal that a call takes the place of: one came back, and one call of the reply is of its
     step."""
     entry = view.state.sent_back.get(step_of(call))
-    answered = _answered(entry, call) if entry is not None else ()
+    answered = _select_answered_calls(entry, call) if entry is not None else ()
     state, step = view.state, step_of(call)
     alone = all(one.id == call.id or step_of(one) != step for one in state.queue) and all(
         one.call == call.id or one.tool != call.tool for one in state.results
@@ -195,7 +195,7 @@ def _former(view: View, call: Call) -> Returned | None:
     return answered[0] if len(answered) == 1 and alone else None
 
 
-def _answer(view: View, call: Call) -> str:
+def _read_model_text(view: NodeContext, call: Call) -> str:
     """What the model wrote beside the call: its own claim."""
     if call.by != MODEL or view.state.reply is None:
         return ""

@@ -9,17 +9,17 @@ from orchestrator.core.calls.action_digest import action_digest
 from orchestrator.core.common.frozen_model import with_entry
 from orchestrator.core.domain.effects import AskApproval
 from orchestrator.core.domain.run_events import GateDecided
-from orchestrator.core.domain.run_state import Call, Gate, Grant, State
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.canonical import digest
+from orchestrator.core.domain.run_state import Call, Gate, Grant, RunState
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from traces.core.canonical import compute_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import ApprovalDecided, ApprovalRequested, ApprovalWithdrawn
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 ORDINAL = 61
 
 
-def ask_leave(view: View, state: State, call: Call) -> Step:
+def ask_leave(view: NodeContext, state: RunState, call: Call) -> NodeResult:
     """Freeze the packet of the compensating call and ask."""
     spec = view.pins.by_name[call.tool]
     expires = view.at + timedelta(seconds=view.pins.boundary.gate_ttl_seconds)
@@ -29,7 +29,7 @@ def ask_leave(view: View, state: State, call: Call) -> Step:
     packet = action_packet(
         view, call, spec, request=request, action=action, queue=spec.queue, quorum=quorum, expires_at=expires
     )
-    body, packet_digest = view.desk.put(packet), digest("packet", packet)
+    body, packet_digest = view.desk.put(packet), compute_digest("packet", packet)
     ask = AskApproval(
         id=request.hex, request=request, request_kind="action", call=call.id, packet=body,
         packet_digest=packet_digest, action_digest=action, quorum=quorum, tool=spec.name, queue=spec.queue,
@@ -45,33 +45,33 @@ def ask_leave(view: View, state: State, call: Call) -> Step:
     waiting = state.evolve(
         gates=with_entry(state.gates, str(request), gate), batch=(call.evolve(request=str(request)),)
     )
-    return Step(state=waiting, said=(say(Phase.ESCALATION_CHECK, asked),), effects=(ask,))
+    return NodeResult(state=waiting, said=(trace_event(Phase.ESCALATION_CHECK, asked),), effects=(ask,))
 
 
-def decided_said(event: GateDecided) -> Said:
+def decided_said(event: GateDecided) -> TraceEntry:
     """The trace's word for a decision."""
     body = ApprovalDecided(
         request=event.request, decision=event.decision, decision_digest=event.decision_digest, by=event.by,
         role=event.role, packet_digest=event.packet_digest, arguments=event.arguments,
     )  # fmt: skip
-    return say(Phase.ESCALATION_CHECK, body, actor="person")
+    return trace_event(Phase.ESCALATION_CHECK, body, actor="person")
 
 
-def granted(view: View, call: Call, event: GateDecided) -> Call:
+def with_call_grant(view: NodeContext, call: Call, event: GateDecided) -> Call:
     """The call with the right to be made once, as it was approved or edited."""
     assert call.arguments is not None
     edited = event.decision == "edit" and event.arguments is not None
     arguments = event.arguments if edited and event.arguments is not None else call.arguments
-    argument_digest = digest("arguments", view.desk.read(arguments))
+    argument_digest = compute_digest("arguments", view.desk.read(arguments))
     grant = Grant(request=event.request, arguments=arguments, by=event.by, argument_digest=argument_digest)
     return call.evolve(
         grant=grant, arguments=arguments, argument_digest=argument_digest, edited=call.edited or edited
     )
 
 
-def withdrawn(state: State, reason: str) -> tuple[Said, ...]:
+def trace_withdrawn_requests(state: RunState, reason: str) -> tuple[TraceEntry, ...]:
     """What is said of requests that nobody has to answer any more."""
     return tuple(
-        say(Phase.ESCALATION_CHECK, ApprovalWithdrawn(request=request, reason=reason))
+        trace_event(Phase.ESCALATION_CHECK, ApprovalWithdrawn(request=request, reason=reason))
         for request in sorted(state.gates)
     )

@@ -24,24 +24,24 @@ from orchestrator.core.calls.effective_risk import gates_call, risk_of_call
 from orchestrator.core.calls.open_effects import open_of
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.guardrails.policy_evaluation import ruling
+from orchestrator.core.guardrails.policy_evaluation import evaluate_policy
 from orchestrator.core.guardrails.provenance import trace_arguments
-from orchestrator.core.tools.approval_thresholds import amount_of, approvers
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.tools.approval_thresholds import amount_of, count_required_approvers
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 SHOWN = 4_000
 SHOWN_FACTS = 20
 
 
-def approvers_for(view: View, call: Call, spec: ToolSpec) -> tuple[Decimal | None, int]:
+def approvers_for(view: NodeContext, call: Call, spec: ToolSpec) -> tuple[Decimal | None, int]:
     """The amount at stake and how many distinct people must say yes."""
     arguments = view.desk.json(call.arguments or "")
     amount = amount_of(spec, arguments)
-    return amount, approvers(spec, amount, arguments)
+    return amount, count_required_approvers(spec, amount, arguments)
 
 
 def action_packet(
-    view: View,
+    view: NodeContext,
     call: Call,
     spec: ToolSpec,
     *,
@@ -55,9 +55,9 @@ def action_packet(
     """The packet of a call that needs a person's yes. A value that no trusted source gave and the task does
     not name is stated first (R-TOOL-17). `proposals`: how many its step may make before it is only allowed or
     refused (0: it is never sent back)."""
-    ruled = ruling(view, call, spec)
+    ruled = evaluate_policy(view, call, spec)
     by_risk = gates_call(view, spec, call)
-    packet = _packet(
+    packet = _build_packet(
         view,
         call,
         spec,
@@ -67,7 +67,7 @@ def action_packet(
         queue=queue,
         quorum=quorum,
         expires_at=expires_at,
-        why=_why(view, call),
+        why=_explain_call(view, call),
         trigger=f"risk:{risk_of_call(view, spec, call).value}" if by_risk else ruled.rule,
         recommended="Approve only if every argument is what the goal needs.",
     )
@@ -88,10 +88,17 @@ SILENT = ("timeout", "in_doubt", "unreachable", "malformed")
 
 
 def reconciliation_packet(
-    view: View, call: Call, spec: ToolSpec, *, request: UUID, effect: str, queue: str, expires_at: datetime
+    view: NodeContext,
+    call: Call,
+    spec: ToolSpec,
+    *,
+    request: UUID,
+    effect: str,
+    queue: str,
+    expires_at: datetime,
 ) -> bytes:
     """The packet of a call of which nobody knows whether it happened (R-TOOL-9)."""
-    packet = _packet(
+    packet = _build_packet(
         view,
         call,
         spec,
@@ -108,7 +115,7 @@ def reconciliation_packet(
     return packet_bytes(packet)
 
 
-def _in_doubt(view: View, call: Call) -> str:
+def _in_doubt(view: NodeContext, call: Call) -> str:
     """Why nobody knows: no answer came, an error, or one that could not be read."""
     came, unread, before = "no answer came", call.unread, open_of(view.state, call)
     if before is not None and before.error not in SILENT:
@@ -123,19 +130,19 @@ def _in_doubt(view: View, call: Call) -> str:
 
 
 def question_packet(
-    view: View, *, text: str, candidates: tuple[str, ...], request: UUID, expires_at: datetime
+    view: NodeContext, *, text: str, candidates: tuple[str, ...], request: UUID, expires_at: datetime
 ) -> bytes:
     """The packet of a question to the submitter."""
     packet = Packet(
         request=str(request),
         run=str(view.manifest.run),
         kind="clarification",
-        goal=_goal(view),
+        goal=_format_goal(view),
         step=view.node.id,
         why=text,
         candidates=candidates,
         trigger=f"missing:{','.join(view.state.asked)}",
-        costs=_costs(view, ZERO),
+        costs=_build_costs(view, ZERO),
         boundary=view.pins.boundary_digest,
         expires_at=expires_at,
         recommended_action="Answer, or cancel the run.",
@@ -145,7 +152,7 @@ def question_packet(
 
 
 def budget_packet(
-    view: View,
+    view: NodeContext,
     lines: tuple[BudgetLine, ...],
     *,
     refused: str,
@@ -159,11 +166,11 @@ def budget_packet(
         request=str(request),
         run=str(view.manifest.run),
         kind="budget",
-        goal=_goal(view),
+        goal=_format_goal(view),
         step=view.node.id,
         why=why,
-        evidence=_evidence(view),
-        costs=_costs(view, ZERO),
+        evidence=_build_evidence(view),
+        costs=_build_costs(view, ZERO),
         recommended_action="Give more only if what was reached so far is worth it; else say no.",
         trigger=f"budget:{refused}",
         boundary=view.pins.boundary_digest,
@@ -175,8 +182,8 @@ def budget_packet(
     return packet_bytes(packet)
 
 
-def _packet(
-    view: View,
+def _build_packet(
+    view: NodeContext,
     call: Call,
     spec: ToolSpec,
     *,
@@ -196,16 +203,16 @@ def _packet(
         request=str(request),
         run=str(view.manifest.run),
         kind=kind,
-        goal=_goal(view),
+        goal=_format_goal(view),
         step=call.by,
         call=call.id,
-        tool=_tool(view, call, spec, value),
+        tool=_build_tool_summary(view, call, spec, value),
         arguments=view.desk.read(call.arguments or "").decode(),
         arguments_digest=call.argument_digest or "",
-        provenance=_origins(view, call, value),
+        provenance=_build_argument_origins(view, call, value),
         why=why,
-        evidence=_evidence(view),
-        costs=_costs(view, cost),
+        evidence=_build_evidence(view),
+        costs=_build_costs(view, cost),
         recommended_action=recommended,
         trigger=trigger,
         boundary=view.pins.boundary_digest,
@@ -215,11 +222,11 @@ def _packet(
     )
 
 
-def _goal(view: View) -> str:
+def _format_goal(view: NodeContext) -> str:
     return view.manifest.goal.objective[:SHOWN]
 
 
-def _why(view: View, call: Call) -> str:
+def _explain_call(view: NodeContext, call: Call) -> str:
     if call.by == "undo":
         return _why_undo(view)
     found = f" Safety detectors found: {', '.join(view.state.alarms)}." if view.state.alarms else ""
@@ -228,7 +235,7 @@ def _why(view: View, call: Call) -> str:
     return f"The model asked for this call; its reasons are not evidence.{found}"
 
 
-def _why_undo(view: View) -> str:
+def _why_undo(view: NodeContext) -> str:
     """Why a deed is to be taken back, from what was done: no word of a model's."""
     unwinding = view.state.unwinding
     assert unwinding is not None
@@ -239,7 +246,7 @@ def _why_undo(view: View) -> str:
     )
 
 
-def _tool(view: View, call: Call, spec: ToolSpec, arguments: Any) -> ToolShown:
+def _build_tool_summary(view: NodeContext, call: Call, spec: ToolSpec, arguments: Any) -> ToolShown:
     return ToolShown(
         name=spec.name,
         version=spec.version,
@@ -247,19 +254,19 @@ def _tool(view: View, call: Call, spec: ToolSpec, arguments: Any) -> ToolShown:
         description=spec.description,
         risk=risk_of_call(view, spec, call).value,
         reversibility=spec.reversibility.value,
-        effect=_filled(spec.effect_sentence or spec.side_effects, arguments),
-        blast_radius=_filled(spec.blast_radius, arguments),
-        rollback=_rollback(spec),
+        effect=_fill_template(spec.effect_sentence or spec.side_effects, arguments),
+        blast_radius=_fill_template(spec.blast_radius, arguments),
+        rollback=_describe_rollback(spec),
     )
 
 
-def _rollback(spec: ToolSpec) -> str:
+def _describe_rollback(spec: ToolSpec) -> str:
     if spec.compensation is None:
         return "There is no way back by itself."
     return f"{spec.compensation.tool} takes it back: {spec.compensation.wanted}"
 
 
-def _filled(template: str, arguments: Any) -> str:
+def _fill_template(template: str, arguments: Any) -> str:
     """The template with {argument} put in; built from the bytes that would be sent, never from a model's
     words."""
     text = template
@@ -268,7 +275,7 @@ def _filled(template: str, arguments: Any) -> str:
     return text
 
 
-def _origins(view: View, call: Call, value: Any) -> tuple[ArgumentOrigin, ...]:
+def _build_argument_origins(view: NodeContext, call: Call, value: Any) -> tuple[ArgumentOrigin, ...]:
     sources = trace_arguments(view, call, value)
     return tuple(
         ArgumentOrigin(pointer=pointer, origin=source.origin, reference=source.reference)
@@ -276,7 +283,7 @@ def _origins(view: View, call: Call, value: Any) -> tuple[ArgumentOrigin, ...]:
     )
 
 
-def _evidence(view: View) -> tuple[Evidence, ...]:
+def _build_evidence(view: NodeContext) -> tuple[Evidence, ...]:
     facts = view.state.facts_in_order()[-SHOWN_FACTS:]
     return tuple(
         Evidence(
@@ -290,5 +297,5 @@ def _evidence(view: View) -> tuple[Evidence, ...]:
     )
 
 
-def _costs(view: View, this: Decimal) -> Costs:
+def _build_costs(view: NodeContext, this: Decimal) -> Costs:
     return Costs(so_far=view.state.usage.get("cost_usd", ZERO), this=this, left=view.state.left("cost_usd"))

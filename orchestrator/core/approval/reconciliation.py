@@ -3,33 +3,33 @@
 from datetime import timedelta
 from uuid import UUID
 
-from orchestrator.core.accounting.side_effects import doubted
+from orchestrator.core.accounting.side_effects import with_doubtful_effect
 from orchestrator.core.approval.packets import reconciliation_packet
-from orchestrator.core.calls.open_effects import noted, open_of
+from orchestrator.core.calls.open_effects import open_of, record_open_effect
 from orchestrator.core.common.frozen_model import with_entry
 from orchestrator.core.domain.effects import AskApproval
 from orchestrator.core.domain.run_events import GateDecided
 from orchestrator.core.domain.run_state import Call, Gate
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.canonical import canonical, digest
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from traces.core.canonical import compute_digest, encode_canonical
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import ApprovalDecided, ApprovalRequested, CallInDoubt, Reconciled
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 QUEUE = "reconciliation"
 
 
-def ask_what_became(view: View, call: Call) -> Step:
+def ask_what_became(view: NodeContext, call: Call) -> NodeResult:
     """Ask people about an earlier call of the same action; this one is not sent."""
     before = open_of(view.state, call)
     assert before is not None
     call = call.evolve(key=before.key, effect=before.effect)
     asked = ask_reconciliation(view, call, before.effect)
-    state, said = noted(view, doubted(view, asked.state, call), call, "in_doubt")
+    state, said = record_open_effect(view, with_doubtful_effect(view, asked.state, call), call, "in_doubt")
     return asked._replace(state=state, said=said + asked.said)
 
 
-def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
+def ask_reconciliation(view: NodeContext, call: Call, effect: str) -> NodeResult:
     """Open a request with all that is known about the call."""
     spec = view.pins.by_name[call.tool]
     expires = view.at + timedelta(seconds=view.pins.boundary.gate_ttl_seconds)
@@ -37,7 +37,7 @@ def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
     packet = reconciliation_packet(
         view, call, spec, request=request, effect=effect, queue=QUEUE, expires_at=expires
     )
-    body, packet_digest = view.desk.put(packet), digest("packet", packet)
+    body, packet_digest = view.desk.put(packet), compute_digest("packet", packet)
     ask = AskApproval(
         id=request.hex,
         request=request,
@@ -62,11 +62,11 @@ def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
     )
     state = view.state.evolve(batch=doubtful, gates=with_entry(view.state.gates, str(request), gate))
     said = (
-        say(
+        trace_event(
             Phase.OBSERVATION_GROUNDING,
             CallInDoubt(call=call.id, effect=effect, tool=call.tool, reason="sent_without_answer"),
         ),
-        say(
+        trace_event(
             Phase.ESCALATION_CHECK,
             ApprovalRequested(
                 request=str(request),
@@ -80,10 +80,12 @@ def ask_reconciliation(view: View, call: Call, effect: str) -> Step:
             ),
         ),
     )
-    return Step(state=state, said=said, effects=(ask,))
+    return NodeResult(state=state, said=said, effects=(ask,))
 
 
-def reconciled(view: View, call: Call, event: GateDecided) -> tuple[Call, tuple[Said, ...]]:
+def resolve_reconciliation(
+    view: NodeContext, call: Call, event: GateDecided
+) -> tuple[Call, tuple[TraceEntry, ...]]:
     """The call after a person's word: observed as happened, failed as not happened, or still in doubt at a
     cancel."""
     verdict = event.decision if event.decision in ("happened", "not_happened") else "cancel"
@@ -97,11 +99,11 @@ def reconciled(view: View, call: Call, event: GateDecided) -> tuple[Call, tuple[
     )
     word = Reconciled(effect=call.effect or "", verdict=verdict, by=event.by)  # type: ignore[arg-type]
     said = (
-        say(Phase.ESCALATION_CHECK, decided, actor="person"),
-        say(Phase.OBSERVATION_GROUNDING, word, actor="person"),
+        trace_event(Phase.ESCALATION_CHECK, decided, actor="person"),
+        trace_event(Phase.OBSERVATION_GROUNDING, word, actor="person"),
     )
     if verdict == "happened":
-        observation = view.desk.put(canonical({"reconciled": "happened", "by": event.by}))
+        observation = view.desk.put(encode_canonical({"reconciled": "happened", "by": event.by}))
         return call.evolve(rung="observed", observation=observation, error=None, verdict="reconciled"), said
     error = "not_happened" if verdict == "not_happened" else "in_doubt"
     return call.evolve(rung="failed", error=error, sent=verdict != "not_happened"), said

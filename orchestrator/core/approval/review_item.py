@@ -6,7 +6,7 @@ no call, so nothing here is an approval.
 
 from typing import Final, Literal
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 CATEGORY: Final = "review_queue"
 MOST_EVIDENCE: Final = 20
@@ -22,7 +22,7 @@ State = Literal["waiting", "taken", "answered"]
 STATES: tuple[State, ...] = ("waiting", "taken", "answered")
 
 
-class Last(Value):
+class Last(FrozenModel):
     """The newest word on an item: what was done, and by whom (a principal's id). None yet: it waits."""
 
     kind: Kind | None = None
@@ -36,7 +36,7 @@ def state_of(last: Last) -> State:
     return "taken" if last.kind == "taken" else "waiting"
 
 
-def fault(last: Last, kind: Kind, by: str, *, may_release: bool = False) -> str:
+def explain_review_refusal(last: Last, kind: Kind, by: str, *, may_release: bool = False) -> str:
     """Why somebody may not do that with an item now; empty where they may.
 
     What is another's is theirs until they give it back: two people who answer one item would both be sure

@@ -2,11 +2,11 @@
 
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.workflow.node_protocol import View
-from traces.core.canonical import canonical, digest
+from orchestrator.core.workflow.node_protocol import NodeContext
+from traces.core.canonical import compute_digest, encode_canonical
 
 
-def action_digest(view: View, call: Call, spec: ToolSpec) -> str:
+def action_digest(view: NodeContext, call: Call, spec: ToolSpec) -> str:
     """The exact action a grant is for: run, step, tool version, arguments, boundary (R-APPR-4)."""
     assert call.argument_digest is not None
     return exact_action(
@@ -33,4 +33,4 @@ def exact_action(
         "arguments": arguments,
         "boundary": boundary,
     }
-    return digest("action", canonical(exact))
+    return compute_digest("action", encode_canonical(exact))

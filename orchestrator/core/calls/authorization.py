@@ -5,36 +5,43 @@ names its rule and the boundary version.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from orchestrator.core.accounting.effect_cost import counted, remembers, shortfall
-from orchestrator.core.accounting.side_effects import noted, undo_room
+from orchestrator.core.accounting.effect_cost import (
+    compute_run_reserve,
+    find_budget_shortfall,
+    is_memory_write,
+)
+from orchestrator.core.accounting.side_effects import is_tracked, undo_room
+from orchestrator.core.calls.authorization_result import Authorization, CallVerdict
 from orchestrator.core.calls.effective_risk import gates_call, leads_away, risk_of_call
 from orchestrator.core.calls.open_effects import action_key, asks_first
-from orchestrator.core.calls.sealed_arguments import is_entrusted, misplaced
-from orchestrator.core.calls.tool_selection import lesser, replacement
-from orchestrator.core.common.argument_parsing import Arguments, Malformed, fits, parse, unsendable
+from orchestrator.core.calls.sealed_arguments import is_entrusted, validate_sealed_references
+from orchestrator.core.calls.tool_selection import find_cheaper_tool, find_substitute_tool
+from orchestrator.core.common.argument_parsing import (
+    Arguments,
+    Malformed,
+    parse_arguments,
+    validate_against_schema,
+    validate_no_redactions,
+)
 from orchestrator.core.common.name_patterns import is_listed
 from orchestrator.core.common.sliding_window import free_at
 from orchestrator.core.domain.memory_gate import refused_by_boundary
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
-from orchestrator.core.guardrails.policy_evaluation import UNASKED, Ruling, ruling
+from orchestrator.core.guardrails.policy_evaluation import NOT_EVALUATED, PolicyDecision, evaluate_policy
 from orchestrator.core.policy.rules import Decision
-from orchestrator.core.tools.isolation import lacking, refused_apart
+from orchestrator.core.tools.isolation import find_missing_dependency, refused_apart
 from orchestrator.core.tools.readiness import left_out
-from orchestrator.core.workflow.node_protocol import Refused, View, say
-from traces.core.canonical import digest
+from orchestrator.core.workflow.node_protocol import NodeContext, Refused, trace_event
+from traces.core.canonical import compute_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, CallChecked, PlanRepaired
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
-Verdict = Literal[
-    "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"
-]
 # Runs of an earlier core asked people for calls with a mark in place of a value; the gateway sends none.
 MARKS_SINCE = 11
 
@@ -43,32 +50,18 @@ DECIDED: dict[Decision, Literal["allow", "approval_required", "deny"]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
-    """What became of one call: `call` carries the normalised arguments from the second question on."""
-
-    call: Call
-    verdict: Verdict
-    detail: str
-    said: tuple[Said, ...]
-    spec: ToolSpec | None = None
-    refused: Refused | None = None
-    missing: tuple[str, ...] = ()
-    unauthorized: bool = False
-
-
-class Chain:
+class CallAuthorizer:
     """The questions asked of one call, with what was said on the way."""
 
-    def __init__(self, view: View, call: Call, *, first: bool) -> None:
+    def __init__(self, view: NodeContext, call: Call, *, first: bool) -> None:
         self.view = view
         self.call = call
         self.first = first
-        self.said: list[Said] = []
+        self.said: list[TraceEntry] = []
         self.spec: ToolSpec | None = None
-        self.ruling: Ruling = UNASKED
+        self.ruling: PolicyDecision = NOT_EVALUATED
 
-    def ask(self) -> Examined:
+    def ask(self) -> Authorization:
         """Ask until one question is answered with no."""
         questions = (
             self.registered, self.arguments, self.permitted, self.provenance, self.budget, self.unsettled,
@@ -80,7 +73,7 @@ class Chain:
                 return answer
         return self._end("eligible", "")
 
-    def still(self) -> Examined | None:
+    def still(self) -> Authorization | None:
         """What speaks against another attempt of a call that was found eligible before: a stop, a raised
         class, a scope or a policy that has changed meanwhile. None: nothing."""
         self.spec = spec = self.view.pins.by_name[self.call.tool]
@@ -97,7 +90,7 @@ class Chain:
     # -- the questions
     # -------------------------------------------------------------------------------------------
 
-    def registered(self) -> Examined | None:
+    def registered(self) -> Authorization | None:
         """Is it a tool of the pinned registry that this workflow names?"""
         self._repaired()
         spec = self.view.pins.by_name.get(self.call.tool)
@@ -114,30 +107,34 @@ class Chain:
 
     def _repaired(self) -> None:
         """Put an equivalent in the place of a tool that cannot be reached, and say so (R-TOOL-1)."""
-        other = replacement(self.view, self.call)
+        other = find_substitute_tool(self.view, self.call)
         if other is None:
             return
         body = PlanRepaired(call=self.call.id, tool=self.call.tool, by=other.name, reason="unavailable")
-        self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
+        self.said.append(trace_event(Phase.TOOL_ELIGIBILITY, body))
         self.call = self.call.evolve(tool=other.name)
 
-    def arguments(self) -> Examined | None:
+    def arguments(self) -> Authorization | None:
         """Do the arguments parse, validate and normalise?"""
         assert self.spec is not None
         parsed = self._parsed()
         if isinstance(parsed, Arguments):
-            fault = self._unsendable(self.spec, parsed) or fits(self.spec.input_schema, parsed.value)
+            fault = self._unsendable(self.spec, parsed) or validate_against_schema(
+                self.spec.input_schema, parsed.value
+            )
             if fault is None:
                 body = self.view.desk.put(parsed.body)
-                self.call = self.call.evolve(arguments=body, argument_digest=digest("arguments", parsed.body))
+                self.call = self.call.evolve(
+                    arguments=body, argument_digest=compute_digest("arguments", parsed.body)
+                )
                 self._note("arguments", "allow", "schema")
                 return None
             parsed = fault
         self._note("arguments", "deny", "schema", parsed.detail)
-        verdict: Verdict = "missing_info" if parsed.missing and self.call.by != "model" else "malformed"
+        verdict: CallVerdict = "missing_info" if parsed.missing and self.call.by != "model" else "malformed"
         return self._end(verdict, parsed.detail, missing=parsed.missing)
 
-    def permitted(self) -> Examined | None:
+    def permitted(self) -> Authorization | None:
         """May this principal, tenant and boundary call it, now?"""
         assert self.spec is not None
         for rule, test in _RULES:
@@ -148,10 +145,10 @@ class Chain:
         self._note("permitted", "allow", "boundary_allow_list")
         return None
 
-    def provenance(self) -> Examined | None:
+    def provenance(self) -> Authorization | None:
         """What does the policy say of where its values come from (R-TOOL-17)?"""
         assert self.spec is not None
-        self.ruling = ruling(self.view, self.call, self.spec)
+        self.ruling = evaluate_policy(self.view, self.call, self.spec)
         if not self.ruling.asked or not (self.spec.mutating or self.ruling.findings):
             return None
         detail = self.ruling.findings[0].sentence if self.ruling.findings else ""
@@ -161,20 +158,20 @@ class Chain:
             return None
         return self._end("denied", f"{detail} ({self.ruling.rule})", unauthorized=True)
 
-    def budget(self) -> Examined | None:
+    def budget(self) -> Authorization | None:
         """Is enough left of every dimension, and may the tool be called again so soon?"""
         assert self.spec is not None
         granted = self.call.grant is not None or self.gated()
-        reserve = counted(self.view.manifest, self.spec, granted=granted, step=self.first)
+        reserve = compute_run_reserve(self.view.manifest, self.spec, granted=granted, step=self.first)
         # Nothing is begun that the run could not afford to take back (R-TOOL-15).
-        back = undo_room(self.view.pins, self.spec) if noted(self.view.manifest, self.spec) else {}
-        refused = shortfall(self.view.state, (reserve, back), self.view.headroom)
+        back = undo_room(self.view.pins, self.spec) if is_tracked(self.view.manifest, self.spec) else {}
+        refused = find_budget_shortfall(self.view.state, (reserve, back), self.view.headroom)
         if refused is None:
             return self._rate(self.spec)
         self._note("budget", "deny", refused.dimension, f"wanted {refused.wanted}, left {refused.left}")
         return self._end("over_budget", f"the budget for {refused.dimension} is used up", refused=refused)
 
-    def _rate(self, spec: ToolSpec) -> Examined | None:
+    def _rate(self, spec: ToolSpec) -> Authorization | None:
         """The other half of `budget`: the tool's calls in the last minute of this run."""
         again = free_at(self.view.state.rates, spec.name, spec.rate_per_minute, self.view.at)
         if again is None:
@@ -187,7 +184,7 @@ class Chain:
         self._note("budget", "deny", "rate_limit", detail)
         return self._end("denied", detail)
 
-    def unsettled(self) -> Examined | None:
+    def unsettled(self) -> Authorization | None:
         """Do people have to say first what became of an earlier call of the same? Until then it is not
         sent, so nobody is asked to allow it."""
         if not asks_first(self.view, self.call):
@@ -195,7 +192,7 @@ class Chain:
         self._note("approval", "approval_required", "open_effect", "an earlier call may have done it")
         return self._end("eligible", "")
 
-    def risk(self) -> Examined | None:
+    def risk(self) -> Authorization | None:
         """Does its class ask for a person, and has one said yes to exactly this?"""
         assert self.spec is not None
         if not self.gated():
@@ -222,7 +219,7 @@ class Chain:
         else:
             self._note("approval", "approval_required", "no_grant")
         tripped = BreakerTripped(breaker="privileged_action", reason=risk.value, subject=self.call.tool)
-        self.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
+        self.said.append(trace_event(Phase.TOOL_ELIGIBILITY, tripped))
         return self._end("needs_approval", "a person must approve this call")
 
     def gated(self) -> bool:
@@ -234,7 +231,7 @@ class Chain:
             return True
         if is_entrusted(self.view, self.call):
             return True
-        if remembers(self.view.manifest, self.spec):
+        if is_memory_write(self.view.manifest, self.spec):
             return False
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
@@ -244,14 +241,14 @@ class Chain:
 
     def _parsed(self) -> Arguments | Malformed:
         if self.call.arguments is not None:
-            return parse(self.view.desk.read(self.call.arguments))
-        return parse(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
+            return parse_arguments(self.view.desk.read(self.call.arguments))
+        return parse_arguments(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
 
     def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> Malformed | None:
         if self.view.manifest.core_version < MARKS_SINCE:
             return None
-        kept = remembers(self.view.manifest, spec)
-        return unsendable(parsed.value) or misplaced(
+        kept = is_memory_write(self.view.manifest, spec)
+        return validate_no_redactions(parsed.value) or validate_sealed_references(
             self.view.desk.find, tool=spec.name, by=self.call.by, value=parsed.value, remembered=kept
         )
 
@@ -270,18 +267,18 @@ class Chain:
             boundary=self.view.pins.boundary_digest,
             detail=detail[:300],
         )
-        self.said.append(say(Phase.TOOL_ELIGIBILITY, body))
+        self.said.append(trace_event(Phase.TOOL_ELIGIBILITY, body))
 
     def _end(
         self,
-        verdict: Verdict,
+        verdict: CallVerdict,
         detail: str,
         *,
         refused: Refused | None = None,
         missing: tuple[str, ...] = (),
         unauthorized: bool = False,
-    ) -> Examined:
-        return Examined(
+    ) -> Authorization:
+        return Authorization(
             call=self.call,
             verdict=verdict,
             detail=detail,
@@ -297,19 +294,19 @@ class Chain:
 # ---------------------------------------------------------------------------
 
 
-def _stopped(chain: Chain) -> str | None:
+def _refuse_stopped_tool(chain: CallAuthorizer) -> str | None:
     headroom: Headroom = chain.view.headroom
     if chain.call.tool in headroom.stopped_tools or chain.call.tool in chain.view.state.stopped_tools:
         return "the tool has been stopped by an admin"
     return None
 
 
-def _not_drifted(chain: Chain) -> str | None:
+def _not_drifted(chain: CallAuthorizer) -> str | None:
     drifted = chain.call.tool in chain.view.state.drifted
     return "what it answers does not fit its declared form any more" if drifted else None
 
 
-def _in_boundary(chain: Chain) -> str | None:
+def _in_boundary(chain: CallAuthorizer) -> str | None:
     boundary = chain.view.pins.boundary
     grant = boundary.grant_for(chain.call.tool)
     if grant is None:
@@ -321,29 +318,29 @@ def _in_boundary(chain: Chain) -> str | None:
     return None
 
 
-def _memory(chain: Chain) -> str | None:
+def _refuse_memory_tool(chain: CallAuthorizer) -> str | None:
     assert chain.spec is not None
     return refused_by_boundary(chain.spec, chain.view.pins.boundary)
 
 
-def _apart(chain: Chain) -> str | None:
+def _refuse_unsandboxed_tool(chain: CallAuthorizer) -> str | None:
     assert chain.spec is not None
     return refused_apart(chain.spec, chain.view.pins.boundary)
 
 
-def _here(chain: Chain) -> str | None:
+def _refuse_unavailable_tool(chain: CallAuthorizer) -> str | None:
     assert chain.spec is not None
-    why = lacking(chain.spec, chain.view.headroom) or left_out(chain.view, chain.call)
+    why = find_missing_dependency(chain.spec, chain.view.headroom) or left_out(chain.view, chain.call)
     return None if why is None else f"it is not available here: {why}"
 
 
-def _least(chain: Chain) -> str | None:
+def _refuse_costlier_tool(chain: CallAuthorizer) -> str | None:
     assert chain.spec is not None
-    other = lesser(chain.view, chain.call, chain.spec)
+    other = find_cheaper_tool(chain.view, chain.call, chain.spec)
     return None if other is None else f"{other.name} does the same for less; call that instead"
 
 
-def _in_scope(chain: Chain) -> str | None:
+def _in_scope(chain: CallAuthorizer) -> str | None:
     assert chain.spec is not None
     held = chain.view.manifest.scopes
     lost = chain.view.headroom.missing_scopes
@@ -353,7 +350,7 @@ def _in_scope(chain: Chain) -> str | None:
     return f"the submitting principal lacks {', '.join(lacking)}" if lacking else None
 
 
-def _not_repeated(chain: Chain) -> str | None:
+def _not_repeated(chain: CallAuthorizer) -> str | None:
     limit = chain.view.pins.boundary.identical_calls
     seen = chain.view.state.repeats.get(action_key(chain.call), 0)
     if seen < limit or chain.call.grant is not None:
@@ -365,31 +362,31 @@ def _not_repeated(chain: Chain) -> str | None:
         limit=Decimal(limit),
         actual=Decimal(seen + 1),
     )
-    chain.said.append(say(Phase.TOOL_ELIGIBILITY, tripped))
+    chain.said.append(trace_event(Phase.TOOL_ELIGIBILITY, tripped))
     return f"the same call was already made {seen} times; use its result"
 
 
-def _not_in_doubt(chain: Chain) -> str | None:
+def _not_in_doubt(chain: CallAuthorizer) -> str | None:
     doubtful = [f for f in chain.view.state.failures if f.tool == chain.call.tool and f.error == "in_doubt"]
     assert chain.spec is not None
     return "an earlier identical call may have happened" if doubtful and chain.spec.mutating else None
 
 
-def _not_refused_often(chain: Chain) -> str | None:
+def _not_refused_often(chain: CallAuthorizer) -> str | None:
     limit = chain.view.pins.boundary.refusal_limit
     refused = chain.view.state.refused.get(chain.call.tool, 0)
     return f"people refused this {refused} times" if refused >= limit else None
 
 
-_RULES: tuple[tuple[str, Callable[[Chain], str | None]], ...] = (
-    ("emergency_stop", _stopped),
+_RULES: tuple[tuple[str, Callable[[CallAuthorizer], str | None]], ...] = (
+    ("emergency_stop", _refuse_stopped_tool),
     ("parser_drift", _not_drifted),
     ("boundary_allow_list", _in_boundary),
-    ("boundary_memory", _memory),
-    ("boundary_sandbox", _apart),
-    ("not_available", _here),
+    ("boundary_memory", _refuse_memory_tool),
+    ("boundary_sandbox", _refuse_unsandboxed_tool),
+    ("not_available", _refuse_unavailable_tool),
     ("principal_scopes", _in_scope),
-    ("least_tool", _least),
+    ("least_tool", _refuse_costlier_tool),
     ("repeated_call", _not_repeated),
     ("unresolved_intent", _not_in_doubt),
     ("refused_before", _not_refused_often),

@@ -7,19 +7,19 @@ from typing import Any
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import Egress, Risk, ToolSpec
 from orchestrator.core.guardrails.exfiltration import MOST_ADDRESSES, addresses_in, goes_unasked
-from orchestrator.core.guardrails.taint_sources import leaves
+from orchestrator.core.guardrails.taint_sources import flatten_json_leaves
 from orchestrator.core.guardrails.taint_tracking import CLOSELY_SINCE
 from orchestrator.core.policy.provenance.value_kinds import kind_of
 from orchestrator.core.policy.provenance.value_matching import words_of
-from orchestrator.core.policy.rules import argument_of, beneath
-from orchestrator.core.tools.destinations import admits, hosts
-from orchestrator.core.workflow.goal_inputs import pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.policy.rules import argument_of, is_at_or_below_pointer
+from orchestrator.core.tools.destinations import is_url_allowed, list_allowed_hosts
+from orchestrator.core.workflow.goal_inputs import resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 ANYWHERE = Egress(argument="")
 
 
-def risk_of_call(view: View, spec: ToolSpec, call: Call) -> Risk:
+def risk_of_call(view: NodeContext, spec: ToolSpec, call: Call) -> Risk:
     """The class in force for this call: the tool's, or `network` for an address that is not on its list."""
     risk = view.risk_of(spec)
     return Risk.NETWORK if risk.rank < Risk.NETWORK.rank and leads_away(view, spec, call) else risk
@@ -33,12 +33,12 @@ def risk_of_edit(spec: ToolSpec, value: Any) -> Risk:
     return Risk.NETWORK if away and spec.risk.rank < Risk.NETWORK.rank else spec.risk
 
 
-def gates_call(view: View, spec: ToolSpec, call: Call) -> bool:
+def gates_call(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
     """Whether this call needs a person's approval."""
     return view.needs_gate(spec) or leads_away(view, spec, call)
 
 
-def leads_away(view: View, spec: ToolSpec, call: Call) -> bool:
+def leads_away(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
     """Whether the call names an address that is not on the list of its tool's version.
 
     Of a tool of a server outside that asks nobody every argument may be one: nobody knows what it does with
@@ -57,21 +57,23 @@ def named_beyond(spec: ToolSpec, value: Any) -> bool:
     """Whether arguments name an address that is not on the tool's list."""
     if spec.remote is not None:
         egress = spec.egress or ANYWHERE
-        return any(_beyond(egress, pointer, leaf) for pointer, leaf in leaves(value, ""))
+        return any(
+            _has_unlisted_address(egress, pointer, leaf) for pointer, leaf in flatten_json_leaves(value, "")
+        )
     if spec.egress is None:
         return False
-    url = pointed(value, spec.egress.argument)
-    return not (isinstance(url, str) and admits(spec.egress.allow, url))
+    url = resolve_pointer(value, spec.egress.argument)
+    return not (isinstance(url, str) and is_url_allowed(spec.egress.allow, url))
 
 
-def _beyond(egress: Egress, pointer: str, leaf: Any) -> bool:
+def _has_unlisted_address(egress: Egress, pointer: str, leaf: Any) -> bool:
     """Whether a leaf is an address, or holds one, that the list does not have."""
     text = words_of(leaf).strip()
     if not text:
         return False
-    marked = any(beneath(argument_of(pointer), one) for one in egress.marked)
+    marked = any(is_at_or_below_pointer(argument_of(pointer), one) for one in egress.marked)
     told = marked or kind_of(pointer if egress.named else "", leaf) == "url"
     if not told:
         within = addresses_in(text)
-        return len(within) > MOST_ADDRESSES or any(not admits(egress.allow, url) for url in within)
-    return not (admits(egress.allow, text) or text.casefold() in hosts(egress.allow))
+        return len(within) > MOST_ADDRESSES or any(not is_url_allowed(egress.allow, url) for url in within)
+    return not (is_url_allowed(egress.allow, text) or text.casefold() in list_allowed_hosts(egress.allow))

@@ -1,6 +1,6 @@
 """One tool call on its way: intent, retry, and what its outcome means for the ladder (R-TOOL-8 to 10)."""
 
-from orchestrator.core.accounting.effect_cost import counted
+from orchestrator.core.accounting.effect_cost import compute_run_reserve
 from orchestrator.core.accounting.price_correction import undone_within
 from orchestrator.core.accounting.side_effects import undo_reserve
 from orchestrator.core.calls.action_digest import action_digest
@@ -10,20 +10,22 @@ from orchestrator.core.common.frozen_model import with_entry
 from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Came, Fate, fate_of
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import ToolFailed
-from orchestrator.core.domain.run_state import Call, Pending, State
+from orchestrator.core.domain.run_state import Call, Pending, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import with_sent
-from orchestrator.core.workflow.node_protocol import Step, View, say
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import CallAttempted
 
 
-def replaced(state: State, call: Call) -> tuple[Call, ...]:
+def with_updated_call(state: RunState, call: Call) -> tuple[Call, ...]:
     """The batch with `call` in place of its former self."""
     return tuple(call if held.id == call.id else held for held in state.batch)
 
 
-def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool = False) -> Step:
+def launch_call(
+    view: NodeContext, state: RunState, call: Call, ordinal: int, *, undoes: bool = False
+) -> NodeResult:
     """Ask for one attempt of a checked call. A grant goes only with the first: what follows it is the same
     action. A call that undoes another has the tool's own time, though the run's may be over."""
     spec = view.pins.by_name[call.tool]
@@ -31,7 +33,7 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
     assert call.argument_digest is not None
     assert call.key is not None
     granted, step = call.grant is not None, ordinal == 0 and call.attempt == 1
-    counting = counted(view.manifest, spec, granted=granted, step=step)
+    counting = compute_run_reserve(view.manifest, spec, granted=granted, step=step)
     reserve = undone_within(state, undo_reserve(spec)) if undoes else counting
     first_use = call.grant is not None and not call.used_grant
     effect = CallTool(
@@ -81,12 +83,14 @@ def launch(view: View, state: State, call: Call, ordinal: int, *, undoes: bool =
         grant=effect.grant,
     )
     launched = with_sent(view, state, call, spec).evolve(
-        batch=replaced(state, flying), pending=with_entry(state.pending, effect.id, pending), timer=None
+        batch=with_updated_call(state, flying),
+        pending=with_entry(state.pending, effect.id, pending),
+        timer=None,
     )
-    return Step(state=launched, said=(say(Phase.TOOL_INVOCATION, body),), effects=(effect,))
+    return NodeResult(state=launched, said=(trace_event(Phase.TOOL_INVOCATION, body),), effects=(effect,))
 
 
-def may_repeat(view: View, call: Call, *, transient: bool, sent: bool) -> bool:
+def may_repeat(view: NodeContext, call: Call, *, transient: bool, sent: bool) -> bool:
     """Whether a failed call may be tried again by itself: safe ones only, within the retry gauge
     (R-TOOL-10)."""
     spec = view.pins.by_name[call.tool]
@@ -94,7 +98,7 @@ def may_repeat(view: View, call: Call, *, transient: bool, sent: bool) -> bool:
     return safe and transient and _tries_left(view.state, call.attempt, spec.max_retries)
 
 
-def repeats_left(state: State, spec: ToolSpec, attempt: int) -> bool:
+def repeats_left(state: RunState, spec: ToolSpec, attempt: int) -> bool:
     """Whether a change may be sent once more under its key: as often as the tool's retry policy says, once at
     the least, within the retry gauge. One that undoes another is tried as its policy says."""
     most = spec.max_retries if state.unwinding is not None else max(1, spec.max_retries)
@@ -107,7 +111,7 @@ def may_pass(event: ToolFailed) -> bool:
     return event.sent or event.transient
 
 
-def fate(view: View, call: Call, event: ToolFailed) -> Fate:
+def classify_call_failure(view: NodeContext, call: Call, event: ToolFailed) -> Fate:
     """What becomes of a call that failed. In runs of an earlier core every failure is one."""
     spec = view.pins.by_name[call.tool]
     if view.manifest.core_version < OPEN_SINCE:
@@ -122,7 +126,7 @@ def fate(view: View, call: Call, event: ToolFailed) -> Fate:
     )  # fmt: skip
 
 
-def _tries_left(state: State, attempt: int, most: int) -> bool:
+def _tries_left(state: RunState, attempt: int, most: int) -> bool:
     gauge = state.limits.get("retries")
     retries = most if gauge is None else min(most, int(gauge))
     return attempt <= retries and state.halting is None

@@ -7,13 +7,13 @@ Runs of an earlier core note nothing.
 from typing import Literal
 
 from orchestrator.core.accounting import side_effects
-from orchestrator.core.common.frozen_model import with_entry, without
+from orchestrator.core.common.frozen_model import with_entry, without_keys
 from orchestrator.core.domain.call_outcomes import OPEN_SINCE
-from orchestrator.core.domain.run_state import Call, Deed, OpenEffect, State
-from orchestrator.core.workflow.node_protocol import View, say
+from orchestrator.core.domain.run_state import Call, OpenEffect, RunState, SideEffect
+from orchestrator.core.workflow.node_protocol import NodeContext, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import EffectLeftOpen, EffectSettled
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 UNSURE = ("open", "in_doubt")
 # Instead of an error: it was learnt after the end of an earlier run that the change was made.
@@ -30,7 +30,7 @@ def opened_key(tool: str, argument_digest: str) -> str:
     return f"{tool}:{argument_digest}"
 
 
-def open_of(state: State, call: Call) -> OpenEffect | None:
+def open_of(state: RunState, call: Call) -> OpenEffect | None:
     """The earlier request of the same action of which nobody knows what became; None where there is none.
 
     What an earlier run did without knowing it counts for every call of its tool: whoever asks for it again
@@ -38,7 +38,7 @@ def open_of(state: State, call: Call) -> OpenEffect | None:
     return state.opened.get(_key_of(state, call)) if state.opened else None
 
 
-def _key_of(state: State, call: Call) -> str:
+def _key_of(state: RunState, call: Call) -> str:
     """What the open effect is noted under that stands for a call."""
     key = action_key(call)
     if key in state.opened:
@@ -47,13 +47,13 @@ def _key_of(state: State, call: Call) -> str:
     return min(made, default=key)
 
 
-def looks_first(view: View, state: State, call: Call) -> bool:
+def looks_first(view: NodeContext, state: RunState, call: Call) -> bool:
     """Whether another call's open effect is looked up before this one is sent."""
     before = open_of(state, call)
     return before is not None and before.call != call.id and view.pins.by_name[call.tool].lookup
 
 
-def asks_first(view: View, call: Call) -> bool:
+def asks_first(view: NodeContext, call: Call) -> bool:
     """Whether people say what became of an earlier call before this one may be made: its tool neither
     honours keys nor can be asked, or the earlier one is known to have happened."""
     before, spec = open_of(view.state, call), view.pins.by_name.get(call.tool)
@@ -65,7 +65,9 @@ def asks_first(view: View, call: Call) -> bool:
     return before.call != call.id and not (spec.honours_keys or spec.lookup)
 
 
-def noted(view: View, state: State, call: Call, error: str) -> tuple[State, tuple[Said, ...]]:
+def record_open_effect(
+    view: NodeContext, state: RunState, call: Call, error: str
+) -> tuple[RunState, tuple[TraceEntry, ...]]:
     """The state with an effect that stays open, and what is said of it; the call is its newest request."""
     spec = view.pins.by_name[call.tool]
     if view.manifest.core_version < OPEN_SINCE or not spec.mutating:
@@ -76,17 +78,25 @@ def noted(view: View, state: State, call: Call, error: str) -> tuple[State, tupl
     # What an earlier run made is this call's from now on, or nobody's.
     older = (*UNSURE, "done") if before is not None and before.error == HAPPENED else UNSURE
     told = _without_older(state, call, older)
-    told = told.evolve(opened=with_entry(without(told.opened, _key_of(told, call)), action_key(call), opened))
-    if call.id not in told.deeds and call.arguments is not None and side_effects.noted(view.manifest, spec):
-        deed = Deed(tool=call.tool, arguments=call.arguments, observation=call.observation, standing="open")
+    told = told.evolve(
+        opened=with_entry(without_keys(told.opened, _key_of(told, call)), action_key(call), opened)
+    )
+    if (
+        call.id not in told.deeds
+        and call.arguments is not None
+        and side_effects.is_tracked(view.manifest, spec)
+    ):
+        deed = SideEffect(
+            tool=call.tool, arguments=call.arguments, observation=call.observation, standing="open"
+        )
         told = told.evolve(deeds=with_entry(told.deeds, call.id, deed))
     body = EffectLeftOpen(call=call.id, effect=effect, tool=call.tool, key=call.key or "", error=error)
-    return told, (say(Phase.OBSERVATION_GROUNDING, body),)
+    return told, (trace_event(Phase.OBSERVATION_GROUNDING, body),)
 
 
-def settled(
-    state: State, call: Call, by: Literal["done", "absent", "person"]
-) -> tuple[State, tuple[Said, ...]]:
+def settle_open_effect(
+    state: RunState, call: Call, by: Literal["done", "absent", "person"]
+) -> tuple[RunState, tuple[TraceEntry, ...]]:
     """The state in which the action of a call is open no longer, and what is said of that. What an earlier
     request of it may have done is what this one did, or did not."""
     before = open_of(state, call)
@@ -94,13 +104,13 @@ def settled(
         return state, ()
     closed = _without_older(state, call, (*UNSURE, "done"))
     if (deed := closed.deeds.get(call.id)) is not None and deed.standing == "open":
-        closed = closed.evolve(deeds=without(closed.deeds, call.id))
-    closed = closed.evolve(opened=without(closed.opened, _key_of(state, call)))
+        closed = closed.evolve(deeds=without_keys(closed.deeds, call.id))
+    closed = closed.evolve(opened=without_keys(closed.opened, _key_of(state, call)))
     body = EffectSettled(call=call.id, effect=before.effect, tool=call.tool, key=before.key, by=by)
-    return closed, (say(Phase.OBSERVATION_GROUNDING, body),)
+    return closed, (trace_event(Phase.OBSERVATION_GROUNDING, body),)
 
 
-def _without_older(state: State, call: Call, standings: tuple[str, ...]) -> State:
+def _without_older(state: RunState, call: Call, standings: tuple[str, ...]) -> RunState:
     """The state without the deed of an earlier call of the same action that stands so; its room is free."""
     before = open_of(state, call)
     if before is None or before.call == call.id:
@@ -108,4 +118,4 @@ def _without_older(state: State, call: Call, standings: tuple[str, ...]) -> Stat
     deed = state.deeds.get(before.call)
     if deed is None or deed.standing not in standings:
         return state
-    return side_effects.released(state, deed).evolve(deeds=without(state.deeds, before.call))
+    return side_effects.without_undo_reserve(state, deed).evolve(deeds=without_keys(state.deeds, before.call))

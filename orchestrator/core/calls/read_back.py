@@ -2,42 +2,44 @@
 
 from orchestrator.core.accounting.effect_cost import call_reserve
 from orchestrator.core.accounting.price_correction import undone_within
-from orchestrator.core.calls.invocation import replaced
+from orchestrator.core.calls.invocation import with_updated_call
 from orchestrator.core.common.frozen_model import with_entry
 from orchestrator.core.domain.effects import CallTool, idempotency_key
-from orchestrator.core.domain.run_state import Call, Pending, State
+from orchestrator.core.domain.run_state import Call, Pending, RunState
 from orchestrator.core.domain.tool_spec import ReadBack, ToolSpec
-from orchestrator.core.workflow.goal_inputs import MISSING, pointed, same
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from traces.core.canonical import canonical_outside, digest
+from orchestrator.core.workflow.goal_inputs import MISSING, is_same_value, resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from traces.core.canonical import canonical_outside, compute_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import CallAttempted
 
 
-def _reader(view: View, call: Call) -> ReadBack:
+def _get_read_back(view: NodeContext, call: Call) -> ReadBack:
     verifier = view.pins.by_name[call.tool].verifier
     assert verifier is not None
     assert verifier.read_back is not None
     return verifier.read_back
 
 
-def reader_of(view: View, call: Call) -> ToolSpec:
+def reader_of(view: NodeContext, call: Call) -> ToolSpec:
     """The pinned tool that reads a call back."""
-    return view.pins.by_name[_reader(view, call).tool]
+    return view.pins.by_name[_get_read_back(view, call).tool]
 
 
-def read_back(view: View, state: State, call: Call, attempt: int) -> Step:
+def read_back(view: NodeContext, state: RunState, call: Call, attempt: int) -> NodeResult:
     """Ask the reader; what it is asked comes from the call's arguments and result. That of a change has its
     tool's own time, though the run's may be over: it finishes what was begun, and changes nothing."""
-    reader = _reader(view, call)
+    reader = _get_read_back(view, call)
     spec = view.pins.by_name[reader.tool]
     changed = view.pins.by_name[call.tool].mutating
     document = {
         "arguments": view.desk.json(call.arguments or ""),
         "result": view.desk.json(call.observation or ""),
     }
-    body = canonical_outside({name: pointed(document, pointer) for name, pointer in reader.arguments.items()})
-    argument_digest = digest("arguments", body)
+    body = canonical_outside(
+        {name: resolve_pointer(document, pointer) for name, pointer in reader.arguments.items()}
+    )
+    argument_digest = compute_digest("arguments", body)
     reserve = call_reserve(spec, granted=False, step=False)
     if state.unwinding is not None:
         reserve = undone_within(state, reserve)
@@ -73,14 +75,16 @@ def read_back(view: View, state: State, call: Call, attempt: int) -> Step:
     )
     asked = state.evolve(
         pending=with_entry(state.pending, effect.id, pending),
-        batch=replaced(state, call.evolve(effect=effect.id)),
+        batch=with_updated_call(state, call.evolve(effect=effect.id)),
     )
-    return Step(state=asked, said=(say(Phase.OBSERVATION_GROUNDING, body_said),), effects=(effect,))
+    return NodeResult(
+        state=asked, said=(trace_event(Phase.OBSERVATION_GROUNDING, body_said),), effects=(effect,)
+    )
 
 
-def agrees(view: View, call: Call, observation: str) -> tuple[str, str]:
+def compare_read_back(view: NodeContext, call: Call, observation: str) -> tuple[str, str]:
     """The verdict of the comparison: verified, or failed with the field that differs."""
-    reader = _reader(view, call)
+    reader = _get_read_back(view, call)
     view.desk.require((observation,))
     try:
         seen = view.desk.json(observation)
@@ -92,7 +96,7 @@ def agrees(view: View, call: Call, observation: str) -> tuple[str, str]:
         "result": view.desk.json(call.observation or ""),
     }
     for pointer, expected in reader.equal.items():
-        found, wanted = pointed(seen, pointer), pointed(document, expected)
-        if found is MISSING or not same(found, wanted):
+        found, wanted = resolve_pointer(seen, pointer), resolve_pointer(document, expected)
+        if found is MISSING or not is_same_value(found, wanted):
             return "failed", f"read back differs at {pointer}"
     return "verified", f"read back by {reader.tool}"

@@ -12,8 +12,8 @@ import orjson
 
 from orchestrator.core.common.argument_parsing import Malformed
 from orchestrator.core.domain.run_state import Call
-from orchestrator.core.workflow.node_protocol import View
-from traces.core.sealed_references import Place, may_open, read_sealed, references
+from orchestrator.core.workflow.node_protocol import NodeContext
+from traces.core.sealed_references import Place, extract_references, may_open, read_sealed
 
 # Runs of an earlier core have no sealed values.
 SINCE = 11
@@ -23,24 +23,28 @@ SHOWN = 8
 Find = Callable[[str], bytes | None]
 
 
-def misplaced(find: Find, *, tool: str, by: str, value: Any, remembered: bool = False) -> Malformed | None:
+def validate_sealed_references(
+    find: Find, *, tool: str, by: str, value: Any, remembered: bool = False
+) -> Malformed | None:
     """Why arguments with references cannot be sent: one is none of this run's, or its value was not meant for
     where it stands. `find` gives the content of a digest, `by` is who asked for the call; what is
     `remembered` is kept as it is and shown to other runs, so no sealed value goes there."""
     faults = []
-    for found in references(value):
-        place = _place(find, found.digest, found.kind)
+    for found in extract_references(value):
+        place = _find_sealed_place(find, found.digest, found.kind)
         where = found.pointer[:80] or "/"
         if place is None:
             faults.append(f"the reference at {where} is none of this run's")
         elif remembered:
             faults.append(f"the sealed value at {where} is not remembered; leave it out")
         elif not may_open(place, tool=tool, member=found.member, by_model=by == "model"):
-            faults.append(f"the sealed value at {where} was not given for this: {_meant(place)}")
+            faults.append(
+                f"the sealed value at {where} was not given for this: {_describe_intended_place(place)}"
+            )
     return Malformed(detail="; ".join(faults[:SHOWN])) if faults else None
 
 
-def is_entrusted(view: View, call: Call) -> bool:
+def is_entrusted(view: NodeContext, call: Call) -> bool:
     """Whether the model puts a value of the task into the call that nobody showed it: it goes nowhere without
     a person's yes."""
     if call.by != "model" or call.arguments is None or view.manifest.core_version < SINCE:
@@ -48,19 +52,19 @@ def is_entrusted(view: View, call: Call) -> bool:
     body = view.desk.read(call.arguments)
     if b"[sealed:" not in body:
         return False
-    found = references(orjson.loads(body))
-    places = [_place(view.desk.find, one.digest, one.kind) for one in found]
+    found = extract_references(orjson.loads(body))
+    places = [_find_sealed_place(view.desk.find, one.digest, one.kind) for one in found]
     return any(place is not None and place.source == "goal" for place in places)
 
 
-def _place(find: Find, digest: str, kind: str) -> Place | None:
+def _find_sealed_place(find: Find, digest: str, kind: str) -> Place | None:
     """What a value was sealed for; None where the digest names none of this kind."""
     body = find(digest)
     sealed = read_sealed(body) if body is not None else None
     return sealed.place if sealed is not None and sealed.kind == kind else None
 
 
-def _meant(place: Place) -> str:
+def _describe_intended_place(place: Place) -> str:
     if place.source == "goal":
         return "a value of the task goes into a member of the same name, or one that holds secrets"
     return f"it was written for {place.member[:80]!r} of {place.tool[:80]}"

@@ -7,16 +7,16 @@ wrote the workflow has chosen.
 
 from decimal import Decimal
 
-from orchestrator.core.common.argument_parsing import Arguments, fits, parse
+from orchestrator.core.common.argument_parsing import Arguments, parse_arguments, validate_against_schema
 from orchestrator.core.common.name_patterns import is_listed
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 SINCE = 3
 
 
-def lesser(view: View, call: Call, spec: ToolSpec) -> ToolSpec | None:
+def find_cheaper_tool(view: NodeContext, call: Call, spec: ToolSpec) -> ToolSpec | None:
     """A tool that does the same for less, and that could be called now; None where there is none, or where
     it has failed in this run."""
     if view.manifest.core_version < SINCE or call.by != "model" or call.grant is not None:
@@ -25,34 +25,51 @@ def lesser(view: View, call: Call, spec: ToolSpec) -> ToolSpec | None:
     if len(alike) < 2:
         return None
     failed = {failure.tool for failure in view.state.failures}
-    others = [other for other in alike if other.name not in failed and _cost(other) < _cost(spec)]
+    others = [
+        other
+        for other in alike
+        if other.name not in failed and _build_cost_sort_key(other) < _build_cost_sort_key(spec)
+    ]
     return next(
-        (o for o in sorted(others, key=_cost) if available(view, o) and _no_riskier(view, o, spec)), None
+        (
+            o
+            for o in sorted(others, key=_build_cost_sort_key)
+            if is_tool_available(view, o) and _no_riskier(view, o, spec)
+        ),
+        None,
     )
 
 
-def replacement(view: View, call: Call) -> ToolSpec | None:
+def find_substitute_tool(view: NodeContext, call: Call) -> ToolSpec | None:
     """The first equivalent of a tool that cannot be reached, which could be called with the same arguments;
     None where the tool can be reached, or nothing stands in for it."""
     spec = view.pins.by_name.get(call.tool)
-    if spec is None or view.manifest.core_version < SINCE or call.grant is not None or reachable(view, spec):
+    if (
+        spec is None
+        or view.manifest.core_version < SINCE
+        or call.grant is not None
+        or is_tool_reachable(view, spec)
+    ):
         return None
     found = (view.pins.by_name.get(name) for name in spec.equivalents)
     return next(
         (
             o
             for o in found
-            if o and available(view, o) and _no_riskier(view, o, spec) and _takes(view, o, call)
+            if o
+            and is_tool_available(view, o)
+            and _no_riskier(view, o, spec)
+            and _can_accept_arguments(view, o, call)
         ),
         None,
     )
 
 
-def available(view: View, spec: ToolSpec) -> bool:
+def is_tool_available(view: NodeContext, spec: ToolSpec) -> bool:
     """Whether the run may call a tool, and the tool can be reached."""
     boundary = view.pins.boundary
     grant = boundary.grant_for(spec.name)
-    if grant is None or not is_listed(view.graph.spec.tools, spec.name) or not reachable(view, spec):
+    if grant is None or not is_listed(view.graph.spec.tools, spec.name) or not is_tool_reachable(view, spec):
         return False
     if spec.name in view.pins.left_out:
         return False
@@ -60,25 +77,25 @@ def available(view: View, spec: ToolSpec) -> bool:
     return allowed and all(scope in view.manifest.scopes for scope in spec.scopes)
 
 
-def reachable(view: View, spec: ToolSpec) -> bool:
+def is_tool_reachable(view: NodeContext, spec: ToolSpec) -> bool:
     """Whether nothing keeps calls from a tool: no stop, no open circuit, no answer of another form."""
     state, room = view.state, view.headroom
     closed = (*room.open_circuits, *room.stopped_tools, *state.stopped_tools, *state.drifted)
     return spec.name not in closed
 
 
-def _cost(spec: ToolSpec) -> tuple[bool, Decimal, bool]:
+def _build_cost_sort_key(spec: ToolSpec) -> tuple[bool, Decimal, bool]:
     """What is dearer stands later: an unknown price, a higher one, a way out of the house. A local tool gives
     the same answer every time."""
     price = spec.price_usd
     return (price is None, price or Decimal(0), not spec.local)
 
 
-def _no_riskier(view: View, other: ToolSpec, spec: ToolSpec) -> bool:
+def _no_riskier(view: NodeContext, other: ToolSpec, spec: ToolSpec) -> bool:
     return view.risk_of(other).rank <= view.risk_of(spec).rank and (spec.mutating or not other.mutating)
 
 
-def _takes(view: View, spec: ToolSpec, call: Call) -> bool:
+def _can_accept_arguments(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
     """Whether the call's arguments are some of this tool, too."""
-    parsed = parse(view.desk.read(call.arguments or call.raw), version=view.manifest.core_version)
-    return isinstance(parsed, Arguments) and fits(spec.input_schema, parsed.value) is None
+    parsed = parse_arguments(view.desk.read(call.arguments or call.raw), version=view.manifest.core_version)
+    return isinstance(parsed, Arguments) and validate_against_schema(spec.input_schema, parsed.value) is None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import orjson
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from tenancy.core.json_reading import read_json
 from tenancy.core.json_schema.cost import Growth, short_verdict
 from tenancy.core.json_schema.validation import validator_of
@@ -20,21 +20,21 @@ MAX_DEPTH = 32
 MEMBERS_ONCE_SINCE = 11
 
 
-class Malformed(Value):
+class Malformed(FrozenModel):
     """Why the text is no argument object; `detail` goes to the model as it is."""
 
     detail: str
     missing: tuple[str, ...] = ()
 
 
-class Arguments(Value):
+class Arguments(FrozenModel):
     """The normalised bytes and the value they stand for."""
 
     body: bytes
     value: dict[str, Any]
 
 
-def parse(raw: bytes, *, version: int = MEMBERS_ONCE_SINCE) -> Arguments | Malformed:
+def parse_arguments(raw: bytes, *, version: int = MEMBERS_ONCE_SINCE) -> Arguments | Malformed:
     """Read one JSON object, unwrapping one layer of JSON-in-a-string; bounded in size and depth. By the
     rules of `version`: since 11 no member is given twice."""
     if len(raw) > MAX_BYTES:
@@ -48,7 +48,7 @@ def parse(raw: bytes, *, version: int = MEMBERS_ONCE_SINCE) -> Arguments | Malfo
         return Malformed(detail=f"the arguments are not JSON: {error}"[:300])
     if not isinstance(value, dict):
         return Malformed(detail="the arguments must be one JSON object")
-    if _depth(value) > MAX_DEPTH:
+    if _measure_nesting_depth(value) > MAX_DEPTH:
         return Malformed(detail=f"the arguments are nested deeper than {MAX_DEPTH}")
     try:
         return Arguments(body=canonical_outside(value), value=value)
@@ -56,7 +56,7 @@ def parse(raw: bytes, *, version: int = MEMBERS_ONCE_SINCE) -> Arguments | Malfo
         return Malformed(detail=f"the arguments cannot be kept exactly: {error}"[:300])
 
 
-def unsendable(value: Any) -> Malformed | None:
+def validate_no_redactions(value: Any) -> Malformed | None:
     """Why arguments cannot be sent as they stand: a value of theirs was taken out when they were kept, and
     its mark is no value."""
     places = marked_places(value)
@@ -69,7 +69,7 @@ def unsendable(value: Any) -> Malformed | None:
     )
 
 
-def _depth(value: Any) -> int:
+def _measure_nesting_depth(value: Any) -> int:
     """Nesting depth, measured without recursion: hostile input must not exhaust the stack."""
     level, depth = [value], 0
     while level:
@@ -85,7 +85,7 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
+def validate_against_schema(schema: dict[str, Any], value: Any) -> Malformed | None:
     """Check a value against a JSON Schema; every fault with its pointer, bounded. A sealed reference fits
     anywhere: what it stands for is checked when it is opened."""
     judge = _judge(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS))
@@ -107,7 +107,7 @@ def fits(schema: dict[str, Any], value: Any) -> Malformed | None:
     return Malformed(detail="; ".join(lines), missing=missing)
 
 
-def misfitting(schema: dict[str, Any], arguments: bytes) -> tuple[str, ...]:
+def find_schema_mismatches(schema: dict[str, Any], arguments: bytes) -> tuple[str, ...]:
     """The places, as pointers, at which arguments do not fit a schema; nothing of what stands there."""
     judge, value = _judge(orjson.dumps(schema, option=orjson.OPT_SORT_KEYS)), orjson.loads(arguments)
     if (short := short_verdict(judge.validator, judge.growth, value)) is not None:

@@ -21,7 +21,7 @@ class Corrupt(OrchestratorError):
     code = "corrupt-state"
 
 
-class Misfit(OrchestratorError):
+class UnexpectedEvent(OrchestratorError):
     """Node {node} cannot answer {event} here."""
 
     code = "misfit-event"

@@ -15,7 +15,7 @@ Small = str | int | bool | None
 _NEW, _PUT = object.__new__, object.__setattr__
 
 
-class Value(BaseModel):
+class FrozenModel(BaseModel):
     """A frozen value that refuses unknown fields; `evolve` makes a changed copy without validating it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,6 +44,6 @@ def with_entry(mapping: Mapping[K, V], key: K, value: V) -> Mapping[K, V]:
     return {**mapping, key: value}
 
 
-def without(mapping: Mapping[K, V], *keys: K) -> Mapping[K, V]:
+def without_keys(mapping: Mapping[K, V], *keys: K) -> Mapping[K, V]:
     """The mapping without `keys`."""
     return {key: value for key, value in mapping.items() if key not in keys}

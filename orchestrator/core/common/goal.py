@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Small, Text, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Small, Text
 
 
 class Mode(StrEnum):
@@ -17,14 +17,14 @@ class Mode(StrEnum):
     LONG_RUNNING = "long_running"
 
 
-class Criterion(Value):
+class Criterion(FrozenModel):
     """One acceptance criterion: a named validator with its parameters (see `core/validators`)."""
 
     validator: str = Field(max_length=64)
     parameters: dict[str, Small] = Field(default_factory=dict)
 
 
-class Goal(Value):
+class Goal(FrozenModel):
     """The goal object. Texts are bounded; `inputs` and `output_schema` are JSON from the client, bounded
     at the door."""
 

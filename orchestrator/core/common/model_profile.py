@@ -5,13 +5,13 @@ from typing import Literal
 from pydantic import Field
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 Role = Literal["planner", "executor", "critic", "router", "writer", "specialist", "cheaper"]
 Provider = Literal["openai", "anthropic", "scripted"]
 
 
-class ModelProfile(Value):
+class ModelProfile(FrozenModel):
     """One model for one or more roles. Limits are tokens, times milliseconds.
 
     `price` None means unknown: the call is refused unless `worst_case` declares what to charge (R-BUDGET-15).

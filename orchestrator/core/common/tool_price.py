@@ -4,10 +4,10 @@ from decimal import Decimal
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 
-class ToolPrice(Value):
+class ToolPrice(FrozenModel):
     """US$ a call; `version` is how the right price is called."""
 
     usd: Decimal = Field(ge=0)

@@ -16,7 +16,7 @@ def does_not_show(char: str) -> bool:
     return 0xFE00 <= ord(char) <= 0xFE0F or 0xE0100 <= ord(char) <= 0xE01EF or char in _FILLERS
 
 
-def shown(text: str) -> str:
+def escape_invisible_characters(text: str) -> str:
     """The text with every such character written out, such as ⟦U+202E⟧. Line ends become line feeds."""
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     if plain.isascii() and plain.replace("\n", "").replace("\t", "").isprintable():

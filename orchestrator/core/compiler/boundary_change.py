@@ -44,14 +44,14 @@ def read_boundary(document: Mapping[str, Any]) -> Boundary:
 
     The version is not the author's to say. Raises InvalidInput naming each wrong, unknown or missing field.
     """
-    limits = _limits(document)
+    limits = _parse_budget_limits(document)
     plain = {name: value for name, value in document.items() if name not in ("profile", "version")}
     try:
         boundary = Boundary.model_validate({**plain, "budget": limits, "version": 1})
     except ValidationError as error:
         raise InvalidInput(
             errors=[
-                _fault(
+                _make_field_error(
                     "/" + "/".join(str(part) for part in found["loc"]),
                     found["msg"],
                     code="unknown" if found["type"] == "extra_forbidden" else "invalid",
@@ -59,7 +59,7 @@ def read_boundary(document: Mapping[str, Any]) -> Boundary:
                 for found in error.errors(include_url=False, include_input=False, include_context=False)[:50]
             ]
         ) from None
-    faults = list(_faults(boundary))
+    faults = list(_find_name_errors(boundary))
     if faults:
         raise InvalidInput(errors=faults)
     return boundary
@@ -70,7 +70,7 @@ def list_widenings(before: Boundary | None, after: Boundary) -> tuple[str, ...]:
 
     Without `before` it says all that `after` allows: a task may name the boundary at once.
     """
-    return tuple(_allowances(after) if before is None else _widenings(before, after))
+    return tuple(_allowances(after) if before is None else _describe_widenings(before, after))
 
 
 def _allowances(after: Boundary) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _limit(limit: Decimal | None) -> str:
     return "none" if limit is None else f"{limit:f}"
 
 
-def _widenings(before: Boundary, after: Boundary) -> Iterator[str]:
+def _describe_widenings(before: Boundary, after: Boundary) -> Iterator[str]:
     yield from _more_tools(before, after)
     yield from _more_budget(before, after)
     yield from _longer_lists(before, after)
@@ -160,21 +160,23 @@ def _fewer_people(before: Boundary, after: Boundary) -> Iterator[str]:
         yield "A run whose budget is used up asks for more and no longer ends."
 
 
-def _limits(document: Mapping[str, Any]) -> dict[str, Decimal | None]:
+def _parse_budget_limits(document: Mapping[str, Any]) -> dict[str, Decimal | None]:
     """The limits of a document: those of its profile, amended by its own. Raises InvalidInput."""
     profile, stated = document.get("profile"), document.get("budget", {})
     if profile is not None and profile not in PROFILES:
-        raise InvalidInput(errors=[_fault("/profile", f"One of {', '.join(sorted(PROFILES))}.")])
+        raise InvalidInput(errors=[_make_field_error("/profile", f"One of {', '.join(sorted(PROFILES))}.")])
     if not isinstance(stated, Mapping):
-        raise InvalidInput(errors=[_fault("/budget", "A limit for each dimension, or null for none.")])
+        raise InvalidInput(
+            errors=[_make_field_error("/budget", "A limit for each dimension, or null for none.")]
+        )
     limits: dict[str, Any] = {**(PROFILES[profile] if profile else {}), **stated}
     if missing := [row.value for row in ROWS if row.value not in limits]:
         sentence = f"Name a profile, or state a limit of: {', '.join(missing)}; null is none."
-        raise InvalidInput(errors=[_fault("/budget", sentence, code="required")])
-    return {str(name): _amount(str(name), given) for name, given in limits.items()}
+        raise InvalidInput(errors=[_make_field_error("/budget", sentence, code="required")])
+    return {str(name): _parse_limit_amount(str(name), given) for name, given in limits.items()}
 
 
-def _amount(name: str, given: Any) -> Decimal | None:
+def _parse_limit_amount(name: str, given: Any) -> Decimal | None:
     try:
         amount = None if given is None else Decimal(str(given))
         Vector.of({name: amount})
@@ -182,19 +184,19 @@ def _amount(name: str, given: Any) -> Decimal | None:
             raise AmountInvalid(dimension=name, amount=amount, rule="it is negative")
     except (ArithmeticError, AmountInvalid, DimensionUnknown) as error:
         sentence = str(error) if isinstance(error, DimensionUnknown) else "An amount, or null for none."
-        raise InvalidInput(errors=[_fault(f"/budget/{name}", sentence)]) from None
+        raise InvalidInput(errors=[_make_field_error(f"/budget/{name}", sentence)]) from None
     return amount
 
 
-def _faults(boundary: Boundary) -> Iterator[dict[str, str]]:
+def _find_name_errors(boundary: Boundary) -> Iterator[dict[str, str]]:
     if len(boundary.slug) > LONGEST_SLUG:
-        yield _fault("/slug", f"At most {LONGEST_SLUG} characters.")
+        yield _make_field_error("/slug", f"At most {LONGEST_SLUG} characters.")
     for place, grant in enumerate(boundary.tools):
         plain = grant.name.removesuffix(".*")
         if not plain or "*" in plain or any(not sign.isprintable() or sign.isspace() for sign in plain):
             sentence = "The name of a tool, such as crm.find, or a family, such as crm.*."
-            yield _fault(f"/tools/{place}/name", sentence)
+            yield _make_field_error(f"/tools/{place}/name", sentence)
 
 
-def _fault(pointer: str, detail: str, *, code: str = "invalid") -> dict[str, str]:
+def _make_field_error(pointer: str, detail: str, *, code: str = "invalid") -> dict[str, str]:
     return {"pointer": pointer, "code": code, "detail": detail}

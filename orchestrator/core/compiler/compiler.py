@@ -13,13 +13,13 @@ from orchestrator.core import nodes
 from orchestrator.core.common.backoff import CAP_MS
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.checks import ALL, autonomy
-from orchestrator.core.compiler.checks.diagnostics import Fault, fault
-from orchestrator.core.compiler.checks.graph_view import Drawing, draw
+from orchestrator.core.compiler.checks.diagnostics import Diagnostic, make_diagnostic
+from orchestrator.core.compiler.checks.graph_view import Drawing, build_graph_view
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.graph import CompiledGraph, Edge, GraphSpec
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.workflow.node_protocol import NodeKind
-from traces.core.canonical import canonical, digest
+from traces.core.canonical import compute_digest, encode_canonical
 from traces.core.errors import NotCanonical
 
 DOMAIN = "graph"
@@ -44,46 +44,52 @@ def compile_graph(
 ) -> CompiledGraph:
     """Compile `document`. Raises CompileFailed with every fault in ``data["faults"]``.
 
-    `kinds` are the node kinds (default: those of core/nodes). With `tools`, `boundary`, `prompts` and
-    `queues` what the graph names is checked against them as well: publication does so, a later look at a
-    published version need not.
+    `discover_node_kinds` are the node kinds (default: those of core/nodes). With `tools`, `boundary`,
+    `prompts` and `queues` what the graph names is checked against them as well: publication does so, a later
+    look at a published version need not.
     """
-    spec = _read(document)
-    drawing = draw(spec, nodes.kinds() if kinds is None else kinds, tools, boundary, prompts, queues)
-    faults = check(drawing)
+    spec = _parse_graph_spec(document)
+    drawing = build_graph_view(
+        spec, nodes.discover_node_kinds() if kinds is None else kinds, tools, boundary, prompts, queues
+    )
+    faults = collect_diagnostics(drawing)
     if faults:
-        raise failed(faults)
-    return freeze(drawing)
+        raise build_compile_error(faults)
+    return freeze_graph(drawing)
 
 
-def frozen(document: Mapping[str, Any]) -> CompiledGraph:
+def compile_published_graph(document: Mapping[str, Any]) -> CompiledGraph:
     """The compiled graph of a published version, which had no faults when it was compiled. Raises
     CompileFailed for what is no graph specification."""
-    return freeze(draw(_read(document), nodes.kinds()))
+    return freeze_graph(build_graph_view(_parse_graph_spec(document), nodes.discover_node_kinds()))
 
 
-def check(drawing: Drawing) -> tuple[Fault, ...]:
+def collect_diagnostics(drawing: Drawing) -> tuple[Diagnostic, ...]:
     """Every fault of every check, in the order of their numbers' checks."""
     found = [given for one in ALL for given in one(drawing)]
-    return (*found, *_unhashable(drawing.spec))
+    return (*found, *_diagnose_canonical_form(drawing.spec))
 
 
-def failed(faults: tuple[Fault, ...]) -> CompileFailed:
+def build_compile_error(faults: tuple[Diagnostic, ...]) -> CompileFailed:
     """The error that carries all faults."""
     return CompileFailed(count=len(faults), faults=[given.model_dump(mode="json") for given in faults])
 
 
-def freeze(drawing: Drawing) -> CompiledGraph:
+def freeze_graph(drawing: Drawing) -> CompiledGraph:
     """The compiled graph of a drawing without faults. Its mappings are read-only."""
     spec = drawing.spec
     edges = {node: MappingProxyType(_by_outcome(drawing, node)) for node in drawing.nodes}
     # model_construct, because validation would copy the read-only mappings into plain dictionaries.
     return CompiledGraph.model_construct(
-        spec=spec, digest=digest(DOMAIN, canonical_form(spec)), nodes=MappingProxyType(dict(drawing.nodes)),
-        edges=MappingProxyType(edges), interrupts=MappingProxyType(dict(spec.interrupts)), entry=spec.entry,
-        tier=autonomy.tier(drawing),
-        cycle_limits=MappingProxyType(_limits(spec)),
-    )  # fmt: skip
+        spec=spec,
+        digest=compute_digest(DOMAIN, canonical_form(spec)),
+        nodes=MappingProxyType(dict(drawing.nodes)),
+        edges=MappingProxyType(edges),
+        interrupts=MappingProxyType(dict(spec.interrupts)),
+        entry=spec.entry,
+        tier=autonomy.compute_autonomy_tier(drawing),
+        cycle_limits=MappingProxyType(_collect_cycle_limits(spec)),
+    )
 
 
 def canonical_form(spec: GraphSpec) -> bytes:
@@ -100,12 +106,14 @@ def canonical_form(spec: GraphSpec) -> bytes:
         plain["tools"] = sorted(spec.tools)
     if spec.cycles:
         plain["cycles"] = sorted(plain["cycles"], key=lambda limit: (limit["through"], limit["limit"]))
-    return canonical(plain)
+    return encode_canonical(plain)
 
 
 def tier_of(graph: CompiledGraph, *, kinds: Mapping[str, NodeKind] | None = None) -> int:
     """The tier derived from the graph itself, not the declared one (R-GRAPH-8)."""
-    return autonomy.tier(draw(graph.spec, nodes.kinds() if kinds is None else kinds))
+    return autonomy.compute_autonomy_tier(
+        build_graph_view(graph.spec, nodes.discover_node_kinds() if kinds is None else kinds)
+    )
 
 
 def transition_bound(
@@ -137,29 +145,29 @@ def transition_bound(
     )
 
 
-def _read(document: GraphSpec | Mapping[str, Any]) -> GraphSpec:
+def _parse_graph_spec(document: GraphSpec | Mapping[str, Any]) -> GraphSpec:
     if isinstance(document, GraphSpec):
         return document
     try:
         return GraphSpec.model_validate(document)
     except ValidationError as error:
         faults = tuple(
-            fault(0, f"{'.'.join(map(str, found['loc']))}: {found['msg']}")
+            make_diagnostic(0, f"{'.'.join(map(str, found['loc']))}: {found['msg']}")
             for found in error.errors(include_url=False, include_input=False, include_context=False)
         )
-        raise failed(faults) from error
+        raise build_compile_error(faults) from error
 
 
-def _unhashable(spec: GraphSpec) -> tuple[Fault, ...]:
+def _diagnose_canonical_form(spec: GraphSpec) -> tuple[Diagnostic, ...]:
     """A document has one form to be hashed: no fractions as floating point, no keys that are not text."""
     try:
         canonical_form(spec)
     except (NotCanonical, TypeError, ValueError) as error:
-        return (fault(0, f"the document has no canonical form: {error}"[:300]),)
+        return (make_diagnostic(0, f"the document has no canonical form: {error}"[:300]),)
     return ()
 
 
-def _limits(spec: GraphSpec) -> dict[str, int]:
+def _collect_cycle_limits(spec: GraphSpec) -> dict[str, int]:
     """The limit of each node; of two the lower holds."""
     found: dict[str, int] = {}
     for limit in sorted(spec.cycles, key=lambda given: given.limit, reverse=True):

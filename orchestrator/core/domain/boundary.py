@@ -5,13 +5,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Slug, Text, Value
-from orchestrator.core.common.name_patterns import first_naming, names
+from orchestrator.core.common.frozen_model import FrozenModel, Slug, Text
+from orchestrator.core.common.name_patterns import first_naming, is_name_match
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
 from orchestrator.core.policy.task_scope import ScopeGrant
 
 
-class ToolGrant(Value):
+class ToolGrant(FrozenModel):
     """One allowed tool; `name` may end in `.*`. `sandbox`: it is called in isolation alone."""
 
     name: str
@@ -20,10 +20,10 @@ class ToolGrant(Value):
 
     def covers(self, tool: str) -> bool:
         """Whether the grant names `tool`."""
-        return names(self.name, tool)
+        return is_name_match(self.name, tool)
 
 
-class Boundary(Value):
+class Boundary(FrozenModel):
     """A boundary version, immutable and addressed by the digest of its canonical form.
 
     `compensation`: what becomes of completed actions when a run ends without its result, people are asked

@@ -63,7 +63,7 @@ class Came(NamedTuple):
 
 def fate_of(came: Came) -> Fate:
     """What is done about a call that brought no result."""
-    answer = _weighed(came)
+    answer = _resolve_effective_answer(came)
     if answer is None:
         return Fate.FAILED
     may_pass = answer in (Answer.NONE, Answer.BROKE)
@@ -84,7 +84,7 @@ def answer_of(status: int) -> Answer:
     return Answer.BROKE if status >= 500 or status in PASSING else Answer.ERROR
 
 
-def _weighed(came: Came) -> Answer | None:
+def _resolve_effective_answer(came: Came) -> Answer | None:
     """The answer as far as it speaks for the action as a whole; None where it surely changed nothing. Of a
     request that is open from before it says nothing."""
     if not came.mutating:

@@ -9,7 +9,7 @@ from orchestrator.core.common.errors import ContentMissing, ContentSought
 from traces.core.canonical import payload_digest
 
 
-class Desk:
+class ContentStore:
     """What lies on the table during one walk: `held` is what was fetched before, `made` what this walk wrote.
 
     `rendered` is what was written out of content and facts before: it may outlast the walk, for the same

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, Literal
 from uuid import UUID
 
-from orchestrator.core.common.frozen_model import Hex, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Hex
 from orchestrator.core.common.run_status import Status, TerminalCode
 from traces.core.canonical import text_of
 
@@ -24,7 +24,7 @@ def idempotency_key(run: UUID, tool: str, argument_digest: str, confirmed: int) 
     return sha256(f"key\0{text_of(run)}\0{tool}\0{argument_digest}\0{confirmed}".encode()).hexdigest()[:40]
 
 
-class CallModel(Value):
+class CallModel(FrozenModel):
     """Ask the model that plays `role`; `request` is the digest of the compiled prompt."""
 
     kind: Literal["call_model"] = "call_model"
@@ -39,7 +39,7 @@ class CallModel(Value):
     attempt: int
 
 
-class CallTool(Value):
+class CallTool(FrozenModel):
     """Run one pinned tool version with these exact argument bytes; `grant` is consumed with the intent.
 
     `look_first`: an earlier call of the same action is open, and what became of it is looked up before this
@@ -68,7 +68,7 @@ class CallTool(Value):
     look_first: bool = False
 
 
-class SentChange(Value):
+class SentChange(FrozenModel):
     """One change that was asked for, by its newest request: what says which one it is, and what it would
     make. `attempts` are the effects of all its requests."""
 
@@ -81,7 +81,7 @@ class SentChange(Value):
     attempts: tuple[str, ...] = ()
 
 
-class AskApproval(Value):
+class AskApproval(FrozenModel):
     """Open a request; `packet` is the digest of the frozen packet's bytes."""
 
     kind: Literal["ask_approval"] = "ask_approval"
@@ -101,7 +101,7 @@ class AskApproval(Value):
     expires_at: datetime
 
 
-class AskPerson(Value):
+class AskPerson(FrozenModel):
     """Ask the submitter; `question` is the digest of {"text", "schema", "candidates"}."""
 
     kind: Literal["ask_person"] = "ask_person"
@@ -113,7 +113,7 @@ class AskPerson(Value):
     expires_at: datetime
 
 
-class SetTimer(Value):
+class SetTimer(FrozenModel):
     """Wake the run at a time; no worker waits."""
 
     kind: Literal["set_timer"] = "set_timer"
@@ -121,7 +121,7 @@ class SetTimer(Value):
     due: datetime
 
 
-class Finish(Value):
+class Finish(FrozenModel):
     """Close the run: the last effect of every run."""
 
     kind: Literal["finish"] = "finish"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Hex, Slug, Small, Text, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Hex, Slug, Small, Text
 from orchestrator.core.common.goal import Goal
 
 MODEL_PATIENCE_SECONDS = 900
@@ -25,27 +25,27 @@ class Interrupt(StrEnum):
     REPEATED_FAILURE = "repeated_failure"
 
 
-class GuardSpec(Value):
+class GuardSpec(FrozenModel):
     """A named predicate of core/workflow/edge_guards.py with its parameters."""
 
     name: Slug
     parameters: dict[str, Small] = Field(default_factory=dict)
 
 
-class NodeSpec(Value):
+class NodeSpec(FrozenModel):
     id: Slug
     kind: Slug
     config: dict[str, Any] = Field(default_factory=dict)
 
 
-class EdgeSpec(Value):
+class EdgeSpec(FrozenModel):
     source: Slug
     outcome: Slug
     guard: GuardSpec | None = None
     target: Slug
 
 
-class CycleLimit(Value):
+class CycleLimit(FrozenModel):
     """A declared limit for the cycles that pass `through` a node: at most `limit` entries of it in one
     run."""
 
@@ -53,7 +53,7 @@ class CycleLimit(Value):
     limit: int = Field(ge=1, le=10_000)
 
 
-class GraphSpec(Value):
+class GraphSpec(FrozenModel):
     """A workflow version's document. `tools` are the names it may use at all; `boundary` the default one's
     slug. `model_patience_seconds`: how long its runs wait for a model that is away, but those of an
     interactive task, which do not wait."""
@@ -77,7 +77,7 @@ class GraphSpec(Value):
     cycles: tuple[CycleLimit, ...] = ()
 
 
-class Node(Value):
+class Node(FrozenModel):
     """A compiled node: its config is parsed by its kind."""
 
     id: str
@@ -85,14 +85,14 @@ class Node(Value):
     config: Any = None
 
 
-class Edge(Value):
+class Edge(FrozenModel):
     """A compiled edge; edges of one (source, outcome) are tried in order, the last has no guard."""
 
     guard: GuardSpec | None
     target: str
 
 
-class CompiledGraph(Value):
+class CompiledGraph(FrozenModel):
     """Immutable; `digest` is the SHA-256 of the canonical form of the specification (R-GRAPH-3)."""
 
     spec: GraphSpec

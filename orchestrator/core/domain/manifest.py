@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from orchestrator.core.common.frozen_model import Hex, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Hex
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.common.model_profile import ModelProfile, Role
 from orchestrator.core.domain.boundary import Boundary
@@ -15,7 +15,7 @@ from orchestrator.core.policy.rules import Policy
 from orchestrator.core.policy.task_scope import TaskScope
 
 
-class Pins(Value):
+class Pins(FrozenModel):
     """The versions in force, content-addressed and shared by all runs admitted under them.
 
     `unpriced` are tools whose price nobody has stated: pinned at the declared worst case, or left out of
@@ -62,7 +62,7 @@ class Pins(Value):
         return next((p for p in self.profiles if role in p.roles), self.profiles[0])
 
 
-class Expected(Value):
+class Expected(FrozenModel):
     """What came of the newest runs of a workflow that came to a result, `runs` of them: for each place in a
     run, bounds (lower, upper) of what remained of each dimension (core/accounting/remaining_estimate.py).
 
@@ -75,7 +75,7 @@ class Expected(Value):
     least: dict[str, dict[str, Decimal]] = {}
 
 
-class Began(Value):
+class Began(FrozenModel):
     """Where a retry began: after record `record`, whose hash is `record_hash`, of the run `run`; `origin` is
     the first run of the line. `by` asked for it, and the person `owner` answers for that (R-SESS-9)."""
 
@@ -87,7 +87,7 @@ class Began(Value):
     owner: UUID
 
 
-class Manifest(Value):
+class Manifest(FrozenModel):
     """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` is
     what was known of its like when it was admitted; None in runs that nothing was expected of. `scope` is
     what the goal names (R-TOOL-17); `files` the digest of those that the task came with; `began` None in

@@ -6,11 +6,15 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Hex, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Hex
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.policy.provenance.value_matching import Text, resembles, stated
+from orchestrator.core.policy.provenance.value_matching import (
+    SearchableText,
+    is_stated_in_text,
+    may_come_from_text,
+)
 
 CATEGORY: Final = "memory"
 SHORTEST, LONGEST = timedelta(days=1), timedelta(days=365)
@@ -20,7 +24,7 @@ Kind = Literal["episodic", "semantic", "procedural"]
 Trust = Literal["trusted", "untrusted"]
 
 
-class Evidence(Value):
+class Evidence(FrozenModel):
     """A committed fact that a proposal rests on, in the version it had."""
 
     fact: str
@@ -29,7 +33,7 @@ class Evidence(Value):
     trust: Trust
 
 
-class Proposed(Value):
+class Proposed(FrozenModel):
     """A proposal, as the gate looks at it."""
 
     text: str = Field(min_length=1, max_length=2_000)
@@ -38,7 +42,7 @@ class Proposed(Value):
     expires_at: datetime
 
 
-class Standing(Value):
+class MemoryStatus(FrozenModel):
     """How the run of a proposal stands: its end, and the newest version of each of its facts."""
 
     status: Status
@@ -46,7 +50,7 @@ class Standing(Value):
     facts: dict[str, Evidence]
 
 
-def fault(proposed: Proposed, standing: Standing, at: datetime) -> str:
+def explain_promotion_refusal(proposed: Proposed, standing: MemoryStatus, at: datetime) -> str:
     """Why a proposal may not be kept; empty where it may.
 
     Its run has come to a result, every fact it names is one of that run's and is not superseded, and its
@@ -59,14 +63,14 @@ def fault(proposed: Proposed, standing: Standing, at: datetime) -> str:
         (proposed.expires_at > at, "its time has run out"),
         (bool(proposed.evidence), "it rests on no fact"),
         *(
-            (_stands(one, standing), f"{one.fact} is no fact of its run, or a newer one stands")
+            (_is_evidence_current(one, standing), f"{one.fact} is no fact of its run, or a newer one stands")
             for one in proposed.evidence
         ),
     )  # fmt: skip
     return next((why for holds, why in asked if not holds), "")
 
 
-def _stands(one: Evidence, standing: Standing) -> bool:
+def _is_evidence_current(one: Evidence, standing: MemoryStatus) -> bool:
     now = standing.facts.get(one.fact)
     return now is not None and (now.version, now.digest) == (one.version, one.digest)
 
@@ -81,8 +85,12 @@ def trust_of(text: str, evidence: Sequence[Evidence], cited: Sequence[str], stra
     """
     if any(one.trust == "untrusted" for one in evidence) or not all(strange):
         return "untrusted"
-    said = any(stated(text, Text(fact)) for fact in cited)
-    return "trusted" if said and not any(resembles(text, Text(one)) for one in strange) else "untrusted"
+    said = any(is_stated_in_text(text, SearchableText(fact)) for fact in cited)
+    return (
+        "trusted"
+        if said and not any(may_come_from_text(text, SearchableText(one)) for one in strange)
+        else "untrusted"
+    )
 
 
 def refused_by_boundary(spec: ToolSpec, boundary: Boundary) -> str | None:

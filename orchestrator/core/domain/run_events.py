@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, TypeAdapter
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.common.frozen_model import Hex, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Hex
 from orchestrator.core.common.tool_price import ToolPrice
 from orchestrator.core.domain.call_outcomes import Answer, Look
 from orchestrator.core.domain.effects import Amounts, SentChange
@@ -21,17 +21,17 @@ from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.policy.rules import Policy
 
 
-class Happening(Value):
+class RunEvent(FrozenModel):
     """Base of all; `at` is database time."""
 
     at: datetime
 
 
-class Started(Happening):
+class Started(RunEvent):
     kind: Literal["started"] = "started"
 
 
-class ToolRequest(Value):
+class ToolRequest(FrozenModel):
     """One call asked for in a reply. `name` is cut to 200 characters, `arguments` is the digest of the raw
     text."""
 
@@ -40,7 +40,7 @@ class ToolRequest(Value):
     arguments: Hex
 
 
-class ModelReplied(Happening):
+class ModelReplied(RunEvent):
     """A reply, normalised: an answer, requested calls, or a refusal; neither is a reply too (R-LOOP-9).
 
     `usage` holds input_tokens, output_tokens (and cache figures) as the provider reported them, already
@@ -60,7 +60,7 @@ class ModelReplied(Happening):
     redacted: tuple[str, ...] = ()
 
 
-class ModelFailed(Happening):
+class ModelFailed(RunEvent):
     """No reply. `error` is a closed word: timeout, rate_limited, server_error, unavailable, unreachable,
     cut_off, malformed, rejected, script_mismatch, unauthorized, no_key, no_such_model, egress_refused,
     circuit_open, model_busy, refused_by_wall, crashed;
@@ -75,7 +75,7 @@ class ModelFailed(Happening):
     usage: Amounts = Field(default_factory=dict)
 
 
-class ToolAnswered(Happening):
+class ToolAnswered(RunEvent):
     """A result as it came. Where it was cut, `truncated`, `whole` is the SHA-256 of what was read of it;
     `status` 0: its protocol knows none."""
 
@@ -89,7 +89,7 @@ class ToolAnswered(Happening):
     whole: str = ""
 
 
-class ToolFailed(Happening):
+class ToolFailed(RunEvent):
     """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open,
     rate_limited, refused_by_wall, unauthorized, credential_expired.
 
@@ -108,7 +108,7 @@ class ToolFailed(Happening):
     look: Look = Look.NOT_YET
 
 
-class GateDecided(Happening):
+class GateDecided(RunEvent):
     """A settled request. `decision`: approve, edit, reject, revise, extend, happened, not_happened, cancel;
     `amounts` are what an extension grants."""
 
@@ -124,12 +124,12 @@ class GateDecided(Happening):
     amounts: Amounts = Field(default_factory=dict)
 
 
-class GateExpired(Happening):
+class GateExpired(RunEvent):
     kind: Literal["gate_expired"] = "gate_expired"
     request: str
 
 
-class QuestionAnswered(Happening):
+class QuestionAnswered(RunEvent):
     kind: Literal["question_answered"] = "question_answered"
     request: str
     answer: Hex
@@ -137,17 +137,17 @@ class QuestionAnswered(Happening):
     by: str
 
 
-class TimerFired(Happening):
+class TimerFired(RunEvent):
     kind: Literal["timer_fired"] = "timer_fired"
 
 
-class BudgetExtended(Happening):
+class BudgetExtended(RunEvent):
     kind: Literal["budget_extended"] = "budget_extended"
     amounts: Amounts
     by: str
 
 
-class CostCorrected(Happening):
+class CostCorrected(RunEvent):
     """What an effect had cost was made good in the ledger (R-BUDGET-15): `delta` US$ more, or less where it
     is negative. `more`: others of the same correction follow."""
 
@@ -160,7 +160,7 @@ class CostCorrected(Happening):
     more: bool = False
 
 
-class PriceCorrected(Happening):
+class PriceCorrected(RunEvent):
     """A price that the run is pinned to was wrong: what it asks for from now on is charged at another
     (R-BUDGET-15). `models` are prices by the profile's name, `tools` by the tool's; `subject` is what they
     are of, `was` and `price_version` the wrong version and the right one."""
@@ -176,7 +176,7 @@ class PriceCorrected(Happening):
     more: bool = False
 
 
-class PolicyTightened(Happening):
+class PolicyTightened(RunEvent):
     """A tool was disabled or raised in risk; it holds from the next call on (R-TOOL-4)."""
 
     kind: Literal["policy_tightened"] = "policy_tightened"
@@ -185,24 +185,24 @@ class PolicyTightened(Happening):
     risk: str | None = None
 
 
-class Paused(Happening):
+class Paused(RunEvent):
     kind: Literal["paused"] = "paused"
     by: str
     reason: str
 
 
-class Resumed(Happening):
+class Resumed(RunEvent):
     kind: Literal["resumed"] = "resumed"
     by: str
 
 
-class CancelAsked(Happening):
+class CancelAsked(RunEvent):
     kind: Literal["cancel_asked"] = "cancel_asked"
     by: str
     reason: str
 
 
-class StopAsked(Happening):
+class StopAsked(RunEvent):
     kind: Literal["stop_asked"] = "stop_asked"
     scope: Literal["global", "tenant", "workflow"]
     target: str
@@ -213,7 +213,7 @@ class StopAsked(Happening):
 LOOKED: Final = "looked up"
 
 
-class Recovered(Happening):
+class Recovered(RunEvent):
     """What became of an effect that was in flight when its worker died (the recovery table of docs/ring.md).
 
     repeated: it will be performed again under the same id; found: looked up, `observation` is what was found;
@@ -231,7 +231,7 @@ class Recovered(Happening):
     unread: Unread | None = None
 
 
-class LateAnswer(Happening):
+class LateAnswer(RunEvent):
     """An outcome that arrived after its run moved on or ended: recorded, changes nothing (G9)."""
 
     kind: Literal["late_answer"] = "late_answer"
@@ -240,7 +240,7 @@ class LateAnswer(Happening):
     observation: Hex | None = None
 
 
-class EffectReconciled(Happening):
+class EffectReconciled(RunEvent):
     """A person's word on a change of a run that had ended while nobody knew whether it happened."""
 
     kind: Literal["effect_reconciled"] = "effect_reconciled"
@@ -250,7 +250,7 @@ class EffectReconciled(Happening):
     reason: str = ""
 
 
-class EffectLookedUp(Happening):
+class EffectLookedUp(RunEvent):
     """What a look-up brought that a person asked for after the end of the run. `absent`: the tool calls its
     look-up conclusive, and it did not find the change."""
 
@@ -313,7 +313,7 @@ AnyEvent = (
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
 
 
-class Refusal(Value):
+class Refusal(FrozenModel):
     """A reservation that the database refused in this commit: the dimension and what is left of it."""
 
     dimension: str
@@ -322,7 +322,7 @@ class Refusal(Value):
     account: str
 
 
-class Headroom(Value):
+class Headroom(FrozenModel):
     """What the core cannot know by itself, read in this commit and recorded with it.
 
     `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set), `tenant_window` the one

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.common.frozen_model import Hex, Small, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Hex, Small
 from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.core.common.tool_price import ToolPrice
 from orchestrator.core.domain.effects import Amounts
@@ -17,7 +17,7 @@ ZERO = Decimal(0)
 RungName = Literal["intended", "attempted", "observed", "verified", "failed", "in_doubt"]
 
 
-class Grant(Value):
+class Grant(FrozenModel):
     """A person's yes to one exact action, not yet used; `arguments` are the bytes it is for."""
 
     request: str
@@ -26,7 +26,7 @@ class Grant(Value):
     by: str
 
 
-class Unread(Value):
+class Unread(FrozenModel):
     """An answer that could not be read, or not whole: its first bytes, how many there were, and the SHA-256
     of those that were read. `status` 0: its protocol knows none."""
 
@@ -37,7 +37,7 @@ class Unread(Value):
     fault: str = ""
 
 
-class Call(Value):
+class Call(FrozenModel):
     """One requested call with its rung. It leaves the state once its result is in the conversation and its
     fact kept.
 
@@ -71,7 +71,7 @@ class Call(Value):
     unread: Unread | None = None
 
 
-class Result(Value):
+class Result(FrozenModel):
     """The one result of a call for the model; `content` is the digest of the bounded text."""
 
     call: str
@@ -81,7 +81,7 @@ class Result(Value):
     content: Hex
 
 
-class Fact(Value):
+class Fact(FrozenModel):
     """A committed fact (R-LOOP-5): where it came from, who checked it, how far it is trusted; small closed
     values only. `record` is 0 or less where a retry began with it: counted back from where it began."""
 
@@ -97,7 +97,7 @@ class Fact(Value):
     values: Mapping[str, Small]
 
 
-class Failure(Value):
+class Failure(FrozenModel):
     """An error state: shown to the model until a later success of the same tool supersedes it (R-LOOP-7)."""
 
     tool: str
@@ -106,7 +106,7 @@ class Failure(Value):
     observation: Hex | None
 
 
-class Pending(Value):
+class Pending(FrozenModel):
     """An effect in flight, with what was reserved for it."""
 
     kind: Literal["call_model", "call_tool"]
@@ -119,7 +119,7 @@ class Pending(Value):
     claims: bool = False
 
 
-class Deed(Value):
+class SideEffect(FrozenModel):
     """A change that was made, or of which nobody knows: what it was called with, what came back, and what
     became of it when the run ended without its result. `room` is what is kept back to undo it."""
 
@@ -131,7 +131,7 @@ class Deed(Value):
     room: Amounts = {}
 
 
-class OpenEffect(Value):
+class OpenEffect(FrozenModel):
     """A change that was asked for and has no result: the newest call of it, its effect and key, and why."""
 
     call: str
@@ -141,7 +141,7 @@ class OpenEffect(Value):
     error: str
 
 
-class Verdict(Value):
+class Verdict(FrozenModel):
     """What was learnt of a change of the call `call` after its run had ended. `reopened`: it was said not to
     have happened, and something came afterwards that says otherwise. `attempts` are its effects."""
 
@@ -151,7 +151,7 @@ class Verdict(Value):
     attempts: tuple[str, ...] = ()
 
 
-class Gate(Value):
+class Gate(FrozenModel):
     """An open request to people."""
 
     call: str
@@ -161,7 +161,7 @@ class Gate(Value):
     expires_at: datetime
 
 
-class Halting(Value):
+class PendingInterrupt(FrozenModel):
     """An interrupt that was asked for and is taken as soon as nothing is in flight."""
 
     interrupt: Interrupt
@@ -169,7 +169,7 @@ class Halting(Value):
     stop: bool = False
 
 
-class Unwinding(Value):
+class CompensationState(FrozenModel):
     """A run that is on its way to an end without a result, and undoes first what it did (R-TOOL-15).
 
     `halting` is what forced the end where the graph's own way out was cut off; `call` the action that is
@@ -177,18 +177,18 @@ class Unwinding(Value):
     """
 
     code: TerminalCode
-    halting: Halting | None = None
+    halting: PendingInterrupt | None = None
     call: str = ""
 
 
-class Repairing(Value):
+class Repairing(FrozenModel):
     """A tool whose arguments came malformed in `turns` turns running, the last of them number `last`."""
 
     turns: int
     last: int
 
 
-class Returned(Value):
+class Returned(FrozenModel):
     """One proposal that a person sent back: its request, its arguments, what the person said."""
 
     request: str
@@ -196,7 +196,7 @@ class Returned(Value):
     words: Hex
 
 
-class SentBack(Value):
+class SentBack(FrozenModel):
     """What people sent back of a step's newest reply. `times`: how many replies that happened to, running;
     calls up to number `upto` were asked for before anything of it was said, those after number `since` knew
     what is in `before`. `over`: the reply after it was written; `settled`: a call of that one was allowed or
@@ -211,7 +211,7 @@ class SentBack(Value):
     settled: bool = False
 
 
-class Review(Value):
+class Review(FrozenModel):
     """What a person said of a call that was made of a draft, the draft it was, and the node that asked."""
 
     words: Hex
@@ -219,7 +219,7 @@ class Review(Value):
     by: str
 
 
-class Away(Value):
+class Away(FrozenModel):
     """A model that the run waits for since `since`, at the latest until `until` (None: its deadline alone).
 
     `by`: what ends the wait, its own `timer`, the model's `circuit` when it lets a call through, or the
@@ -234,7 +234,7 @@ class Away(Value):
     rests: bool = True
 
 
-class Counters(Value):
+class Counters(FrozenModel):
     """How often; gauges and bounds read them."""
 
     denials: int = 0
@@ -249,7 +249,7 @@ class Counters(Value):
     budget_requests: int = 0
 
 
-class State(Value):
+class RunState(FrozenModel):
     """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in
     the trace. `opened` are effects by what was asked for; `echoes` are the arguments that a model put
     into tools, by fact or failed call; `planned` the calls of changes in a reply that was written before
@@ -281,10 +281,10 @@ class State(Value):
     asked: tuple[str, ...] = ()
     repeats: Mapping[str, int] = {}
     confirmed: Mapping[str, int] = {}
-    deeds: Mapping[str, Deed] = {}
+    deeds: Mapping[str, SideEffect] = {}
     opened: Mapping[str, OpenEffect] = {}
     kept: Amounts = {}
-    unwinding: Unwinding | None = None
+    unwinding: CompensationState | None = None
     refused: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}
     rates: Mapping[str, Mapping[str, int]] = {}
@@ -306,8 +306,8 @@ class State(Value):
     paused: bool = False
     held: bool = False
     last_askers: tuple[str, ...] = ()
-    halting: Halting | None = None
-    frozen: Halting | None = None
+    halting: PendingInterrupt | None = None
+    frozen: PendingInterrupt | None = None
     timer: datetime | None = None
     clock_since: datetime | None = None
     clock_ms: int = 0

@@ -24,12 +24,12 @@ LEGAL: dict[Status, frozenset[Status]] = {
 }
 
 
-def legal(source: Status, target: Status) -> bool:
+def is_legal_transition(source: Status, target: Status) -> bool:
     """Whether a run may go from `source` to `target`; staying is always legal."""
     return source is target or target in LEGAL.get(source, frozenset())
 
 
-def path(source: Status, target: Status) -> tuple[Status, ...]:
+def compute_transition_path(source: Status, target: Status) -> tuple[Status, ...]:
     """The states passed on the way from `source` to `target` in one commit, without `source`.
 
     A commit may carry a run through in_progress (a decided gate whose run ends at once), so two moves are
@@ -44,18 +44,18 @@ def path(source: Status, target: Status) -> tuple[Status, ...]:
     raise IllegalMove(source=source.value, target=target.value)
 
 
-def moves() -> list[tuple[str, str]]:
+def enumerate_transitions() -> list[tuple[str, str]]:
     """Every change of status that one commit may make, for the database's own guard."""
     return [
         (source.value, target.value)
         for source in Status
         for target in Status
-        if source is not target and _reachable(source, target)
+        if source is not target and _is_reachable_status(source, target)
     ]
 
 
-def _reachable(source: Status, target: Status) -> bool:
+def _is_reachable_status(source: Status, target: Status) -> bool:
     try:
-        return bool(path(source, target))
+        return bool(compute_transition_path(source, target))
     except IllegalMove:
         return False

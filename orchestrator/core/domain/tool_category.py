@@ -4,11 +4,11 @@ What a category says holds where an admin says nothing else of a tool that is no
 is read_only in every category; a class below the default is a weaker guard, which a second person agrees to.
 """
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
 
 
-class Category(Value):
+class Category(FrozenModel):
     """`undoable` is the class of a change that can be taken back, `final` that of one that cannot; None: its
     tools change nothing. `queue` is where a person decides."""
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 
 class Risk(StrEnum):
@@ -41,7 +41,7 @@ class Reversibility(StrEnum):
     IRREVERSIBLE = "irreversible"
 
 
-class QuorumStep(Value):
+class QuorumStep(FrozenModel):
     """`approvers` distinct people decide while the amount is at most `up_to` (None: any amount).
 
     With a `currency` the step holds for amounts in it alone; any other asks for the most.
@@ -52,7 +52,7 @@ class QuorumStep(Value):
     approvers: int = Field(ge=1, le=5)
 
 
-class ReadBack(Value):
+class ReadBack(FrozenModel):
     """A verifier that calls another, read-only tool and compares (R-TOOL-12).
 
     `arguments` maps the reader's argument to a JSON pointer into {"arguments": …, "result": …} of the
@@ -64,7 +64,7 @@ class ReadBack(Value):
     equal: dict[str, str] = Field(default_factory=dict)
 
 
-class Verifier(Value):
+class Verifier(FrozenModel):
     """How a result is verified: its schema, a predicate over the payload, or a read-back call."""
 
     name: str
@@ -72,7 +72,7 @@ class Verifier(Value):
     read_back: ReadBack | None = None
 
 
-class Compensation(Value):
+class Compensation(FrozenModel):
     """How an effect is taken back, stated as a wanted end (R-TOOL-15).
 
     `arguments` maps the argument of the compensating `tool` to a JSON pointer into
@@ -86,7 +86,7 @@ class Compensation(Value):
     wanted: str = Field(min_length=1, max_length=300)
 
 
-class RemoteLookup(Value):
+class RemoteLookup(FrozenModel):
     """How an effect of a remote tool is found again after a crash, by a call that only reads (R-TOOL-9).
 
     `arguments` maps the look-up's argument to a JSON pointer into {"key": …, "arguments": …} of the call;
@@ -103,7 +103,7 @@ class RemoteLookup(Value):
     found: str = Field(default="", max_length=200)
 
 
-class HttpRequest(Value):
+class HttpRequest(FrozenModel):
     """A tool that is one HTTP request, declared without code (R-TOOL-20).
 
     `url` may hold `{argument}` in its path; `query` maps a parameter to an argument; `body` is the arguments
@@ -122,7 +122,7 @@ class HttpRequest(Value):
     secret_form: str = Field(default="Bearer {secret}", max_length=100)
 
 
-class Remote(Value):
+class Remote(FrozenModel):
     """Where a tool is that is no code of ours; pinned with its version, so an approval covers it.
 
     `origin` is where it goes, such as `https://api.example` or `stdio:files`; `definition` the digest of what
@@ -138,7 +138,7 @@ class Remote(Value):
     lookup: RemoteLookup | None = None
 
 
-class Egress(Value):
+class Egress(FrozenModel):
     """That a tool goes where an argument says: `argument` points to the address, `allow` are the entries of
     the tenant's web list that the version was published with (orchestrator/core/tools/destinations.py).
 
@@ -153,7 +153,7 @@ class Egress(Value):
     named: bool = True
 
 
-class ToolSpec(Value):
+class ToolSpec(FrozenModel):
     """A tool version. Times are milliseconds, prices US$ per call; pointers are RFC 6901.
 
     `price_usd` None: nobody has said what a call costs, which is not nothing (R-BUDGET-15).

@@ -1,8 +1,8 @@
 """What must hold after every walk; cheap enough for production (R-LOOP-2)."""
 
 from orchestrator.core.common.errors import Corrupt
-from orchestrator.core.domain.run_state import State
-from traces.core.state_patch import others
+from orchestrator.core.domain.run_state import RunState
+from traces.core.state_patch import select_replaced_entries
 
 MONEY_AND_COUNTS = (
     "steps",
@@ -14,7 +14,7 @@ MONEY_AND_COUNTS = (
 )
 
 
-def check(before: State, after: State) -> None:
+def check_invariants(before: RunState, after: RunState) -> None:
     """Raises Corrupt naming the rule that does not hold.
 
     Token and money figures may pass their limit only by a provider's overrun, which is booked by name;
@@ -34,7 +34,7 @@ def check(before: State, after: State) -> None:
         raise Corrupt(rule="nothing is open after the end")
 
 
-def _facts_rest(before: State, after: State) -> None:
-    for fact in others(before.facts, after.facts).values():
+def _facts_rest(before: RunState, after: RunState) -> None:
+    for fact in select_replaced_entries(before.facts, after.facts).values():
         if not (fact.digest and fact.validator):
             raise Corrupt(rule="a fact rests on a verified observation")

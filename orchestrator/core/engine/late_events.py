@@ -13,21 +13,21 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.workflow.node_protocol import say
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.workflow.node_protocol import trace_event
 from traces.core.events import trace_events as trace
 from traces.core.events.phases import Phase
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 
-def late(event: Outcome) -> tuple[Said, ...]:
+def trace_late_outcome(event: Outcome) -> tuple[TraceEntry, ...]:
     """An outcome of an effect that is not in flight (any more)."""
-    status, observation = _seen(event)
+    status, observation = _extract_outcome_status(event)
     body = trace.LateOutcome(effect=event.effect, status=status, observation=observation)
-    return (say(Phase.OBSERVATION_GROUNDING, body),)
+    return (trace_event(Phase.OBSERVATION_GROUNDING, body),)
 
 
-def _seen(event: Outcome) -> tuple[str, str | None]:
+def _extract_outcome_status(event: Outcome) -> tuple[str, str | None]:
     if isinstance(event, ModelReplied):
         return "ok", event.reply
     if isinstance(event, ToolAnswered):
@@ -37,19 +37,19 @@ def _seen(event: Outcome) -> tuple[str, str | None]:
     return event.resolution, event.observation
 
 
-def heard(state: State, event: AnyEvent) -> tuple[Said, ...]:
+def trace_late_event(state: RunState, event: AnyEvent) -> tuple[TraceEntry, ...]:
     """An event for a run that has ended. Signals that came too late leave a trace only where somebody
     decided."""
     if isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered):
-        return late(event)
+        return trace_late_outcome(event)
     if isinstance(event, LateAnswer):
         body = trace.LateOutcome(effect=event.effect, status=event.status, observation=event.observation)
-        return (say(Phase.OBSERVATION_GROUNDING, body),)
+        return (trace_event(Phase.OBSERVATION_GROUNDING, body),)
     if isinstance(event, GateDecided | QuestionAnswered):
         refused = trace.DecisionRefused(
             request=event.request, by=event.by, reason=f"run_{state.status.value}"
         )
-        return (say(Phase.ESCALATION_CHECK, refused),)
+        return (trace_event(Phase.ESCALATION_CHECK, refused),)
     by = getattr(event, "by", "")
     ignored = trace.DecisionRefused(request=event.kind, by=by, reason=f"run_{state.status.value}")
-    return (say(Phase.ESCALATION_CHECK, ignored),)
+    return (trace_event(Phase.ESCALATION_CHECK, ignored),)

@@ -10,17 +10,17 @@ from typing import Final, Literal
 
 from orchestrator.core.accounting import side_effects
 from orchestrator.core.calls.open_effects import HAPPENED, opened_key
-from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.compensation.plan import CALL_FAILED, IN_DOUBT, UNANSWERED, undo_id
 from orchestrator.core.domain.effects import SentChange
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import AnyEvent, EffectLookedUp, EffectReconciled, LateAnswer
-from orchestrator.core.domain.run_state import Deed, OpenEffect, State, Verdict
+from orchestrator.core.domain.run_state import OpenEffect, RunState, SideEffect, Verdict
 from orchestrator.core.engine import late_events
-from orchestrator.core.workflow.node_protocol import say
+from orchestrator.core.workflow.node_protocol import trace_event
 from traces.core.events import trace_events as trace
 from traces.core.events.phases import Phase
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 # Late outcomes that say that nothing was sent. Of any other, a change may have come.
 NOTHING_SENT: Final = ("abandoned", "circuit_open")
@@ -28,7 +28,7 @@ NOT_IN_DOUBT: Final = "not_in_doubt"
 Why = Literal["in_doubt", "open", "undo_in_doubt", "learnt_late", "reopened"]
 
 
-class Doubt(Value):
+class Doubt(FrozenModel):
     """A change of an ended run of which nobody knows whether it happened."""
 
     change: SentChange
@@ -41,7 +41,7 @@ class Doubt(Value):
         return self.why != "open"
 
 
-def list_doubts(state: State, changes: Sequence[SentChange], late: frozenset[str]) -> tuple[Doubt, ...]:
+def list_doubts(state: RunState, changes: Sequence[SentChange], late: frozenset[str]) -> tuple[Doubt, ...]:
     """The changes in doubt, in the order in which they were asked for.
 
     `changes` are the newest requests of the run's calls that change something, and those of other runs of its
@@ -52,13 +52,13 @@ def list_doubts(state: State, changes: Sequence[SentChange], late: frozenset[str
         known = state.reconciled.get(change.effect)
         if known is not None and known.verdict != "reopened":
             continue
-        why: Why | None = "reopened" if known is not None else _why(state, change, late)
+        why: Why | None = "reopened" if known is not None else _classify_doubt(state, change, late)
         if why is not None:
             found.append(Doubt(change=change, why=why))
     return tuple(found)
 
 
-def _why(state: State, change: SentChange, late: frozenset[str]) -> Why | None:
+def _classify_doubt(state: RunState, change: SentChange, late: frozenset[str]) -> Why | None:
     """Why nobody knows what became of a change; None where it is known."""
     is_late = not late.isdisjoint(effects_of(change))
     if (undone := _undone_by(state, change.call)) is not None:
@@ -74,44 +74,53 @@ def _why(state: State, change: SentChange, late: frozenset[str]) -> Why | None:
     return "learnt_late" if deed is None and is_late else None
 
 
-def _undone_by(state: State, call: str) -> str | None:
+def _undone_by(state: RunState, call: str) -> str | None:
     """The call whose deed this call was to undo."""
     return next((key for key in state.deeds if undo_id(key) == call), None)
 
 
-def settled_calls(state: State) -> frozenset[str]:
+def settled_calls(state: RunState) -> frozenset[str]:
     """The calls of changes of which it was learnt after the end what became of them."""
     return frozenset(one.call for one in state.reconciled.values() if one.verdict != "reopened")
 
 
-def heard(manifest: Manifest, state: State, event: AnyEvent) -> tuple[State, tuple[Said, ...]]:
+def apply_late_event(
+    manifest: Manifest, state: RunState, event: AnyEvent
+) -> tuple[RunState, tuple[TraceEntry, ...]]:
     """What an event for a run that has ended makes of its state, and what is said of it."""
     if isinstance(event, EffectReconciled):
-        return _decided(manifest, state, event)
+        return _apply_reconciliation(manifest, state, event)
     if isinstance(event, EffectLookedUp):
         return _looked_up(manifest, state, event)
-    said = late_events.heard(state, event)
+    said = late_events.trace_late_event(state, event)
     if isinstance(event, LateAnswer) and event.status not in NOTHING_SENT:
-        state, words = _reopened(state, event.effect, event.status)
+        state, words = _reopen_reconciliation(state, event.effect, event.status)
         said += words
     return state, said
 
 
-def _decided(manifest: Manifest, state: State, event: EffectReconciled) -> tuple[State, tuple[Said, ...]]:
+def _apply_reconciliation(
+    manifest: Manifest, state: RunState, event: EffectReconciled
+) -> tuple[RunState, tuple[TraceEntry, ...]]:
     """A person's word. The first one that is sure counts."""
     change = event.change
     if _is_known(state, change.effect):
         refused = trace.DecisionRefused(request=change.effect, by=event.by, reason=NOT_IN_DOUBT)
-        return state, (say(Phase.ESCALATION_CHECK, refused),)
+        return state, (trace_event(Phase.ESCALATION_CHECK, refused),)
     word = trace.Reconciled(
         effect=change.effect, verdict=event.verdict, by=event.by, reason=event.reason[:500]
     )
     verdict = Verdict(verdict=event.verdict, call=change.call, by=event.by, attempts=change.attempts)
-    said = (say(Phase.OBSERVATION_GROUNDING, word, actor="person"), _settled(change, "person"))
+    said = (
+        trace_event(Phase.OBSERVATION_GROUNDING, word, actor="person"),
+        _trace_effect_settled(change, "person"),
+    )
     return _with_verdict(manifest, state, change, verdict, None), said
 
 
-def _looked_up(manifest: Manifest, state: State, event: EffectLookedUp) -> tuple[State, tuple[Said, ...]]:
+def _looked_up(
+    manifest: Manifest, state: RunState, event: EffectLookedUp
+) -> tuple[RunState, tuple[TraceEntry, ...]]:
     """What a look-up brought. It overrules nobody's word: where it differs, the change is in doubt again."""
     change = event.change
     names: Mapping[str, Literal["found", "abandoned", "in_doubt"]] = {
@@ -120,17 +129,17 @@ def _looked_up(manifest: Manifest, state: State, event: EffectLookedUp) -> tuple
     body = trace.CallRecovered(
         effect=change.effect, resolution=names[event.resolution], detail=event.detail[:300]
     )
-    said: tuple[Said, ...] = (say(Phase.OBSERVATION_GROUNDING, body, actor=event.by),)
+    said: tuple[TraceEntry, ...] = (trace_event(Phase.OBSERVATION_GROUNDING, body, actor=event.by),)
     if event.resolution == "found":
         seen = trace.CallObserved(
             call=change.call, effect=change.effect, status="found", observation=event.observation,
             size=event.size,
         )  # fmt: skip
-        said += (say(Phase.OBSERVATION_GROUNDING, seen),)
+        said += (trace_event(Phase.OBSERVATION_GROUNDING, seen),)
     if _is_known(state, change.effect):
         if event.resolution != "found":
             return state, said
-        state, words = _reopened(state, change.effect, "found")
+        state, words = _reopen_reconciliation(state, change.effect, "found")
         return state, said + words
     if event.resolution == "unknown":
         return state, said
@@ -139,16 +148,18 @@ def _looked_up(manifest: Manifest, state: State, event: EffectLookedUp) -> tuple
         verdict="happened" if happened else "not_happened", call=change.call, by=event.by,
         attempts=change.attempts,
     )  # fmt: skip
-    settled = _settled(change, "done" if happened else "absent")
+    settled = _trace_effect_settled(change, "done" if happened else "absent")
     return _with_verdict(manifest, state, change, verdict, event.observation), (*said, settled)
 
 
-def _is_known(state: State, effect: str) -> bool:
+def _is_known(state: RunState, effect: str) -> bool:
     known = state.reconciled.get(effect)
     return known is not None and known.verdict != "reopened"
 
 
-def _reopened(state: State, effect: str, reason: str) -> tuple[State, tuple[Said, ...]]:
+def _reopen_reconciliation(
+    state: RunState, effect: str, reason: str
+) -> tuple[RunState, tuple[TraceEntry, ...]]:
     """The state in which a change that was said not to have happened is in doubt again."""
     named = next((name for name, one in state.reconciled.items() if effect in (name, *one.attempts)), "")
     known = state.reconciled.get(named)
@@ -156,19 +167,19 @@ def _reopened(state: State, effect: str, reason: str) -> tuple[State, tuple[Said
         return state, ()
     again = with_entry(state.reconciled, named, known.evolve(verdict="reopened"))
     body = trace.CallInDoubt(call=known.call, effect=effect, tool="", reason=f"reopened:{reason}"[:100])
-    return state.evolve(reconciled=again), (say(Phase.OBSERVATION_GROUNDING, body),)
+    return state.evolve(reconciled=again), (trace_event(Phase.OBSERVATION_GROUNDING, body),)
 
 
-def _settled(change: SentChange, by: Literal["done", "absent", "person"]) -> Said:
+def _trace_effect_settled(change: SentChange, by: Literal["done", "absent", "person"]) -> TraceEntry:
     body = trace.EffectSettled(
         call=change.call, effect=change.effect, tool=change.tool, key=change.key, by=by
     )
-    return say(Phase.OBSERVATION_GROUNDING, body)
+    return trace_event(Phase.OBSERVATION_GROUNDING, body)
 
 
 def _with_verdict(
-    manifest: Manifest, state: State, change: SentChange, verdict: Verdict, observation: str | None
-) -> State:
+    manifest: Manifest, state: RunState, change: SentChange, verdict: Verdict, observation: str | None
+) -> RunState:
     """The state that knows what became of a change: its deed stands or is none, and what happened is told to
     whoever asks for it again."""
     told = state.evolve(reconciled=with_entry(state.reconciled, change.effect, verdict))
@@ -179,21 +190,21 @@ def _with_verdict(
         return told.evolve(deeds=with_entry(told.deeds, undone, after))
     key = opened_key(change.tool, change.argument_digest)
     if not happened:
-        kept = without(told.opened, key) if _is_of(told, key, change) else told.opened
-        left = without(told.deeds, change.call) if change.call in told.deeds else told.deeds
+        kept = without_keys(told.opened, key) if _is_of(told, key, change) else told.opened
+        left = without_keys(told.deeds, change.call) if change.call in told.deeds else told.deeds
         return told.evolve(opened=kept, deeds=left)
     opened = OpenEffect(
         call=change.call, tool=change.tool, effect=change.effect, key=change.key, error=HAPPENED
     )
     told = told.evolve(opened=with_entry(told.opened, key, opened))
     spec = manifest.pins.by_name.get(change.tool)
-    if change.call not in told.deeds and (spec is None or not side_effects.noted(manifest, spec)):
+    if change.call not in told.deeds and (spec is None or not side_effects.is_tracked(manifest, spec)):
         return told
-    deed = Deed(tool=change.tool, arguments=change.arguments, observation=observation)
+    deed = SideEffect(tool=change.tool, arguments=change.arguments, observation=observation)
     return told.evolve(deeds=with_entry(told.deeds, change.call, deed))
 
 
-def _is_of(state: State, key: str, change: SentChange) -> bool:
+def _is_of(state: RunState, key: str, change: SentChange) -> bool:
     opened = state.opened.get(key)
     return opened is not None and opened.effect in effects_of(change)
 
@@ -203,7 +214,7 @@ def effects_of(change: SentChange) -> frozenset[str]:
     return frozenset((change.effect, *change.attempts))
 
 
-def with_learnt(checkpoint: State, end: State) -> State:
+def with_learnt(checkpoint: RunState, end: RunState) -> RunState:
     """What a retry knows of changes that were reconciled after the run's end: those that did not happen are
     open no longer, those that happened stand. Its calls are numbered on from the end of the run."""
     if not end.reconciled:

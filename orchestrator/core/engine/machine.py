@@ -6,15 +6,15 @@ nodes; an interrupt asked for while an effect is in flight is noted and taken on
 so that no result is thrown away.
 """
 
-from orchestrator.core.accounting.effect_cost import shortfall
+from orchestrator.core.accounting.effect_cost import find_budget_shortfall
 from orchestrator.core.accounting.remaining_estimate import ACCOUNT, key_of_turn, too_little
-from orchestrator.core.accounting.settlement import settle, settles
+from orchestrator.core.accounting.settlement import is_effect_outcome, settle_effect
 from orchestrator.core.approval import budget_extension
-from orchestrator.core.approval.compensation_approval import withdrawn
-from orchestrator.core.common.errors import Corrupt, Misfit
+from orchestrator.core.approval.compensation_approval import trace_withdrawn_requests
+from orchestrator.core.common.errors import Corrupt, UnexpectedEvent
 from orchestrator.core.common.sliding_window import with_call
 from orchestrator.core.compensation import saga
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.graph import CompiledGraph, Edge, Interrupt
 from orchestrator.core.domain.manifest import Manifest
@@ -27,32 +27,43 @@ from orchestrator.core.domain.run_events import (
     Started,
     TimerFired,
 )
-from orchestrator.core.domain.run_state import Halting, State
+from orchestrator.core.domain.run_state import PendingInterrupt, RunState
 from orchestrator.core.engine import late_events, late_reconciliation, signal_handlers
 from orchestrator.core.engine.transition_recorder import Recording
 from orchestrator.core.llm.model_wait import is_called_up
 from orchestrator.core.nodes import kind_of
-from orchestrator.core.results.termination import forced
+from orchestrator.core.results.termination import force_run_end
 from orchestrator.core.workflow.edge_guards import holds
 from orchestrator.core.workflow.interrupts import (
     CODE_OF,
     WALL_CLOCK,
-    halting_for,
-    overdue,
+    find_due_interrupt,
+    interrupt_for,
     overdue_said,
     refusal_said,
 )
-from orchestrator.core.workflow.node_protocol import NodeKind, Step, Walk, interrupted, say
+from orchestrator.core.workflow.node_protocol import (
+    AdvanceResult,
+    NodeKind,
+    NodeResult,
+    make_interrupt_result,
+    trace_event,
+)
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import InterruptTaken
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 CORE_VERSION = 11
 
 
 def advance(
-    graph: CompiledGraph, manifest: Manifest, state: State, event: AnyEvent, headroom: Headroom, desk: Desk
-) -> Walk:
+    graph: CompiledGraph,
+    manifest: Manifest,
+    state: RunState,
+    event: AnyEvent,
+    headroom: Headroom,
+    desk: ContentStore,
+) -> AdvanceResult:
     """Answer `event`. Raises ContentMissing for content not on the desk and Corrupt for a broken
     invariant."""
     walker = _Walker(graph, manifest, state, event, headroom, desk)
@@ -71,30 +82,30 @@ class _Walker(Recording):
     def answer(self, event: AnyEvent) -> None:
         """Route the event: to the ended run, to the signals, or to the node that waits for it."""
         if self.state.outcome is not None:
-            self._stay(*late_reconciliation.heard(self.manifest, self.state, event))
+            self._stay(*late_reconciliation.apply_late_event(self.manifest, self.state, event))
         elif isinstance(event, Started):
-            self._stay(self.state, signal_handlers.started())
+            self._stay(self.state, signal_handlers.trace_run_started())
             self._entering = True
         elif isinstance(event, TimerFired) and not self._timely():
             return
-        elif settles(event) and event.effect not in self.state.pending:
-            self._stay(self.state, late_events.late(event))
+        elif is_effect_outcome(event) and event.effect not in self.state.pending:
+            self._stay(self.state, late_events.trace_late_outcome(event))
         else:
             self._hear(event)
         self._enter_on()
 
     def _hear(self, event: AnyEvent) -> None:
-        said: tuple[Said, ...] = ()
+        said: tuple[TraceEntry, ...] = ()
         asked = ""
-        if settles(event):
+        if is_effect_outcome(event):
             asked = self.state.pending[event.effect].profile
-            self.state, settlement, said = settle(self.manifest, self.state, event)
+            self.state, settlement, said = settle_effect(self.manifest, self.state, event)
             self.settlements.append(settlement)
             if self.state.away is not None and isinstance(event, ModelReplied):
                 self.state = self.state.evolve(away=None)
-        heard = signal_handlers.hear(self.state, event)
+        heard = signal_handlers.handle_run_signal(self.state, event)
         if isinstance(event, GateDecided | GateExpired) and (
-            thawed := budget_extension.thaw(self.state, event, self.headroom.run_ceiling)
+            thawed := budget_extension.resolve_budget_request(self.state, event, self.headroom.run_ceiling)
         ):
             self._thawed(thawed)
         elif heard is not None:
@@ -109,9 +120,9 @@ class _Walker(Recording):
             view = self._view(self.recorded.version + 1, asked)
             try:
                 step = self._kind().on(view, event)
-            except Misfit as misfit:
+            except UnexpectedEvent as misfit:
                 # No run may be left without a way on: what a node cannot answer ends it with that reason.
-                step = interrupted(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
+                step = make_interrupt_result(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
             self._follow(step, said, entering=False)
 
     def _thawed(self, thawed: budget_extension.Thawed) -> None:
@@ -155,19 +166,19 @@ class _Walker(Recording):
         """Enter one node, unless the run is to be interrupted or held before it."""
         kind, view = self._kind(), self._view(self.recorded.version)
         if kind.starts_work and self.state.interrupt is None and not self.state.pending:
-            halting = self.state.halting or overdue(view)
+            halting = self.state.halting or find_due_interrupt(view)
             if halting is not None:
                 self._interrupt(halting, ())
                 return
             if self.state.paused or self.headroom.slice_over:
-                self._wait(Step(state=self.state.evolve(held=True)), (), entering=True)
+                self._wait(NodeResult(state=self.state.evolve(held=True)), (), entering=True)
                 return
         if self.state.held:
             self.state = self.state.evolve(held=False)
             view = self._view(self.recorded.version)
         self._follow(kind.enter(view), (), entering=True)
 
-    def _follow(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
+    def _follow(self, step: NodeResult, said: tuple[TraceEntry, ...], *, entering: bool) -> None:
         """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""
         if self._blocked(step, said):
             return
@@ -194,7 +205,7 @@ class _Walker(Recording):
         self._move(step, guard, edge.target, phase, said + step.said)
         self._entering = True
 
-    def _blocked(self, step: Step, said: tuple[Said, ...]) -> bool:
+    def _blocked(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
         """Whether the step's effects may not be asked for: an emergency stop, a model whose provider took
         more than was reserved, or a budget whose rest does not do."""
         spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
@@ -206,19 +217,21 @@ class _Walker(Recording):
             self._interrupt(halting, said)
             return True
         if any(isinstance(e, CallModel) and e.profile in self.state.flagged for e in step.effects):
-            self._interrupt(Halting(interrupt=Interrupt.DEPENDENCY_UNAVAILABLE, reason="overrun"), said)
+            self._interrupt(
+                PendingInterrupt(interrupt=Interrupt.DEPENDENCY_UNAVAILABLE, reason="overrun"), said
+            )
             return True
-        refused = shortfall(self.state, spending, self.headroom)
+        refused = find_budget_shortfall(self.state, spending, self.headroom)
         turn = key_of_turn(step.effects, self.state.usage)
         refused = refused or too_little(self.graph, self.manifest, self.state, turn)
         if refused is None:
             return False
         # Nobody who decides here can raise what the tenant as a whole may spend.
         final = refused.account not in ("run", ACCOUNT)
-        self._interrupt(halting_for(refused), said + refusal_said(refused), final=final)
+        self._interrupt(interrupt_for(refused), said + refusal_said(refused), final=final)
         return True
 
-    def _rated(self, step: Step) -> Step:
+    def _rated(self, step: NodeResult) -> NodeResult:
         """The step with its tool calls counted against their rates, whatever node asks for them."""
         rates = step.state.rates
         for effect in step.effects:
@@ -226,7 +239,7 @@ class _Walker(Recording):
                 rates = with_call(rates, effect.tool, self.at)
         return step if rates is step.state.rates else step._replace(state=step.state.evolve(rates=rates))
 
-    def _held_back(self, step: Step, said: tuple[Said, ...]) -> bool:
+    def _held_back(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
         """Whether a waiting node wants to start work anew although the run is paused, halting or to be given
         back.
 
@@ -241,7 +254,9 @@ class _Walker(Recording):
         self._obey(reenter=False)
         return True
 
-    def _interrupt(self, halting: Halting, said: tuple[Said, ...], *, final: bool = False) -> None:
+    def _interrupt(
+        self, halting: PendingInterrupt, said: tuple[TraceEntry, ...], *, final: bool = False
+    ) -> None:
         """Leave the node by the graph's interrupt edge; a second interrupt ends the run where it stands.
 
         An exhausted budget may freeze the run instead, unless it is `final`. A run that takes back what it
@@ -250,9 +265,11 @@ class _Walker(Recording):
             self._stay(self.state, said)
             self._entering = not self.state.pending
             return
-        if not final and budget_extension.freezes(self._view(self.recorded.version), halting):
+        if not final and budget_extension.should_request_budget(self._view(self.recorded.version), halting):
             clock = self._clock_said(halting)
-            frozen = budget_extension.freeze(self._view(self.recorded.version + 1), halting, (*said, *clock))
+            frozen = budget_extension.request_budget(
+                self._view(self.recorded.version + 1), halting, (*said, *clock)
+            )
             self.effects.extend(frozen.effects)
             self._stay(frozen.state, frozen.said, frozen.effects)
             return
@@ -276,25 +293,25 @@ class _Walker(Recording):
             expired=self.state.expired or halting.interrupt is Interrupt.EXPIRED,
         )
         outcome = f"!{halting.interrupt.value}"
-        unasked = withdrawn(self.state, halting.reason)
-        all_said = (*said, *self._clock_said(halting), say(Phase.ESCALATION_CHECK, body), *unasked)
-        self._move(Step(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
+        unasked = trace_withdrawn_requests(self.state, halting.reason)
+        all_said = (*said, *self._clock_said(halting), trace_event(Phase.ESCALATION_CHECK, body), *unasked)
+        self._move(NodeResult(state=state, outcome=outcome), None, target, Phase.ESCALATION_CHECK, all_said)
         self._entering = True
 
-    def _end_here(self, halting: Halting, said: tuple[Said, ...]) -> None:
+    def _end_here(self, halting: PendingInterrupt, said: tuple[TraceEntry, ...]) -> None:
         said = (*said, *self._clock_said(halting))
         view, code = self._view(self.recorded.version + 1), CODE_OF[halting.interrupt]
-        step = saga.begin(view, code, halting) or forced(view, code, halting)
+        step = saga.begin_compensation(view, code, halting) or force_run_end(view, code, halting)
         self.effects.extend(step.effects)
         self._stay(step.state, said + step.said, step.effects)
 
-    def _clock_said(self, halting: Halting) -> tuple[Said, ...]:
+    def _clock_said(self, halting: PendingInterrupt) -> tuple[TraceEntry, ...]:
         """The wall clock's breaker, where it is what ends the run (R-BUDGET-12)."""
         if halting.reason != WALL_CLOCK:
             return ()
         return (overdue_said(halting, self.state.limits.get("wall_clock_seconds")),)
 
-    def _edge(self, outcome: str, state: State) -> Edge:
+    def _edge(self, outcome: str, state: RunState) -> Edge:
         """The first edge of the outcome whose guard holds; compilation saw to it that the last one does."""
         for edge in self.graph.edges_of(state.position, outcome):
             if edge.guard is None or holds(edge.guard, state):
@@ -308,5 +325,5 @@ class _Walker(Recording):
             return saga.KIND
         return kind_of(self._node().kind)
 
-    def _overdue(self) -> Halting | None:
-        return overdue(self._view(self.recorded.version))
+    def _overdue(self) -> PendingInterrupt | None:
+        return find_due_interrupt(self._view(self.recorded.version))

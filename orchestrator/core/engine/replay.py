@@ -9,20 +9,20 @@ from typing import Any
 import orjson
 
 from orchestrator.core.common.errors import ContentMissing, OrchestratorError
-from orchestrator.core.common.frozen_model import Value
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.common.frozen_model import FrozenModel
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import EVENT, Headroom
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import CORE_VERSION, advance
-from orchestrator.core.workflow.node_protocol import Transition, Walk
-from traces.core.canonical import canonical
-from traces.core.integrity.chain import Head, Linked, Move, link
-from traces.core.state_patch import diff
+from orchestrator.core.workflow.node_protocol import AdvanceResult, Transition
+from traces.core.canonical import encode_canonical
+from traces.core.integrity.chain import Head, Linked, Move, link_transitions
+from traces.core.state_patch import diff_states
 
 
-class Report(Value):
+class Report(FrozenModel):
     """What came of a replay. `first_difference` is the number of the first record that came out otherwise.
 
     `what_if`: the run was recorded under another version of the core, so a difference is no corruption.
@@ -44,10 +44,10 @@ class _Group:
     bodies: list[bytes] = field(default_factory=list)
 
 
-def replayed(
+def replay_records(
     graph: CompiledGraph,
     manifest: Manifest,
-    state: State,
+    state: RunState,
     records: Sequence[bytes],
     salt: bytes,
     contents: Mapping[str, bytes],
@@ -59,38 +59,40 @@ def replayed(
     must come out byte for byte.
     """
     number = 0
-    for group in _groups(records):
+    for group in _group_records(records):
         other = group.first["core"] != CORE_VERSION
         try:
             event = EVENT.validate_json(contents[group.first["event"]])
             room = Headroom.model_validate(group.first["headroom"] or {})
-            walk = advance(graph, manifest, state, event, room, Desk(salt, contents))
+            walk = advance(graph, manifest, state, event, room, ContentStore(salt, contents))
         except (KeyError, ContentMissing):
-            return _report(False, number, group.first["number"], "content was erased", what_if=other)
+            return _build_replay_report(
+                False, number, group.first["number"], "content was erased", what_if=other
+            )
         except OrchestratorError as error:
-            return _report(False, number, group.first["number"], str(error), what_if=other)
+            return _build_replay_report(False, number, group.first["number"], str(error), what_if=other)
         for made, held in zip(walk.transitions, group.records, strict=False):
-            difference = _difference(made, held)
+            difference = _describe_difference(made, held)
             if difference:
-                return _report(False, number, held["number"], difference, what_if=other)
+                return _build_replay_report(False, number, held["number"], difference, what_if=other)
             number += 1
         if len(walk.transitions) != len(group.records):
-            return _report(
+            return _build_replay_report(
                 False, number, group.first["number"], "another number of transitions", what_if=other
             )
-        linked = _linked(head, walk, group)
+        linked = _link_transitions(head, walk, group)
         for row, held_bytes in zip(linked.records, group.bodies, strict=True):
             if row.body != held_bytes:
-                return _report(False, number, row.number, "what was said differs", what_if=other)
+                return _build_replay_report(False, number, row.number, "what was said differs", what_if=other)
         state, head = walk.state, linked.head
     return Report(matches=True, records=number)
 
 
-def _report(matches: bool, records: int, at: int, detail: str, *, what_if: bool) -> Report:
+def _build_replay_report(matches: bool, records: int, at: int, detail: str, *, what_if: bool) -> Report:
     return Report(matches=matches, records=records, first_difference=at, detail=detail, what_if=what_if)
 
 
-def _groups(records: Sequence[bytes]) -> list[_Group]:
+def _group_records(records: Sequence[bytes]) -> list[_Group]:
     groups: list[_Group] = []
     for body in records:
         record = orjson.loads(body)
@@ -102,11 +104,11 @@ def _groups(records: Sequence[bytes]) -> list[_Group]:
     return groups
 
 
-def _linked(head: Head, walk: Walk, group: _Group) -> Linked:
+def _link_transitions(head: Head, walk: AdvanceResult, group: _Group) -> Linked:
     """The walk linked as the commit linked it; what else the commit wrote is taken as recorded."""
-    return link(
+    return link_transitions(
         head,
-        [_move(made) for made in walk.transitions],
+        [_convert_transition(made) for made in walk.transitions],
         core_version=group.first["core"],
         event_digest=group.first["event"],
         headroom=group.first["headroom"],
@@ -115,22 +117,22 @@ def _linked(head: Head, walk: Walk, group: _Group) -> Linked:
     )
 
 
-def _move(made: Transition) -> Move:
+def _convert_transition(made: Transition) -> Move:
     return Move(
         source=made.source,
         outcome=made.outcome,
         guard=made.guard,
         target=made.target,
         phase=made.phase,
-        patch=diff(made.before, made.after),
+        patch=diff_states(made.before, made.after),
         said=made.said,
         effects=made.effects,
     )
 
 
-def _difference(made: Transition, held: Mapping[str, Any]) -> str:
+def _describe_difference(made: Transition, held: Mapping[str, Any]) -> str:
     """Which part of the record came out otherwise; empty where all is the same."""
-    move = _move(made)
+    move = _convert_transition(made)
     parts = {
         "source": move.source,
         "outcome": move.outcome,
@@ -142,6 +144,6 @@ def _difference(made: Transition, held: Mapping[str, Any]) -> str:
     for name, value in parts.items():
         if held[name] != value:
             return f"{name}: recorded {held[name]!r}, replayed {value!r}"
-    if canonical(held["patch"]) != canonical(move.patch):
+    if encode_canonical(held["patch"]) != encode_canonical(move.patch):
         return "the patch of the state differs"
     return "" if len(held["said"]) == len(move.said) else "another number of events"

@@ -6,8 +6,8 @@ from functools import singledispatch
 from typing import Any
 
 from budgets.core.dimension import Dimension
-from orchestrator.core.accounting.effect_cost import add
-from orchestrator.core.accounting.price_correction import taken
+from orchestrator.core.accounting.effect_cost import add_amounts
+from orchestrator.core.accounting.price_correction import with_corrected_prices
 from orchestrator.core.approval.budget_extension import looked_again
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_events import (
@@ -26,11 +26,11 @@ from orchestrator.core.domain.run_events import (
     Resumed,
     StopAsked,
 )
-from orchestrator.core.domain.run_state import Halting, State
-from orchestrator.core.workflow.node_protocol import say
+from orchestrator.core.domain.run_state import PendingInterrupt, RunState
+from orchestrator.core.workflow.node_protocol import trace_event
 from traces.core.events import trace_events as trace
 from traces.core.events.phases import Phase
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 COST = Dimension.COST_USD.value
 
@@ -39,97 +39,106 @@ COST = Dimension.COST_USD.value
 class Heard:
     """A signal's mark on the state; `reenter` where the run was held before its node."""
 
-    state: State
-    said: tuple[Said, ...]
+    state: RunState
+    said: tuple[TraceEntry, ...]
     reenter: bool = False
 
 
-def started() -> tuple[Said, ...]:
+def trace_run_started() -> tuple[TraceEntry, ...]:
     """A worker took the run up for the first time."""
-    return (say(Phase.GOAL_INTAKE, trace.RunStarted()),)
+    return (trace_event(Phase.GOAL_INTAKE, trace.RunStarted()),)
 
 
-def hear(state: State, event: AnyEvent) -> Heard | None:
+def handle_run_signal(state: RunState, event: AnyEvent) -> Heard | None:
     """The mark of a signal, or None for an event that is the node's to answer."""
     if isinstance(event, GateDecided | GateExpired | QuestionAnswered):
         return _moved_on(state, event)
-    return _mark(event, state)
+    return _handle_signal(event, state)
 
 
-def _moved_on(state: State, event: GateDecided | GateExpired | QuestionAnswered) -> Heard | None:
+def _moved_on(state: RunState, event: GateDecided | GateExpired | QuestionAnswered) -> Heard | None:
     if event.request in state.gates:
         return None
     by = getattr(event, "by", "")
     body = trace.DecisionRefused(request=event.request, by=by, reason="run_moved_on")
-    return Heard(state=state, said=(say(Phase.ESCALATION_CHECK, body),))
+    return Heard(state=state, said=(trace_event(Phase.ESCALATION_CHECK, body),))
 
 
 @singledispatch
-def _mark(event: Any, state: State) -> Heard | None:
+def _handle_signal(event: Any, state: RunState) -> Heard | None:
     return None
 
 
-@_mark.register
-def _(event: CancelAsked, state: State) -> Heard:
-    halting = state.halting or Halting(interrupt=Interrupt.CANCELLED, reason="cancelled")
+@_handle_signal.register
+def _(event: CancelAsked, state: RunState) -> Heard:
+    halting = state.halting or PendingInterrupt(interrupt=Interrupt.CANCELLED, reason="cancelled")
     body = trace.CancelAsked(by=event.by, reason=event.reason)
-    return Heard(state=state.evolve(halting=halting), said=(say(Phase.ESCALATION_CHECK, body),))
+    return Heard(state=state.evolve(halting=halting), said=(trace_event(Phase.ESCALATION_CHECK, body),))
 
 
-@_mark.register
-def _(event: StopAsked, state: State) -> Heard:
-    halting = Halting(interrupt=Interrupt.CANCELLED, reason=f"emergency_stop_{event.scope}", stop=True)
+@_handle_signal.register
+def _(event: StopAsked, state: RunState) -> Heard:
+    halting = PendingInterrupt(
+        interrupt=Interrupt.CANCELLED, reason=f"emergency_stop_{event.scope}", stop=True
+    )
     body = trace.StopAsked(scope=event.scope, target=event.target, reason=event.reason)
-    return Heard(state=state.evolve(halting=halting), said=(say(Phase.ESCALATION_CHECK, body),))
+    return Heard(state=state.evolve(halting=halting), said=(trace_event(Phase.ESCALATION_CHECK, body),))
 
 
-@_mark.register
-def _(event: Paused, state: State) -> Heard:
+@_handle_signal.register
+def _(event: Paused, state: RunState) -> Heard:
     body = trace.RunPaused(reason=event.reason, by=event.by)
-    return Heard(state=state.evolve(paused=True), said=(say(Phase.TERMINATION_CHECK, body),))
+    return Heard(state=state.evolve(paused=True), said=(trace_event(Phase.TERMINATION_CHECK, body),))
 
 
-@_mark.register
-def _(event: Resumed, state: State) -> Heard:
+@_handle_signal.register
+def _(event: Resumed, state: RunState) -> Heard:
     body = trace.RunResumed(cause=f"resumed by {event.by}")
     return Heard(
-        state=state.evolve(paused=False), said=(say(Phase.TERMINATION_CHECK, body),), reenter=state.held
+        state=state.evolve(paused=False),
+        said=(trace_event(Phase.TERMINATION_CHECK, body),),
+        reenter=state.held,
     )
 
 
-@_mark.register
-def _(event: BudgetExtended, state: State) -> Heard:
+@_handle_signal.register
+def _(event: BudgetExtended, state: RunState) -> Heard:
     known = {name: amount for name, amount in event.amounts.items() if name in state.limits}
     body = trace.BudgetExtended(amounts=known, by=event.by)
     return Heard(
-        state=state.evolve(limits=add(state.limits, known)), said=(say(Phase.BUDGET_ASSIGNMENT, body),)
+        state=state.evolve(limits=add_amounts(state.limits, known)),
+        said=(trace_event(Phase.BUDGET_ASSIGNMENT, body),),
     )
 
 
-@_mark.register
-def _(event: CostCorrected, state: State) -> Heard:
-    corrected = add(state.usage, {COST: event.delta})
+@_handle_signal.register
+def _(event: CostCorrected, state: RunState) -> Heard:
+    corrected = add_amounts(state.usage, {COST: event.delta})
     body = trace.CostCorrected(
         effect=event.effect, delta=event.delta, price_version=event.price_version, by=event.by,
         reason=event.reason,
     )  # fmt: skip
-    return _eased(
-        state.evolve(usage=corrected), (say(Phase.BUDGET_ASSIGNMENT, body),), event.price_version,
+    return _recheck_budget_request(
+        state.evolve(usage=corrected), (trace_event(Phase.BUDGET_ASSIGNMENT, body),), event.price_version,
         more=event.more,
     )  # fmt: skip
 
 
-@_mark.register
-def _(event: PriceCorrected, state: State) -> Heard:
+@_handle_signal.register
+def _(event: PriceCorrected, state: RunState) -> Heard:
     body = trace.PriceCorrected(
         subject=event.subject, was=event.was, price_version=event.price_version, by=event.by,
         reason=event.reason,
     )  # fmt: skip
-    said = (say(Phase.BUDGET_ASSIGNMENT, body),)
-    return _eased(taken(state, event), said, event.price_version, more=event.more)
+    said = (trace_event(Phase.BUDGET_ASSIGNMENT, body),)
+    return _recheck_budget_request(
+        with_corrected_prices(state, event), said, event.price_version, more=event.more
+    )
 
 
-def _eased(state: State, said: tuple[Said, ...], version: str, *, more: bool) -> Heard:
+def _recheck_budget_request(
+    state: RunState, said: tuple[TraceEntry, ...], version: str, *, more: bool
+) -> Heard:
     """A run that is frozen for want of money sees for itself what a correction leaves it (R-BUDGET-15: blocks
     follow). With the last of several, so that people are asked anew once at the most."""
     eased = None if more else looked_again(state, f"the cost was corrected at price {version}")
@@ -138,24 +147,24 @@ def _eased(state: State, said: tuple[Said, ...], version: str, *, more: bool) ->
     return Heard(state=eased[0], said=(*said, *eased[1]), reenter=not state.paused)
 
 
-@_mark.register
-def _(event: PolicyTightened, state: State) -> Heard:
+@_handle_signal.register
+def _(event: PolicyTightened, state: RunState) -> Heard:
     tools = tuple(sorted({*state.stopped_tools, event.tool})) if event.disabled else state.stopped_tools
     body = trace.PolicyDecided(
         rule=f"tightened:{event.tool}", decision="deny", boundary="", detail=event.risk or "disabled"
     )
-    return Heard(state=state.evolve(stopped_tools=tools), said=(say(Phase.POLICY_CHECK, body),))
+    return Heard(state=state.evolve(stopped_tools=tools), said=(trace_event(Phase.POLICY_CHECK, body),))
 
 
-@_mark.register
-def _(event: LateAnswer, state: State) -> Heard:
+@_handle_signal.register
+def _(event: LateAnswer, state: RunState) -> Heard:
     body = trace.LateOutcome(effect=event.effect, status=event.status, observation=event.observation)
-    return Heard(state=state, said=(say(Phase.OBSERVATION_GROUNDING, body),))
+    return Heard(state=state, said=(trace_event(Phase.OBSERVATION_GROUNDING, body),))
 
 
-@_mark.register
-def _(event: Recovered, state: State) -> Heard | None:
+@_handle_signal.register
+def _(event: Recovered, state: RunState) -> Heard | None:
     if event.resolution != "repeated":
         return None
     body = trace.CallRecovered(effect=event.effect, resolution="repeated")
-    return Heard(state=state, said=(say(Phase.OBSERVATION_GROUNDING, body),))
+    return Heard(state=state, said=(trace_event(Phase.OBSERVATION_GROUNDING, body),))

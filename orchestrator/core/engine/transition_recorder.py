@@ -9,17 +9,23 @@ from typing import Any
 
 from orchestrator.core.accounting.price_correction import in_force
 from orchestrator.core.accounting.settlement import wall_clock
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import Effect
 from orchestrator.core.domain.graph import CompiledGraph, Node
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import AnyEvent, Headroom
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.engine.derived_status import turned
-from orchestrator.core.engine.invariants import check
-from orchestrator.core.workflow.node_protocol import Settlement, Step, Transition, View, Walk
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.engine.derived_status import derive_status
+from orchestrator.core.engine.invariants import check_invariants
+from orchestrator.core.workflow.node_protocol import (
+    AdvanceResult,
+    NodeContext,
+    NodeResult,
+    Settlement,
+    Transition,
+)
 from traces.core.events.phases import Phase
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 STAY = "."
 _NONE: Mapping[str, Any] = {}
@@ -35,10 +41,10 @@ class Recording:
         self,
         graph: CompiledGraph,
         manifest: Manifest,
-        state: State,
+        state: RunState,
         event: AnyEvent,
         headroom: Headroom,
-        desk: Desk,
+        desk: ContentStore,
     ) -> None:
         self.graph = graph
         self._pinned = self._priced = manifest
@@ -59,7 +65,9 @@ class Recording:
             self._prices, self._priced = (models, tools), in_force(self._pinned, models, tools)
         return self._priced
 
-    def _move(self, step: Step, guard: str | None, target: str, phase: Phase, said: tuple[Said, ...]) -> None:
+    def _move(
+        self, step: NodeResult, guard: str | None, target: str, phase: Phase, said: tuple[TraceEntry, ...]
+    ) -> None:
         state = step.state
         moved: dict[str, Any] = {"position": target, "version": self.recorded.version + 1}
         if state.away is not None:
@@ -69,12 +77,12 @@ class Recording:
             moved["visits"] = {**state.visits, target: state.visits.get(target, 0) + 1}
         self._record(step.outcome or STAY, guard, phase, said, state.evolve(**moved), step.effects)
 
-    def _stay(self, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()) -> None:
+    def _stay(self, state: RunState, said: tuple[TraceEntry, ...], effects: tuple[Effect, ...] = ()) -> None:
         """Record that the run stays where it is, and why."""
         phase = Phase(said[0].phase) if said else Phase.TRACE_LOGGING
         self._record(STAY, None, phase, said, state.evolve(version=self.recorded.version + 1), effects)
 
-    def _wait(self, step: Step, said: tuple[Said, ...], *, entering: bool) -> None:
+    def _wait(self, step: NodeResult, said: tuple[TraceEntry, ...], *, entering: bool) -> None:
         """A node waits. What it asked on being entered belongs to the transition that led to it."""
         if not entering:
             self._stay(step.state, said + step.said, step.effects)
@@ -87,8 +95,8 @@ class Recording:
         outcome: str,
         guard: str | None,
         phase: Phase,
-        said: tuple[Said, ...],
-        state: State,
+        said: tuple[TraceEntry, ...],
+        state: RunState,
         effects: tuple[Effect, ...],
     ) -> None:
         """Add a transition; `state` bears the version that it leads to."""
@@ -110,7 +118,11 @@ class Recording:
         )
 
     def _replace(
-        self, last: Transition, state: State, said: tuple[Said, ...], effects: tuple[Effect, ...] = ()
+        self,
+        last: Transition,
+        state: RunState,
+        said: tuple[TraceEntry, ...],
+        effects: tuple[Effect, ...] = (),
     ) -> None:
         """Put the last transition anew with a later state and more said."""
         self.recorded = self.state = (
@@ -131,19 +143,19 @@ class Recording:
             )
         )
 
-    def finished(self) -> Walk:
+    def finished(self) -> AdvanceResult:
         """Set status and clock, check the invariants, hand the walk over."""
         if not self.transitions:
-            return Walk(transitions=(), state=self.initial, effects=())
+            return AdvanceResult(transitions=(), state=self.initial, effects=())
         usage = self.state.usage
         clock = wall_clock(self.initial, usage, self.at)
         if clock is not None:
             usage, settlement = clock
             self.settlements.append(settlement)
-        state, said = turned(self.initial, self.state, self.at, usage)
+        state, said = derive_status(self.initial, self.state, self.at, usage)
         self._replace(self.transitions.pop(), state, said)
-        check(self.initial, self.state)
-        return Walk(
+        check_invariants(self.initial, self.state)
+        return AdvanceResult(
             transitions=tuple(self.transitions),
             state=self.state,
             effects=tuple(self.effects),
@@ -154,8 +166,8 @@ class Recording:
     def _node(self) -> Node:
         return self.graph.nodes[self.state.position]
 
-    def _view(self, number: int, asked: str = "") -> View:
-        return View(
+    def _view(self, number: int, asked: str = "") -> NodeContext:
+        return NodeContext(
             graph=self.graph,
             manifest=self.manifest,
             node=self._node(),

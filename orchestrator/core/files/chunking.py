@@ -5,8 +5,8 @@
 import re
 from collections.abc import Iterator
 
-from orchestrator.core.common.frozen_model import Value
-from orchestrator.core.common.visible_text import shown
+from orchestrator.core.common.frozen_model import FrozenModel
+from orchestrator.core.common.visible_text import escape_invisible_characters
 
 LONGEST = 1_500
 LARGEST = 1_000_000
@@ -21,7 +21,7 @@ _HEADING = re.compile(r"#{1,6} +(?P<marked>[^\n]{1,200})|(?P<plain>[^\n]{1,120})
 _END = re.compile(r"[.!?…]['\")\]]*\s+|\n")
 
 
-class PassagePart(Value):
+class PassagePart(FrozenModel):
     """A passage: `text` is the document's from `start` to `end`, under the heading that stands before it."""
 
     number: int
@@ -33,7 +33,7 @@ class PassagePart(Value):
 
 def plain_document(text: str) -> str:
     """A document as it is kept: one kind of line end, nothing that does not show."""
-    return shown(text).strip()
+    return escape_invisible_characters(text).strip()
 
 
 def passages_of(text: str) -> tuple[PassagePart, ...]:
@@ -41,31 +41,31 @@ def passages_of(text: str) -> tuple[PassagePart, ...]:
     are long. Every character but white space between passages is in one of them."""
     found: list[PassagePart] = []
     heading, start, end = "", 0, 0
-    for begin, stop, over in _blocks(text):
+    for begin, stop, over in _split_paragraphs(text):
         if end > start and (over is not None or stop - start > LONGEST):
-            found.append(_part(text, len(found), start, end, heading))
+            found.append(_build_passage_part(text, len(found), start, end, heading))
             start = begin
         elif end == start:
             start = begin
         heading = heading if over is None else over
         end = stop
     if end > start:
-        found.append(_part(text, len(found), start, end, heading))
+        found.append(_build_passage_part(text, len(found), start, end, heading))
     return tuple(found)
 
 
-def _part(text: str, count: int, start: int, end: int, heading: str) -> PassagePart:
+def _build_passage_part(text: str, count: int, start: int, end: int, heading: str) -> PassagePart:
     return PassagePart(number=count + 1, start=start, end=end, heading=heading, text=text[start:end])
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, str | None]]:
+def _split_paragraphs(text: str) -> Iterator[tuple[int, int, str | None]]:
     """Paragraphs with their places, none longer than a passage; and the heading that one is."""
     for match in re.finditer(r"\S(?:.*?\S)??(?=\s*\n\s*\n|\s*\Z)", text, re.S):
         start, end = match.span()
         head = _HEADING.match(text, start, end)
         over = (head["marked"] or head["plain"]).strip(" #") if head is not None else None
         while end - start > LONGEST:
-            cut = _cut(text, start)
+            cut = _find_cut_position(text, start)
             yield start, cut, over
             over = None
             start = cut
@@ -73,7 +73,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, str | None]]:
             yield start, end, over
 
 
-def _cut(text: str, start: int) -> int:
+def _find_cut_position(text: str, start: int) -> int:
     """Where a long paragraph is cut: after its last sentence that fits, or word, or anywhere."""
     window = text[start : start + LONGEST]
     ends = [match.end() for match in _END.finditer(window)]

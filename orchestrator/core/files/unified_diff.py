@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from orchestrator.core.common.errors import DiffRefused
-from orchestrator.core.files.workspace_paths import safe_path, shown
+from orchestrator.core.files.workspace_paths import format_path, safe_path
 
 LARGEST: Final = 400_000
 MOST_FILES: Final = 100
@@ -75,22 +75,22 @@ def read_diff(text: str) -> tuple[FileDiff, ...]:
     return tuple(found)
 
 
-def apply(diff: tuple[FileDiff, ...], read: Read) -> dict[str, bytes | None]:
+def apply_unified_diff(diff: tuple[FileDiff, ...], read: Read) -> dict[str, bytes | None]:
     """What the diff makes of the files (None: gone). `read` gives a file's bytes, None where there is none.
 
     Raises DiffRefused where it does not fit exactly; nothing is half done.
     """
-    return {file.path: _applied(file, read(file.path)) for file in diff}
+    return {file.path: _apply_file_diff(file, read(file.path)) for file in diff}
 
 
-def unified(before: Mapping[str, bytes], after: Mapping[str, bytes], *, context: int = 3) -> str:
+def format_unified_diff(before: Mapping[str, bytes], after: Mapping[str, bytes], *, context: int = 3) -> str:
     """The difference of two sets of files as a unified diff; what is no text is only named."""
     parts: list[str] = []
     for path in sorted({*before, *after}):
         was, now = before.get(path), after.get(path)
         if was == now:
             continue
-        parts.extend(_unified(path, was, now, context))
+        parts.extend(_format_file_diff(path, was, now, context))
     return "".join(parts)
 
 
@@ -118,14 +118,16 @@ class _Reader:
         if old == new == NOWHERE:
             raise DiffRefused(detail="it has neither an old nor a new file")
         if old != new and NOWHERE not in (old, new):
-            raise DiffRefused(detail=f"it names {shown(old)} and {shown(new)}: files are not renamed")
+            raise DiffRefused(
+                detail=f"it names {format_path(old)} and {format_path(new)}: files are not renamed"
+            )
         kind: Kind = "added" if old == NOWHERE else "deleted" if new == NOWHERE else "changed"
         path = safe_path(new if old == NOWHERE else old)
         hunks: list[Hunk] = []
         while self._peek().startswith("@@"):
             hunks.append(self._hunk())
         if not hunks and kind == "changed":
-            raise DiffRefused(detail=f"nothing stands below the name {shown(path)}")
+            raise DiffRefused(detail=f"nothing stands below the name {format_path(path)}")
         return FileDiff(path=path, kind=kind, hunks=tuple(hunks))
 
     def _peek(self) -> str:
@@ -158,7 +160,7 @@ class _Reader:
             raise DiffRefused(detail=f"line {self._at + 1} is no place of a hunk")
         number = self._at + 1
         self._at += 1
-        start, taken, put = int(head[1]), _count(head[2]), _count(head[4])
+        start, taken, put = int(head[1]), _parse_hunk_count(head[2]), _parse_hunk_count(head[4])
         lines: list[tuple[str, str]] = []
         old = new = 0
         while old < taken or new < put:
@@ -185,11 +187,11 @@ class _Reader:
         return sign, text + ends
 
 
-def _count(given: str | None) -> int:
+def _parse_hunk_count(given: str | None) -> int:
     return 1 if given is None else int(given)
 
 
-def _applied(file: FileDiff, content: bytes | None) -> bytes | None:
+def _apply_file_diff(file: FileDiff, content: bytes | None) -> bytes | None:
     if file.kind == "added":
         if content is not None:
             raise DiffRefused(detail=f"{file.path} is there already")
@@ -200,7 +202,7 @@ def _applied(file: FileDiff, content: bytes | None) -> bytes | None:
         text = text_of(content)
         if text is None:
             raise DiffRefused(detail=f"{file.path} is no text")
-        before = _lines(text)
+        before = _split_lines(text)
     after = _with_hunks(file, before)
     if file.kind != "deleted":
         return "".join(after).encode()
@@ -222,18 +224,18 @@ def _with_hunks(file: FileDiff, before: list[str]) -> list[str]:
     return after + before[at:]
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     """The lines of a text, parted at line feeds alone, as a diff parts them."""
     parts = text.split("\n")
     return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
-def _unified(path: str, was: bytes | None, now: bytes | None, context: int) -> list[str]:
+def _format_file_diff(path: str, was: bytes | None, now: bytes | None, context: int) -> list[str]:
     old, new = (None if side is None else text_of(side) for side in (was, now))
     names = (f"a/{path}" if was is not None else NOWHERE), (f"b/{path}" if now is not None else NOWHERE)
     if (was is not None and old is None) or (now is not None and new is None):
         return [f"Binary files {names[0]} and {names[1]} differ\n"]
     if not old and not new:
         return [f"--- {names[0]}\n", f"+++ {names[1]}\n"]
-    found = difflib.unified_diff(_lines(old or ""), _lines(new or ""), *names, n=context)
+    found = difflib.unified_diff(_split_lines(old or ""), _split_lines(new or ""), *names, n=context)
     return [line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}\n" for line in found]

@@ -7,9 +7,9 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from orchestrator.core.common.errors import WorkspaceRefused
-from orchestrator.core.common.frozen_model import Hex, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Hex
 from orchestrator.core.files.workspace_paths import check_together, safe_path
-from traces.core.canonical import canonical, digest
+from traces.core.canonical import compute_digest, encode_canonical
 
 MOST_FILES: Final = 500
 LARGEST_FILE: Final = 1024 * 1024
@@ -19,7 +19,7 @@ MOST_REVISIONS: Final = 500
 Size = Annotated[int, Field(ge=0, le=LARGEST_FILE)]
 
 
-class Entry(Value):
+class Entry(FrozenModel):
     """A file: its path, the SHA-256 of its bytes, and how many they are."""
 
     path: str
@@ -27,7 +27,7 @@ class Entry(Value):
     size: Size
 
 
-class Tree(Value):
+class Tree(FrozenModel):
     """The files of a workspace at one moment, by path."""
 
     entries: tuple[Entry, ...] = ()
@@ -35,7 +35,7 @@ class Tree(Value):
     @property
     def digest(self) -> str:
         """One digest (hex) of all names and contents: what a change says it was made for."""
-        return digest("workspace", canonical([entry.model_dump() for entry in self.entries]))
+        return compute_digest("workspace", encode_canonical([entry.model_dump() for entry in self.entries]))
 
     @property
     def size(self) -> int:
@@ -55,13 +55,13 @@ def content_digest(content: bytes) -> str:
 
 def tree_of(files: Mapping[str, bytes]) -> Tree:
     """The tree of these files. Raises PathRefused, WorkspaceRefused."""
-    return checked(
+    return build_workspace_tree(
         Entry.model_construct(path=path, digest=content_digest(content), size=len(content))
         for path, content in files.items()
     )
 
 
-def checked(entries: Iterable[Entry]) -> Tree:
+def build_workspace_tree(entries: Iterable[Entry]) -> Tree:
     """A tree of these files, in order and within bounds. Raises PathRefused, WorkspaceRefused."""
     found = sorted(entries, key=lambda entry: entry.path)
     if len(found) > MOST_FILES:
@@ -77,7 +77,7 @@ def checked(entries: Iterable[Entry]) -> Tree:
     return tree
 
 
-def replaced(tree: Tree, changes: Mapping[str, bytes | None]) -> Tree:
+def with_changed_files(tree: Tree, changes: Mapping[str, bytes | None]) -> Tree:
     """The tree with these files put in, or taken out (None). Raises PathRefused, WorkspaceRefused."""
     held = tree.by_path
     for path, content in changes.items():
@@ -85,10 +85,10 @@ def replaced(tree: Tree, changes: Mapping[str, bytes | None]) -> Tree:
             held.pop(path, None)
         else:
             held[path] = Entry.model_construct(path=path, digest=content_digest(content), size=len(content))
-    return checked(held.values())
+    return build_workspace_tree(held.values())
 
 
-def differing(before: Tree, after: Tree) -> tuple[str, ...]:
+def list_changed_paths(before: Tree, after: Tree) -> tuple[str, ...]:
     """The paths at which two trees are not the same, in order."""
     was, now = before.by_path, after.by_path
     return tuple(path for path in sorted({*was, *now}) if was.get(path) != now.get(path))

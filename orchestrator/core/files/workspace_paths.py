@@ -32,13 +32,13 @@ def safe_path(path: str) -> str:
     One form of writing for each file: forward slashes, no `.` or `..`, composed letters, no sign that does
     not show or that another system reads otherwise.
     """
-    why = _fault(path)
+    why = _explain_path_error(path)
     if why:
-        raise PathRefused(path=shown(path), detail=why)
+        raise PathRefused(path=format_path(path), detail=why)
     return path
 
 
-def look(path: str) -> str:
+def normalize_confusable_path(path: str) -> str:
     """What a path looks like to a careless reader, or to a system that ignores case: two files of a workspace
     never look alike."""
     folded = unicodedata.normalize("NFKD", path).casefold().translate(_LATIN)
@@ -49,35 +49,39 @@ def check_together(paths: Iterable[str]) -> None:
     """Raises PathRefused where two files look alike, or one is the folder of another."""
     seen: dict[str, str] = {}
     for path in paths:
-        other = seen.setdefault(look(path), path)
+        other = seen.setdefault(normalize_confusable_path(path), path)
         if other != path:
-            raise PathRefused(path=shown(path), detail=f"it looks like {shown(other)}, which is there too")
+            raise PathRefused(
+                path=format_path(path), detail=f"it looks like {format_path(other)}, which is there too"
+            )
     for path in seen.values():
         parts = path.split("/")
         for depth in range(1, len(parts)):
-            found = seen.get(look("/".join(parts[:depth])))
+            found = seen.get(normalize_confusable_path("/".join(parts[:depth])))
             if found is not None:
-                raise PathRefused(path=shown(path), detail=f"{shown(found)} is a file, and no folder")
+                raise PathRefused(
+                    path=format_path(path), detail=f"{format_path(found)} is a file, and no folder"
+                )
 
 
-def within(path: str, folder: str) -> bool:
+def is_within_folder(path: str, folder: str) -> bool:
     """Whether a file is in a folder; the empty one holds all."""
     return not folder or path == folder or path.startswith(f"{folder}/")
 
 
-def shown(path: str) -> str:
+def format_path(path: str) -> str:
     """A path for a message: what does not show is written out, and it is not longer than a path may be."""
     return path[:LONGEST].encode("unicode_escape").decode() if not path.isprintable() else path[:LONGEST]
 
 
-def _fault(path: str) -> str:
+def _explain_path_error(path: str) -> str:
     if not path or len(path) > LONGEST:
         return f"a path has 1 to {LONGEST} characters"
     if path.startswith(("/", "~")):
         return "it begins at the workspace, and names no other place"
     if "\\" in path or ":" in path:
         return "folders are parted by /, and there are no drives"
-    strange = next((char for char in path if not _plain(char)), None)
+    strange = next((char for char in path if not _is_allowed_character(char)), None)
     if strange is not None:
         return f"U+{ord(strange):04X} is no sign of a path"
     if unicodedata.normalize("NFKC", path) != path:
@@ -90,7 +94,7 @@ def _fault(path: str) -> str:
     return next((why for why in faults if why), "")
 
 
-def _plain(char: str) -> bool:
+def _is_allowed_character(char: str) -> bool:
     return char == "/" or char in _SIGNS or unicodedata.category(char)[0] in _KINDS
 
 

@@ -11,12 +11,17 @@ from unicodedata import category, normalize
 import orjson
 
 from orchestrator.core.domain.graph import Interrupt
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.policy.detectors import SEVERITIES, Place, Seen, Severity, detectors
-from orchestrator.core.workflow.node_protocol import Step, View, interrupted, say
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.policy.detectors import SEVERITIES, Place, Seen, Severity, discover_detectors
+from orchestrator.core.workflow.node_protocol import (
+    NodeContext,
+    NodeResult,
+    make_interrupt_result,
+    trace_event,
+)
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, SafetyFound
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 SINCE = 3
 BROKEN = "detector_broken"
@@ -31,33 +36,33 @@ class Screened(NamedTuple):
 
     severity: Severity
     rule: str
-    said: tuple[Said, ...]
+    said: tuple[TraceEntry, ...]
 
 
-def screen(view: View, place: Place, text: str, subject: str) -> Screened:
+def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> Screened:
     """Show a text to every detector that is not switched off."""
     worst, rule, said = SEVERITIES[0], "", []
     policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
     if view.pins.policy is None or view.manifest.core_version < SINCE:
         return Screened("off", "", ())
-    seen = Seen(text, plain(text), view.pins.boundary.denied_words)
+    seen = Seen(text, normalize_for_detection(text), view.pins.boundary.denied_words)
     core = view.manifest.core_version
-    for name, severity, found in findings(seen, place, [policy.safety for policy in policies], core):
+    for name, severity, found in run_detectors(seen, place, [policy.safety for policy in policies], core):
         body = SafetyFound(detector=name, rule=found, place=place, subject=subject[:200], severity=severity)
-        said.append(say(PHASES[place], body))
+        said.append(trace_event(PHASES[place], body))
         if SEVERITIES.index(severity) > SEVERITIES.index(worst):
             worst, rule = severity, f"{name}:{found}"
     return Screened(worst, rule, tuple(said))
 
 
-def findings(
+def run_detectors(
     seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"], core: int | None = None
 ) -> list[tuple[str, Severity, str]]:
     """Each detector's findings with what they mean here: of several settings the stricter. Fails closed.
     `core` is the core version whose defaults hold; None for this one's."""
     found: list[tuple[str, Severity, str]] = []
     held = tuple(settings)
-    for name, detector in detectors().items():
+    for name, detector in discover_detectors().items():
         older = core is not None and core < getattr(detector, "since", 0)
         usual: Severity = "off" if older else detector.severity[place]
         meant = [setting.get(f"{place}:{name}", usual) for setting in held]
@@ -71,7 +76,7 @@ def findings(
     return found
 
 
-def alarmed(state: State, screened: Screened) -> State:
+def with_safety_alarm(state: RunState, screened: Screened) -> RunState:
     """The state after a finding: what was found, and whether every change asks people from now on."""
     if screened.severity in ("off", "note"):
         return state
@@ -79,14 +84,16 @@ def alarmed(state: State, screened: Screened) -> State:
     return state.evolve(alarms=alarms, guarded=True)
 
 
-def closed(state: State, screened: Screened, subject: str, said: tuple[Said, ...]) -> Step:
+def stop_unsafe_run(
+    state: RunState, screened: Screened, subject: str, said: tuple[TraceEntry, ...]
+) -> NodeResult:
     """The end of a run in which something was found that closes it, with a word to security."""
     tripped = BreakerTripped(breaker="safety", reason=screened.rule, subject=subject)
-    told = (*said, *screened.said, say(Phase.ESCALATION_CHECK, tripped))
-    return interrupted(state, Interrupt.UNSAFE, screened.rule, told)
+    told = (*said, *screened.said, trace_event(Phase.ESCALATION_CHECK, tripped))
+    return make_interrupt_result(state, Interrupt.UNSAFE, screened.rule, told)
 
 
-def plain(text: str) -> str:
+def normalize_for_detection(text: str) -> str:
     """One spelling: compatibility forms folded, without what does not show, lower case, single blanks."""
     shown = text
     if not text.isascii():

@@ -6,24 +6,31 @@ address out of anything untrusted that neither the goal names nor the boundary v
 
 from collections.abc import Callable, Iterable
 
-from orchestrator.core.guardrails.exfiltration import Known, addresses_in, text_carries
+from orchestrator.core.guardrails.exfiltration import ObservedText, addresses_in, text_carries
 from orchestrator.core.guardrails.taint_sources import Source
 from orchestrator.core.policy.provenance.value_kinds import EMAIL
-from orchestrator.core.policy.provenance.value_matching import Text, resembles, stated
+from orchestrator.core.policy.provenance.value_matching import (
+    SearchableText,
+    is_stated_in_text,
+    may_come_from_text,
+)
 
 
 def quoted_in(
-    text: str, goal: Text, places: Iterable[tuple[Source, Text]], vouched: Callable[[str], bool]
+    text: str,
+    goal: SearchableText,
+    places: Iterable[tuple[Source, SearchableText]],
+    vouched: Callable[[str], bool],
 ) -> Source | None:
     """The first untrusted place that a draft quotes, or None. `vouched` says whether the boundary trusts a
     result for a value."""
     found = (*addresses_in(text, bare=True), *EMAIL.findall(text))
-    addresses = [one for one in dict.fromkeys(found) if not stated(one, goal) and not vouched(one)]
+    addresses = [one for one in dict.fromkeys(found) if not is_stated_in_text(one, goal) and not vouched(one)]
     for source, read in places:
         if source.origin != "untrusted_observation":
             continue
-        if any(resembles(one, read) for one in addresses):
+        if any(may_come_from_text(one, read) for one in addresses):
             return source
-        if source.of_input and text_carries(text, Known([read], goal)):
+        if source.of_input and text_carries(text, ObservedText([read], goal)):
             return source
     return None

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from orchestrator.core.domain.run_state import Fact
-from orchestrator.core.workflow.goal_inputs import inputs
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.goal_inputs import merge_goal_inputs
+from orchestrator.core.workflow.node_protocol import NodeContext
 from traces.core.canonical import canonical_outside
 
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
@@ -19,18 +19,18 @@ LIST_MARK = re.compile(r"(?m)^\s*\d+[.)]\s")
 READ = 20_000
 
 
-def violations(view: View, text: str, *, figures: bool) -> list[str]:
+def find_ungrounded_claims(view: NodeContext, text: str, *, figures: bool) -> list[str]:
     """Every claim without ground, as a sentence each; empty when all stand."""
-    found = _citations(view, text) + _effects(view, text)
-    return found + (_figures(view, text) if figures else [])
+    found = _find_invalid_citations(view, text) + _find_unverified_effects(view, text)
+    return found + (_find_ungrounded_figures(view, text) if figures else [])
 
 
-def _citations(view: View, text: str) -> list[str]:
+def _find_invalid_citations(view: NodeContext, text: str) -> list[str]:
     cited = dict.fromkeys(CITATION.findall(text))
     return [f"[{name}] is no committed fact" for name in cited if name not in view.state.facts]
 
 
-def _effects(view: View, text: str) -> list[str]:
+def _find_unverified_effects(view: NodeContext, text: str) -> list[str]:
     """An answer that says a thing was done needs the fact of it."""
     done = {fact.tool for fact in view.state.facts.values()}
     lowered = text.casefold()
@@ -43,21 +43,21 @@ def _effects(view: View, text: str) -> list[str]:
     ]
 
 
-def loose_figures(view: View, text: str, facts: Iterable[Fact]) -> list[str]:
+def loose_figures(view: NodeContext, text: str, facts: Iterable[Fact]) -> list[str]:
     """The figures of `text` that stand neither in the goal nor in the observations behind `facts`."""
-    claimed = dict.fromkeys(filter(None, map(_number, FIGURE.findall(LIST_MARK.sub(" ", text)))))
+    claimed = dict.fromkeys(filter(None, map(_normalize_number, FIGURE.findall(LIST_MARK.sub(" ", text)))))
     if not claimed:
         return []
-    known = _known(view, tuple(facts))
+    known = _collect_known_figures(view, tuple(facts))
     return [figure for figure in claimed if figure not in known]
 
 
-def _figures(view: View, text: str) -> list[str]:
+def _find_ungrounded_figures(view: NodeContext, text: str) -> list[str]:
     loose = loose_figures(view, text, view.state.facts.values())
     return [f"the figure {figure} stands in no fact" for figure in loose]
 
 
-def _known(view: View, facts: tuple[Fact, ...]) -> dict[str, None]:
+def _collect_known_figures(view: NodeContext, facts: tuple[Fact, ...]) -> dict[str, None]:
     """Every figure of the goal, its inputs and the observations behind the facts."""
     view.desk.require(fact.digest for fact in facts)
     goal = view.manifest.goal
@@ -67,13 +67,13 @@ def _known(view: View, facts: tuple[Fact, ...]) -> dict[str, None]:
         goal.done_condition,
         goal.validation_method,
         *goal.stop_rules,
-        canonical_outside(inputs(goal, view.state, view.desk)).decode(),
+        canonical_outside(merge_goal_inputs(goal, view.state, view.desk)).decode(),
     ]
     texts.extend(view.desk.text(fact.digest, READ) for fact in facts)
-    return dict.fromkeys(filter(None, (_number(f) for text in texts for f in FIGURE.findall(text))))
+    return dict.fromkeys(filter(None, (_normalize_number(f) for text in texts for f in FIGURE.findall(text))))
 
 
-def _number(text: str) -> str | None:
+def _normalize_number(text: str) -> str | None:
     """One form for one number: 1,250.50 and 1250.5 are the same."""
     try:
         return f"{Decimal(text.replace(',', '')).normalize():f}"

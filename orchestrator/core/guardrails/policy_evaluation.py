@@ -9,17 +9,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from orchestrator.core.common.frozen_model import with_entry
-from orchestrator.core.domain.run_state import Call, State
+from orchestrator.core.domain.run_state import Call, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.draft_quotes import quoted_in
 from orchestrator.core.guardrails.exfiltration import ECHOES_SINCE, goes_unasked
-from orchestrator.core.guardrails.taint_sources import DRAFT, Source, leaves
-from orchestrator.core.guardrails.taint_tracking import CLOSELY_SINCE, Traced, Tracer
+from orchestrator.core.guardrails.taint_sources import DRAFT, Source, flatten_json_leaves
+from orchestrator.core.guardrails.taint_tracking import CLOSELY_SINCE, TaintedLeaf, TaintTracker
 from orchestrator.core.policy.provenance.value_kinds import kind_of
 from orchestrator.core.policy.provenance.value_matching import words_of
-from orchestrator.core.policy.rules import ORIGINS, RANK, Decision, Leaf, Origin, Policy, argument_of, beneath
-from orchestrator.core.policy.task_scope import NAMED, Standing, TaskScope, stands
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.policy.rules import (
+    ORIGINS,
+    RANK,
+    Decision,
+    Leaf,
+    Origin,
+    Policy,
+    argument_of,
+    is_at_or_below_pointer,
+)
+from orchestrator.core.policy.task_scope import NAMED, Standing, TaskScope, match_task_scope
+from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.untrusted_inputs import has_untrusted_inputs
 
 ADDED = "added-after-untrusted"
@@ -62,7 +71,7 @@ class Finding(NamedTuple):
     ordinary: bool = False
 
 
-class Ruling(NamedTuple):
+class PolicyDecision(NamedTuple):
     """What the policy says of a call. `asked` False: no rule can say anything about its tool, nothing was
     looked up. `findings` stand strictest first."""
 
@@ -78,26 +87,26 @@ class Ruling(NamedTuple):
         return f"policy:{self.findings[0].version}:{self.findings[0].rule}"
 
 
-UNASKED = Ruling(asked=False)
+NOT_EVALUATED = PolicyDecision(asked=False)
 
 
-def ruling(view: View, call: Call, spec: ToolSpec) -> Ruling:
+def evaluate_policy(view: NodeContext, call: Call, spec: ToolSpec) -> PolicyDecision:
     """Ask the pinned policy, and the newest where the commit has it."""
     policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
     if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.mutating) for p in policies):
-        return UNASKED
+        return NOT_EVALUATED
     found: list[Finding] = []
-    seen = _leaves(view, call, spec)
+    seen = _trace_argument_leaves(view, call, spec)
     for policy in policies:
         found.extend(finding for one in seen if (finding := _of_leaf(policy, one)))
-        if (added := _added(view, call, spec, policy)) is not None:
+        if (added := _find_unplanned_change(view, call, spec, policy)) is not None:
             found.append(added)
     found.sort(key=lambda finding: (-RANK[finding.decision], -ORIGINS.index(finding.origin)))
     decision: Decision = found[0].decision if found else "allow"
-    return Ruling(True, decision, tuple(dict.fromkeys(found)))
+    return PolicyDecision(True, decision, tuple(dict.fromkeys(found)))
 
 
-def has_read_untrusted(view: View, state: State) -> bool:
+def has_read_untrusted(view: NodeContext, state: RunState) -> bool:
     """True if the run has read anything untrusted: from a tool, or in an input that its workflow declares
     untrusted."""
     facts = any(fact.trust == "untrusted" for fact in state.facts.values())
@@ -105,7 +114,7 @@ def has_read_untrusted(view: View, state: State) -> bool:
     return facts or failed or has_untrusted_inputs(view)
 
 
-def planning(view: View, state: State, calls: Iterable[Call]) -> State:
+def with_planned_calls(view: NodeContext, state: RunState, calls: Iterable[Call]) -> RunState:
     """The state with those calls of a fresh reply that are changes, if nothing untrusted was read before.
     What a reply merely names is no plan: a tool is foreseen once a call of it was found eligible."""
     if view.pins.policy is None:
@@ -117,13 +126,13 @@ def planning(view: View, state: State, calls: Iterable[Call]) -> State:
     return state if planned == state.planned else state.evolve(planned=planned)
 
 
-def with_foreseen(state: State, tools: tuple[str, ...]) -> State:
+def with_foreseen(state: RunState, tools: tuple[str, ...]) -> RunState:
     """The state with these tools as part of the plan."""
     fresh = [tool for tool in dict.fromkeys(tools) if tool not in state.foreseen]
     return state.evolve(foreseen=(*state.foreseen, *fresh)) if fresh else state
 
 
-def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
+def with_sent(view: NodeContext, state: RunState, call: Call, spec: ToolSpec) -> RunState:
     """The state with what a model's call that asks nobody puts into an address, so that a value that is cut
     into several calls is put together again."""
     closely = view.pins.policy is not None and view.manifest.core_version >= CLOSELY_SINCE
@@ -132,31 +141,33 @@ def with_sent(view: View, state: State, call: Call, spec: ToolSpec) -> State:
     if not goes_unasked(view, spec):
         return state
     value = view.desk.json(call.arguments or "")
-    addressed = any(kind_of(pointer, leaf) == "url" for pointer, leaf in leaves(value, ""))
+    addressed = any(kind_of(pointer, leaf) == "url" for pointer, leaf in flatten_json_leaves(value, ""))
     to = spec.remote.origin if spec.remote is not None and view.manifest.core_version >= ECHOES_SINCE else ""
     if not (addressed or to) or call.arguments is None:
         return state
     return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
 
 
-def _leaves(view: View, call: Call, spec: ToolSpec) -> list[_Seen]:
+def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> list[_Seen]:
     """Each leaf as a policy sees it. Raises ContentMissing."""
     value = view.desk.json(call.arguments or "")
-    if not spec.mutating and not _addressed(value) and not _goes_out(view, spec):
+    if not spec.mutating and not _has_address(value) and not _goes_out(view, spec):
         return []
-    tracer = Tracer(view, call)
+    tracer = TaintTracker(view, call)
     traced, scope = tracer.trace(value), tracer.scope
     found = []
-    for pointer, value_there in leaves(value, ""):
+    for pointer, value_there in flatten_json_leaves(value, ""):
         one = traced[pointer]
-        leaf = _leaf(call, spec, pointer, one, _standing(view, one, value_there, scope))
-        quoted = _quoted(view, tracer, one, value_there)
+        leaf = _build_policy_leaf(call, spec, pointer, one, _match_leaf_scope(view, one, value_there, scope))
+        quoted = _find_quoted_source(view, tracer, one, value_there)
         ordinary = "" if quoted else _ordinary_because(view, pointer, one, leaf)
-        found.append(_Seen(pointer, leaf, ordinary, _words(one.source, quoted)))
+        found.append(_Seen(pointer, leaf, ordinary, _describe_value_source(one.source, quoted)))
     return found
 
 
-def _quoted(view: View, tracer: Tracer, traced: Traced, value: Any) -> Source | None:
+def _find_quoted_source(
+    view: NodeContext, tracer: TaintTracker, traced: TaintedLeaf, value: Any
+) -> Source | None:
     """What a draft quotes of what nobody vouches for."""
     if view.manifest.core_version < ORDINARY_SINCE or traced.source != DRAFT or traced.vouched:
         return None
@@ -164,14 +175,14 @@ def _quoted(view: View, tracer: Tracer, traced: Traced, value: Any) -> Source | 
     return quoted_in(words_of(value), tracer.goal, read, tracer.vouches)
 
 
-def _words(source: Source, quoted: Source | None) -> str:
+def _describe_value_source(source: Source, quoted: Source | None) -> str:
     """Say where a value comes from."""
     if quoted is not None:
         return f"is a draft that quotes {quoted.reference}, which is untrusted"
     return "comes from an untrusted input" if source.of_input else _WORDS[source.origin]
 
 
-def _ordinary_because(view: View, pointer: str, traced: Traced, leaf: Leaf) -> str:
+def _ordinary_because(view: NodeContext, pointer: str, traced: TaintedLeaf, leaf: Leaf) -> str:
     """Say why a value is ordinary, or "". An address or path has to be named as a whole: a named host or
     folder does not make all that lies there ordinary."""
     if view.manifest.core_version < ORDINARY_SINCE or leaf.carries:
@@ -185,7 +196,9 @@ def _ordinary_because(view: View, pointer: str, traced: Traced, leaf: Leaf) -> s
     return ""
 
 
-def _leaf(call: Call, spec: ToolSpec, pointer: str, traced: Traced, standing: Standing) -> Leaf:
+def _build_policy_leaf(
+    call: Call, spec: ToolSpec, pointer: str, traced: TaintedLeaf, standing: Standing
+) -> Leaf:
     return Leaf(
         tool=spec.name,
         mutating=spec.mutating,
@@ -199,27 +212,27 @@ def _leaf(call: Call, spec: ToolSpec, pointer: str, traced: Traced, standing: St
     )
 
 
-def _addressed(value: Any) -> bool:
+def _has_address(value: Any) -> bool:
     """Whether what only reads is given an address: nothing else of it can lead anything away."""
     found: bool = "://" in str(value) or "www." in str(value)
     return found
 
 
-def _goes_out(view: View, spec: ToolSpec) -> bool:
+def _goes_out(view: NodeContext, spec: ToolSpec) -> bool:
     """Whether the call takes its arguments to a server outside: each of them leaves the house (G3)."""
     return spec.remote is not None and view.manifest.core_version >= CLOSELY_SINCE
 
 
-def _standing(view: View, traced: Traced, leaf: Any, scope: TaskScope) -> Standing:
+def _match_leaf_scope(view: NodeContext, traced: TaintedLeaf, leaf: Any, scope: TaskScope) -> Standing:
     if traced.vouched:
         return "inside"
-    return stands(traced.kind, leaf, scope, view.pins.boundary.scope, said=traced.said)
+    return match_task_scope(traced.kind, leaf, scope, view.pins.boundary.scope, said=traced.said)
 
 
 def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
     """Whether the tool declares it so; of a stranger's tool of which every argument is, also one it does not
     name."""
-    if any(beneath(pointer, one) for one in spec.sensitive):
+    if any(is_at_or_below_pointer(pointer, one) for one in spec.sensitive):
         return True
     properties = spec.input_schema.get("properties")
     if spec.remote is None or not isinstance(properties, dict) or len(spec.sensitive) < len(properties):
@@ -239,7 +252,7 @@ def _of_leaf(policy: Policy, seen: _Seen) -> Finding | None:
     return Finding(rule.decision, rule.name, policy.version, leaf.origin, said)
 
 
-def _added(view: View, call: Call, spec: ToolSpec, policy: Policy) -> Finding | None:
+def _find_unplanned_change(view: NodeContext, call: Call, spec: ToolSpec, policy: Policy) -> Finding | None:
     """An addition to the plan: a change that was not foreseen when something untrusted was read."""
     if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
         return None

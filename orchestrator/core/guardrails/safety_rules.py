@@ -21,7 +21,7 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-def unsafe(text: str) -> str | None:
+def find_unsafe_pattern(text: str) -> str | None:
     """The name of the first pattern found, or None."""
     return next((name for name, pattern in PATTERNS if pattern.search(text)), None)
 
@@ -33,7 +33,9 @@ GRAVE = ("api_key", "bearer", "private_key")
 TELLING = 60
 
 
-def breach(written: Sequence[str], redacted: Iterable[str], instructions: Collection[str]) -> str | None:
+def find_reply_violation(
+    written: Sequence[str], redacted: Iterable[str], instructions: Collection[str]
+) -> str | None:
     """The rule that a reply breaks, or None. `written` are its answer and its calls' arguments; `redacted`
     the kinds of secrets that were taken out of it; `instructions` the prompts that the run is pinned to.
 

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 from orchestrator.core.domain.run_state import Call, Fact
-from orchestrator.core.policy.provenance.value_matching import Text, resembles, words_of
-from orchestrator.core.policy.rules import Origin, beneath
-from orchestrator.core.workflow.goal_inputs import MISSING, inputs, pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.policy.provenance.value_matching import SearchableText, may_come_from_text, words_of
+from orchestrator.core.policy.rules import Origin, is_at_or_below_pointer
+from orchestrator.core.workflow.goal_inputs import MISSING, merge_goal_inputs, resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.untrusted_inputs import is_untrusted_input
 from orchestrator.core.workflow.value_sources import (
     Constant,
@@ -42,21 +42,21 @@ _RANK: dict[Origin, int] = {
 }  # fmt: skip
 
 
-def worst(*sources: Source) -> Source:
+def least_trusted_source(*sources: Source) -> Source:
     """The one that is trusted least; the first of equals."""
     return max(sources, key=lambda source: _RANK[source.origin])
 
 
-def declared_for(view: View, call: Call, config: ToolCallConfig, pointer: str) -> Source:
+def declared_for(view: NodeContext, call: Call, config: ToolCallConfig, pointer: str) -> Source:
     """The source of one leaf of a fixed call."""
-    declared = {f"/{_escaped(name)}": source for name, source in config.arguments.items()}
+    declared = {f"/{_escape_pointer_token(name)}": source for name, source in config.arguments.items()}
     source = declared.get("/" + pointer.split("/")[1]) if pointer else None
     return Source("plan", call.by) if source is None else _from_declared(view, call, source)
 
 
-def _from_declared(view: View, call: Call, source: ValueSource) -> Source:
+def _from_declared(view: NodeContext, call: Call, source: ValueSource) -> Source:
     if isinstance(source, FromInput):
-        given = pointed(inputs(view.manifest.goal, view.state, view.desk), source.pointer)
+        given = resolve_pointer(merge_goal_inputs(view.manifest.goal, view.state, view.desk), source.pointer)
         if given is MISSING and source.otherwise is not None:
             return _from_declared(view, call, source.otherwise)
         untrusted = is_untrusted_input(view, source.pointer)
@@ -75,7 +75,7 @@ def of_fact(name: str, fact: Fact) -> Source:
     return Source("trusted_fact" if fact.trust == "trusted" else "untrusted_observation", name)
 
 
-def undo_source(view: View, call: Call, pointer: str, text: str) -> Source | None:
+def undo_source(view: NodeContext, call: Call, pointer: str, text: str) -> Source | None:
     """Where an argument of an undo comes from by the way back that its tool declares: out of the declaration,
     or out of the deed's result, which is as good as its tool. None for what the deed itself was given, also
     where it came back out of it: that is looked up."""
@@ -88,22 +88,28 @@ def undo_source(view: View, call: Call, pointer: str, text: str) -> Source | Non
     taken = None if done.compensation is None else done.compensation.arguments.get(name)
     if taken is None:
         return Source("plan", UNDO)
-    if beneath(taken, "/arguments"):
+    if is_at_or_below_pointer(taken, "/arguments"):
         return None
     if done.trust == "untrusted":
         return Source("untrusted_observation", deed.tool)
-    echoed = resembles(text, Text(words_of(view.desk.json(deed.arguments))))
+    echoed = may_come_from_text(text, SearchableText(words_of(view.desk.json(deed.arguments))))
     return None if echoed else Source("trusted_fact", deed.tool)
 
 
-def leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
+def flatten_json_leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
     """Every leaf of a JSON value with its pointer."""
     if isinstance(value, dict):
-        return [found for key in value for found in leaves(value[key], f"{pointer}/{_escaped(key)}")]
+        return [
+            found
+            for key in value
+            for found in flatten_json_leaves(value[key], f"{pointer}/{_escape_pointer_token(key)}")
+        ]
     if isinstance(value, list):
-        return [found for n, item in enumerate(value) for found in leaves(item, f"{pointer}/{n}")]
+        return [
+            found for n, item in enumerate(value) for found in flatten_json_leaves(item, f"{pointer}/{n}")
+        ]
     return [(pointer, value)]
 
 
-def _escaped(key: str) -> str:
+def _escape_pointer_token(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")

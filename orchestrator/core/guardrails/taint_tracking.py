@@ -9,16 +9,15 @@ vouches for nothing that was only put into its tool.
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from orchestrator.core.common.argument_parsing import Arguments, parse
-from orchestrator.core.domain.run_state import Call, Fact, State
+from orchestrator.core.common.argument_parsing import Arguments, parse_arguments
+from orchestrator.core.domain.run_state import Call, Fact, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.exfiltration import (
     ECHOES_SINCE,
     LONGEST_TEXT,
     MOST_ADDRESSES,
-    Known,
+    ObservedText,
     address_carries,
     addresses_in,
     carried_before,
@@ -31,22 +30,32 @@ from orchestrator.core.guardrails.taint_sources import (
     NOWHERE,
     Source,
     declared_for,
-    leaves,
+    flatten_json_leaves,
+    least_trusted_source,
     of_fact,
     undo_source,
-    worst,
 )
-from orchestrator.core.policy.provenance.value_kinds import EMAIL, NUMBER, URL, Kind, kind_of, things_in
-from orchestrator.core.policy.provenance.value_matching import Text, resembles, stated, words_of
+from orchestrator.core.guardrails.value_parts import (
+    LONGEST_SEARCHED,
+    MOST_THINGS,
+    extract_identifiers,
+    list_payload_parts,
+    split_value_parts,
+)
+from orchestrator.core.policy.provenance.value_kinds import EMAIL, NUMBER, Kind, kind_of
+from orchestrator.core.policy.provenance.value_matching import (
+    SearchableText,
+    is_stated_in_text,
+    may_come_from_text,
+    words_of,
+)
 from orchestrator.core.policy.rules import argument_of
-from orchestrator.core.policy.task_scope import TaskScope, scope_of, stands
-from orchestrator.core.workflow.goal_inputs import pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.policy.task_scope import TaskScope, match_task_scope, scope_of
+from orchestrator.core.workflow.goal_inputs import resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.untrusted_inputs import split_inputs
 
 MOST_TEXT = 4_000_000
-LONGEST_SEARCHED = 100_000
-MOST_THINGS = 40
 DEEPEST_SUM = 3
 MOST_SEAMS = 20
 SEAM = 80
@@ -57,7 +66,7 @@ CLOSELY_SINCE = 5
 GRANTED_TO_ALL_SINCE = 11
 
 
-class Traced(NamedTuple):
+class TaintedLeaf(NamedTuple):
     """One leaf. `said`: the goal states exactly this; `vouched`: it is a leaf of a result that the boundary
     grants; `carries`: it takes away what was read on the way (core/guardrails/exfiltration.py)."""
 
@@ -70,22 +79,22 @@ class Traced(NamedTuple):
 
 class _Place(NamedTuple):
     source: Source
-    text: Text
+    text: SearchableText
     fact: Fact | None = None
     tool: str = ""
-    own: tuple[Text, ...] = ()
+    own: tuple[SearchableText, ...] = ()
 
 
-class Tracer:
+class TaintTracker:
     """Looks up the leaves of one call. What it reads of the desk is read once."""
 
-    def __init__(self, view: View, call: Call) -> None:
+    def __init__(self, view: NodeContext, call: Call) -> None:
         self.view, self.call = view, call
         self._joined: bool | None = None
 
-    def trace(self, value: Any) -> dict[str, Traced]:
+    def trace(self, value: Any) -> dict[str, TaintedLeaf]:
         """Each leaf of the arguments, by JSON pointer."""
-        found = leaves(value, "")
+        found = flatten_json_leaves(value, "")
         traced = {pointer: self._leaf(pointer, leaf) for pointer, leaf in found}
         if not self.closely:
             return traced
@@ -95,20 +104,20 @@ class Tracer:
             for pointer, one in traced.items()
         }
 
-    def _leaf(self, pointer: str, leaf: Any) -> Traced:
+    def _leaf(self, pointer: str, leaf: Any) -> TaintedLeaf:
         kind = kind_of(pointer, leaf)
-        said = bool(text := words_of(leaf)) and stated(text, self.goal)
+        said = bool(text := words_of(leaf)) and is_stated_in_text(text, self.goal)
         if self.call.edited and (argument_of(pointer), text) not in self.proposed:
             by = self.call.grant.by if self.call.grant else ""
-            return Traced(Source("person", by), kind, said)
+            return TaintedLeaf(Source("person", by), kind, said)
         if (known := undo_source(self.view, self.call, pointer, text)) is not None:
-            return Traced(known, kind, said)
+            return TaintedLeaf(known, kind, said)
         node = self.view.graph.nodes.get(self.call.by)
         if node is not None and node.kind == "tool":
             vouched = self.view.manifest.core_version >= GRANTED_TO_ALL_SINCE and self.vouches(leaf)
-            return Traced(declared_for(self.view, self.call, node.config, pointer), kind, said, vouched)
-        carries = not self.closely and carried_before(kind, text, self.known, _laden)
-        return Traced(self._found(kind, text), kind, said, self.vouches(leaf), carries)
+            return TaintedLeaf(declared_for(self.view, self.call, node.config, pointer), kind, said, vouched)
+        carries = not self.closely and carried_before(kind, text, self.known, list_payload_parts)
+        return TaintedLeaf(self._found(kind, text), kind, said, self.vouches(leaf), carries)
 
     @cached_property
     def closely(self) -> bool:
@@ -122,16 +131,16 @@ class Tracer:
         was still comes from where it came from. In older runs all of an edited call is the person's."""
         if not self.closely:
             return frozenset()
-        before = parse(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
-        found = leaves(before.value, "") if isinstance(before, Arguments) else []
+        before = parse_arguments(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
+        found = flatten_json_leaves(before.value, "") if isinstance(before, Arguments) else []
         return frozenset((argument_of(pointer), words_of(leaf)) for pointer, leaf in found)
 
     # -- what the run has read and been given
 
     @cached_property
-    def goal(self) -> Text:
+    def goal(self) -> SearchableText:
         """The goal's objective and trusted inputs, with the answers of the submitter."""
-        return Text(f"{self.view.manifest.goal.objective}\n{words_of(split_inputs(self.view)[0])}")
+        return SearchableText(f"{self.view.manifest.goal.objective}\n{words_of(split_inputs(self.view)[0])}")
 
     @cached_property
     def places(self) -> tuple[_Place, ...]:
@@ -148,21 +157,21 @@ class Tracer:
         for name, fact in reversed(state.facts_in_order()):
             text = words_of(desk.json(fact.digest))[: max(0, room)]
             room -= len(text)
-            yield _Place(of_fact(name, fact), Text(text), fact, fact.tool, written[name])
+            yield _Place(of_fact(name, fact), SearchableText(text), fact, fact.tool, written[name])
         for failure in failed:
             text = desk.text(failure.observation or "", max(0, room))
             room -= len(text)
             source = Source("untrusted_observation", FAILURE)
-            yield _Place(source, Text(text), tool=failure.tool, own=written[""])
+            yield _Place(source, SearchableText(text), tool=failure.tool, own=written[""])
         for name, value in split_inputs(self.view)[1].items():
             source = Source("untrusted_observation", f"/{name}")
-            yield _Place(source, Text(words_of(value)[: max(0, room)]))
+            yield _Place(source, SearchableText(words_of(value)[: max(0, room)]))
 
     @property
     def _sees_echoes(self) -> bool:
         return self.view.manifest.core_version >= ECHOES_SINCE
 
-    def _written(self) -> dict[str, tuple[Text, ...]]:
+    def _written(self) -> dict[str, tuple[SearchableText, ...]]:
         """What the model had written when each fact came, with its own call; under "" all of it."""
         state = self.view.state
         given = state.echoes if self._sees_echoes else {}
@@ -174,13 +183,17 @@ class Tracer:
         }
         return {**found, "": tuple(text for _, text in told)}
 
-    def _words(self, digest: str, tool: str) -> Text:
+    def _words(self, digest: str, tool: str) -> SearchableText:
         """What a model put into a call, but for the addresses of a reading one: they were judged when it
         went."""
         value, spec = self.view.desk.json(digest), self.view.pins.by_name.get(tool)
         reads = spec is not None and not spec.mutating
-        told = [leaf for at, leaf in leaves(value, "") if not (reads and _judged(at, words_of(leaf)))]
-        return Text(words_of(told))
+        told = [
+            leaf
+            for at, leaf in flatten_json_leaves(value, "")
+            if not (reads and _is_absolute_url(at, words_of(leaf)))
+        ]
+        return SearchableText(words_of(told))
 
     # -- one value
 
@@ -191,9 +204,9 @@ class Tracer:
         if whole.origin == "untrusted_observation":
             return whole
         if kind == "text" or (whole is NOWHERE and len(text.split()) > 1):
-            named = _things(text)
+            named = extract_identifiers(text)
             rest = [NOWHERE] if self.closely and len(named) > MOST_THINGS else []
-            return worst(whole, *(self._whole(one) for one in named[:MOST_THINGS]), *rest)
+            return least_trusted_source(whole, *(self._whole(one) for one in named[:MOST_THINGS]), *rest)
         return self._composed(kind, text) if whole is NOWHERE else whole
 
     def _whole(self, text: str, depth: int = 0) -> Source:
@@ -201,13 +214,13 @@ class Tracer:
         trusted: Source | None = None
         for place in self.places:
             if place.source.origin == "untrusted_observation":
-                if resembles(text, place.text):
+                if may_come_from_text(text, place.text):
                     return place.source
-            elif trusted is None and stated(text, place.text):
+            elif trusted is None and is_stated_in_text(text, place.text):
                 trusted = self._of_trusted(place, text, depth)
         if trusted is not None:
             return trusted
-        return Source("goal", "") if stated(text, self.goal) else NOWHERE
+        return Source("goal", "") if is_stated_in_text(text, self.goal) else NOWHERE
 
     def _of_trusted(self, place: _Place, text: str, depth: int) -> Source | None:
         """A trusted tool vouches for what it knows, not for what it was given, nor for a sum of that."""
@@ -219,8 +232,10 @@ class Tracer:
             numbers = NUMBER.findall(given)
             if depth >= DEEPEST_SUM or not numbers or (self.closely and len(numbers) > MOST_THINGS):
                 return None
-            return worst(place.source, *(self._whole(number, depth + 1) for number in numbers[:MOST_THINGS]))
-        return None if resembles(text, Text(given)) else place.source
+            return least_trusted_source(
+                place.source, *(self._whole(number, depth + 1) for number in numbers[:MOST_THINGS])
+            )
+        return None if may_come_from_text(text, SearchableText(given)) else place.source
 
     def _given(self, fact: str) -> str | None:
         """The arguments that a model put into the tool of a trusted fact; None where none did."""
@@ -229,10 +244,10 @@ class Tracer:
 
     def _composed(self, kind: Kind, text: str) -> Source:
         """An address by its parts: as good as the worst of them."""
-        parts = _parts(kind, text)
+        parts = split_value_parts(kind, text)
         if len(parts) <= 1 or (self.closely and len(parts) > MOST_THINGS):
             return NOWHERE
-        return worst(*(self._whole(part) for part in parts[: MOST_THINGS + 1]))
+        return least_trusted_source(*(self._whole(part) for part in parts[: MOST_THINGS + 1]))
 
     def vouches(self, leaf: Any) -> bool:
         """Whether it is a leaf of a result that the boundary grants as a source."""
@@ -242,7 +257,7 @@ class Tracer:
                 fact = place.fact
                 if fact is None or fact.tool != tool:
                     continue
-                if pointed(self.view.desk.json(fact.digest), "/" + pointer) == leaf:
+                if resolve_pointer(self.view.desk.json(fact.digest), "/" + pointer) == leaf:
                     return True
         return False
 
@@ -257,25 +272,25 @@ class Tracer:
         return held.with_answers(split_inputs(self.view)[0])
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> ObservedText:
         """All that was read."""
-        return _known(self.places, self.goal)
+        return _build_observed_text(self.places, self.goal)
 
     @cached_property
-    def elsewhere(self) -> Known:
+    def elsewhere(self) -> ObservedText:
         """What was read, but for what the server that the call goes to said itself."""
         pins, spec = self.view.pins.by_name, self._tool
         here = spec.remote.origin if spec is not None and spec.remote is not None else ""
         origins = ((place, pins.get(place.tool)) for place in self.places)
         read = [one for one, tool in origins if not (tool and tool.remote and tool.remote.origin == here)]
-        return _known(read, self.goal)
+        return _build_observed_text(read, self.goal)
 
     @cached_property
     def before(self) -> str:
         """What the addresses of earlier reading calls of this run held."""
         sent = self.view.state.sent
         self.view.desk.require(sent[key] for key in sorted(sent))
-        calls = [leaves(self.view.desk.json(sent[key]), "") for key in sorted(sent)]
+        calls = [flatten_json_leaves(self.view.desk.json(sent[key]), "") for key in sorted(sent)]
         urls = [words_of(leaf) for call in calls for pointer, leaf in call if kind_of(pointer, leaf) == "url"]
         return sent_by(urls, self.goal)
 
@@ -283,11 +298,11 @@ class Tracer:
     def _tool(self) -> ToolSpec | None:
         return self.view.pins.by_name.get(self.call.tool)
 
-    def _chosen(self, one: Traced) -> bool:
+    def _chosen(self, one: TaintedLeaf) -> bool:
         """Whether a model chose the value: what a workflow fixes or a person puts in takes nothing away."""
         return self.call.by == "model" and one.source.origin != "person"
 
-    def _carries(self, pointer: str, one: Traced, texts: dict[str, str]) -> bool:
+    def _carries(self, pointer: str, one: TaintedLeaf, texts: dict[str, str]) -> bool:
         text, spec = texts[pointer], self._tool
         if one.kind == "url":
             others = [name for name in texts if name != pointer and kind_of(name, texts[name]) == "url"]
@@ -328,7 +343,7 @@ class Tracer:
         here = spec.remote.origin if spec is not None and spec.remote is not None else ""
         keys = [key for key in sorted(sent) if here and key.partition(" ")[2] == here][-MOST_SEAMS:]
         self.view.desk.require(sent[key] for key in keys)
-        told = (leaves(self.view.desk.json(sent[key]), "") for key in keys)
+        told = (flatten_json_leaves(self.view.desk.json(sent[key]), "") for key in keys)
         return [
             " ".join(words_of(leaf) for at, leaf in call if kind_of(at, leaf) != "url") for call in told
         ]  # fmt: skip
@@ -341,13 +356,13 @@ class Tracer:
 
     def _names(self, url: str) -> bool:
         grant = self.view.pins.boundary.scope
-        return stands("url", url, self.scope, grant, said=False) == "inside"
+        return match_task_scope("url", url, self.scope, grant, said=False) == "inside"
 
 
 # -- what the model had written
 
 
-def _asked_in(state: State, key: str) -> tuple[int, str, str]:
+def _asked_in(state: RunState, key: str) -> tuple[int, str, str]:
     """The record in which a call was settled, its tool and its arguments, of an entry of the echoes."""
     if (fact := state.facts.get(key)) is not None:
         return fact.record, fact.tool, state.echoes[key]
@@ -355,46 +370,12 @@ def _asked_in(state: State, key: str) -> tuple[int, str, str]:
     return int(record), tool, state.echoes[key]
 
 
-def _judged(pointer: str, text: str) -> bool:
+def _is_absolute_url(pointer: str, text: str) -> bool:
     return kind_of(pointer, text) == "url" and ("://" in text or "www." in text)
 
 
 # -- what values are made of
 
 
-def _known(places: Sequence[_Place], goal: Text) -> Known:
-    return Known([place.text for place in places], goal, [place.own for place in places])
-
-
-def _things(text: str) -> list[str]:
-    """The addresses, accounts and numbers that a text holds."""
-    found = things_in(text[:LONGEST_SEARCHED])
-    named = (*found.recipients, *found.accounts, *found.urls, *found.references)
-    return list(dict.fromkeys(named))[: MOST_THINGS + 1]
-
-
-def _parts(kind: Kind, text: str) -> list[str]:
-    if kind == "url" or URL.match(text):
-        return [part for part in (_host(text), *_laden(text)) if part]
-    if (found := EMAIL.search(text)) is not None:
-        return [part for part in (*found[0].split("@"), EMAIL.sub("", text).strip(" <>\"',;")) if part]
-    return []
-
-
-def _host(url: str) -> str:
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return url
-
-
-def _laden(url: str) -> list[str]:
-    """The parts of an address that can carry something: labels of its host, its path, its query."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return [url]
-    rest = f"{parts.path}/{parts.query}/{parts.fragment}/{parts.username or ''}/{parts.password or ''}"
-    labels = (parts.hostname or "").split(".")[:-2]
-    pieces = rest.replace("&", "/").replace("=", "/").replace(";", "/").split("/")
-    return [piece for piece in (*labels, *pieces) if piece][: MOST_THINGS + 1]
+def _build_observed_text(places: Sequence[_Place], goal: SearchableText) -> ObservedText:
+    return ObservedText([place.text for place in places], goal, [place.own for place in places])

@@ -12,14 +12,14 @@ from decimal import Decimal
 
 from orchestrator.core.accounting.effect_cost import prompt_tokens
 from orchestrator.core.common.model_profile import ModelProfile
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import Interrupt
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.llm.prompt_builder import Prompt, shown_facts
-from orchestrator.core.workflow.node_protocol import Step, interrupted, say
+from orchestrator.core.workflow.node_protocol import NodeResult, make_interrupt_result, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, ReservationRefused
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 BREAKER = "context_pressure"
 SHARE = Decimal("0.8")
@@ -31,14 +31,14 @@ class Fitted:
     """A prompt that fits, with what is said of its narrowing; or why there is none."""
 
     prompt: Prompt
-    said: tuple[Said, ...] = ()
-    halt: Step | None = None
+    said: tuple[TraceEntry, ...] = ()
+    halt: NodeResult | None = None
 
 
-def fitted(
-    state: State,
+def fit_prompt(
+    state: RunState,
     profile: ModelProfile,
-    desk: Desk,
+    desk: ContentStore,
     exchanges: tuple[str, ...],
     *,
     max_output: int,
@@ -53,18 +53,18 @@ def fitted(
         prompt = compiled(kept)
         size = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
     if size > limit:
-        return Fitted(prompt=prompt, halt=_halt(state, reason, limit, size))
+        return Fitted(prompt=prompt, halt=_halt_oversized_prompt(state, reason, limit, size))
     dropped = len(exchanges) - len(kept)
-    return Fitted(prompt=prompt, said=(_narrowed(dropped, limit, wanted),) if dropped else ())
+    return Fitted(prompt=prompt, said=(_trace_narrowed_context(dropped, limit, wanted),) if dropped else ())
 
 
-def context_limit(state: State, profile: ModelProfile, max_output: int) -> tuple[str, Decimal]:
+def context_limit(state: RunState, profile: ModelProfile, max_output: int) -> tuple[str, Decimal]:
     """Which limit holds, and how many tokens of prompt it leaves."""
     own, window = state.limits.get(OWN), Decimal(max(1, profile.context_tokens - max_output))
     return (OWN, own) if own is not None and own <= window else (WINDOW, window)
 
 
-def _spoken_for(state: State, desk: Desk, link: str) -> bool:
+def _spoken_for(state: RunState, desk: ContentStore, link: str) -> bool:
     """Whether the prompt shows every fact that stands and came of this exchange."""
     results = {result["call"] for result in desk.json(link)["results"] if result["status"] == "ok"}
     shown = {fact.call for _, fact in shown_facts(state)}
@@ -72,17 +72,17 @@ def _spoken_for(state: State, desk: Desk, link: str) -> bool:
     return not (results & standing) - shown
 
 
-def _narrowed(dropped: int, limit: Decimal, wanted: Decimal) -> Said:
+def _trace_narrowed_context(dropped: int, limit: Decimal, wanted: Decimal) -> TraceEntry:
     exchanges = f"{dropped} exchange{'s' if dropped > 1 else ''}"
     body = BreakerTripped(
         breaker=BREAKER, reason="narrowed", subject=exchanges, limit=(limit * SHARE).quantize(Decimal(1)),
         actual=wanted,
     )  # fmt: skip
-    return say(Phase.ACTION_SELECTION, body)
+    return trace_event(Phase.ACTION_SELECTION, body)
 
 
-def _halt(state: State, reason: str, limit: Decimal, size: Decimal) -> Step:
+def _halt_oversized_prompt(state: RunState, reason: str, limit: Decimal, size: Decimal) -> NodeResult:
     refusal = ReservationRefused(dimension=reason, limit=limit, wanted=size, left=limit, account="run")
     tripped = BreakerTripped(breaker=BREAKER, reason=reason, limit=limit, actual=size)
-    said = (say(Phase.TERMINATION_CHECK, refusal), say(Phase.TERMINATION_CHECK, tripped))
-    return interrupted(state, Interrupt.BUDGET_EXHAUSTED, reason, said)
+    said = (trace_event(Phase.TERMINATION_CHECK, refusal), trace_event(Phase.TERMINATION_CHECK, tripped))
+    return make_interrupt_result(state, Interrupt.BUDGET_EXHAUSTED, reason, said)

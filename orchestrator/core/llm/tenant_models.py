@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from budgets.core.pricing import ModelPrice
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.common.model_profile import ModelProfile, Role
 from orchestrator.core.tools.destinations import A_SECRET
 from orchestrator.core.tools.egress_policy import Target, target_of
@@ -41,7 +41,7 @@ def usual_bound(base_url: str | None) -> int | None:
         return 1 if "." not in host or host.endswith(NEARBY) else None
 
 
-class OwnModel(Value):
+class OwnModel(FrozenModel):
     """One model. `base_url` empty: the provider's own address. `secret` names one kept for the origin of the
     address; without it the server is asked without a key. Limits are tokens, times milliseconds. `failover`
     are names of others, or `house`, in order. `at_once`: how many calls at once it takes, more wait in line;
@@ -91,7 +91,7 @@ class OwnModel(Value):
         )  # fmt: skip
 
 
-class OwnModels(Value):
+class OwnModels(FrozenModel):
     """The models of a tenant, each name once."""
 
     profiles: tuple[OwnModel, ...] = Field(default=(), max_length=MOST_MODELS)
@@ -101,7 +101,7 @@ class OwnModels(Value):
         return next((one for one in self.profiles if one.name == name), None)
 
 
-def _asked(models: OwnModels) -> frozenset[str]:
+def _list_usable_models(models: OwnModels) -> frozenset[str]:
     """The names of those that a run may ask: who plays, who is cheaper, who takes over, from each in turn."""
     found, fresh = set[str](), [one.name for one in models.profiles if one.roles]
     while fresh:
@@ -116,7 +116,7 @@ def _asked(models: OwnModels) -> frozenset[str]:
 def put_in_force(before: OwnModels, after: OwnModels) -> Iterator[tuple[int, OwnModel]]:
     """The models that runs may ask after a change and that did not stand so before, with their places: what
     each of them needs has to be there first. What stands already must keep nobody from a change."""
-    asked_before, asked = _asked(before), _asked(after)
+    asked_before, asked = _list_usable_models(before), _list_usable_models(after)
     for number, one in enumerate(after.profiles):
         known = before.named(one.name)
         stands = known is not None and (known.place, known.secret) == (one.place, one.secret)
@@ -156,13 +156,13 @@ def faults_of(models: OwnModels) -> Iterator[tuple[str, str]]:
 def wider_models(before: OwnModels, after: OwnModels) -> tuple[str, ...]:
     """Where prompts go, and with which secret by its name, that they did not before, a sentence each; none:
     it is as narrow. On a gateway the path and the model say whose account it is."""
-    return tuple(_wider(before, after))
+    return tuple(_describe_widenings(before, after))
 
 
-def _wider(before: OwnModels, after: OwnModels) -> Iterator[str]:
+def _describe_widenings(before: OwnModels, after: OwnModels) -> Iterator[str]:
     if _house_plays(after) and not _house_plays(before):
         yield "Prompts go to the operator's models again."
-    known_ones, asked = _asked(before), _asked(after)
+    known_ones, asked = _list_usable_models(before), _list_usable_models(after)
     for one in after.profiles:
         known = before.named(one.name)
         if known is None or known.place != one.place:

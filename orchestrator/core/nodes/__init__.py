@@ -9,7 +9,7 @@ from orchestrator.core.workflow.node_protocol import NodeKind
 
 
 @cache
-def kinds() -> Mapping[str, NodeKind]:
+def discover_node_kinds() -> Mapping[str, NodeKind]:
     """Return every node kind by its name, in the order of the names."""
     modules = [import_module(found.name) for found in walk_packages(__path__, f"{__name__}.")]
     found = {module.KIND.kind: module.KIND for module in modules if hasattr(module, "KIND")}
@@ -18,4 +18,4 @@ def kinds() -> Mapping[str, NodeKind]:
 
 def kind_of(name: str) -> NodeKind:
     """The kind called `name`. Raises KeyError for an unknown one (compilation has refused it before)."""
-    return kinds()[name]
+    return discover_node_kinds()[name]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 LOOPBACK: Final = "loopback"
 NAT64: Final = IPv6Network("64:ff9b::/96")
@@ -25,7 +25,7 @@ def plain_address(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Addre
     return address.ipv4_mapped or address.sixtofour or address
 
 
-class AllowedPlaces(Value):
+class AllowedPlaces(FrozenModel):
     """One entry of the operator's list: every address of a network, or whatever a host's exact name leads to;
     `port` None: every port."""
 
@@ -47,7 +47,12 @@ class AllowedPlaces(Value):
 def read_bound(text: str) -> tuple[AllowedPlaces, ...]:
     """The operator's list: entries with commas between them, each `loopback`, a network such as 10.1.0.0/16
     or [fd00::]/8, an address or a host's name, with a port behind a colon or without. Raises ValueError."""
-    return tuple(entry for part in text.split(",") if part.strip() for entry in _read(part.strip().lower()))
+    return tuple(
+        entry
+        for part in text.split(",")
+        if part.strip()
+        for entry in _parse_allowed_places(part.strip().lower())
+    )
 
 
 def bound_covers(bound: Iterable[AllowedPlaces], host: str, port: int, address: str) -> bool:
@@ -55,7 +60,7 @@ def bound_covers(bound: Iterable[AllowedPlaces], host: str, port: int, address: 
     return any(one.covers(host, port, address) for one in bound)
 
 
-def _read(entry: str) -> tuple[AllowedPlaces, ...]:
+def _parse_allowed_places(entry: str) -> tuple[AllowedPlaces, ...]:
     found = _ENTRY.fullmatch(entry)
     port = int(found["port"]) if found is not None and found["port"] else None
     if found is None or (port is not None and not 1 <= port <= 65_535):

@@ -10,12 +10,12 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, WithJsonSchema, field_validator
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.common.name_patterns import named_by
-from orchestrator.core.policy.detectors import PLACES, SEVERITIES, Place, Severity, detectors
+from orchestrator.core.policy.detectors import PLACES, SEVERITIES, Place, Severity, discover_detectors
 from orchestrator.core.policy.provenance.value_kinds import KINDS, Kind
 from orchestrator.core.policy.task_scope import Standing
-from traces.core.canonical import canonical_model, digest
+from traces.core.canonical import canonical_model, compute_digest
 
 Origin = Literal["goal", "plan", "trusted_fact", "untrusted_observation", "person", "model"]
 Decision = Literal["allow", "gate", "deny"]
@@ -50,7 +50,7 @@ class Leaf(NamedTuple):
     carries: bool = False
 
 
-class Rule(Value):
+class Rule(FrozenModel):
     """One rule. An empty list, or None, fits everything.
 
     `tools` may end in `.*`; `arguments` are pointers without the places in lists, and stand for all that lies
@@ -95,7 +95,10 @@ class Rule(Value):
         """Whether it fits this leaf."""
         return (
             self.reaches(leaf.tool, mutating=leaf.mutating)
-            and (not self.arguments or any(beneath(leaf.argument, one) for one in self.arguments))
+            and (
+                not self.arguments
+                or any(is_at_or_below_pointer(leaf.argument, one) for one in self.arguments)
+            )
             and (not self.kinds or leaf.kind in self.kinds)
             and (not self.origins or leaf.origin in self.origins)
             and (not self.scope or leaf.standing in self.scope)
@@ -105,7 +108,7 @@ class Rule(Value):
         )
 
 
-class Policy(Value):
+class Policy(FrozenModel):
     """A version of a tenant's policy. `after_untrusted` is for a mutating tool that the model asks for first
     after something untrusted was read (R-TOOL-18). `safety` says what a detector's finding means at a place,
     such as {"result:injection": "stop"}, where that is not what the detector says (R-TOOL-24). Version 0 is
@@ -119,7 +122,7 @@ class Policy(Value):
     @field_validator("safety")
     @classmethod
     def _detected(cls, safety: dict[str, Severity]) -> dict[str, Severity]:
-        known = {f"{place}:{name}" for place in PLACES for name in detectors()}
+        known = {f"{place}:{name}" for place in PLACES for name in discover_detectors()}
         if strange := sorted(set(safety) - known):
             raise ValueError(f"{strange[0][:80]!r} is no place and detector, such as result:injection")
         return safety
@@ -135,7 +138,7 @@ class Policy(Value):
     @property
     def digest(self) -> str:
         """What it is found again by (hex)."""
-        return digest("policy", canonical_model(self))
+        return compute_digest("policy", canonical_model(self))
 
     def reaches(self, tool: str, *, mutating: bool) -> bool:
         """Whether any rule can say something about this tool."""
@@ -148,7 +151,7 @@ class Policy(Value):
 
     def severity(self, place: Place, detector: str) -> Severity:
         """What a detector's finding means at a place."""
-        return self.safety.get(f"{place}:{detector}", detectors()[detector].severity[place])
+        return self.safety.get(f"{place}:{detector}", discover_detectors()[detector].severity[place])
 
     def decision_for(self, leaf: Leaf) -> Decision:
         """What it says of a leaf."""
@@ -156,7 +159,7 @@ class Policy(Value):
         return "allow" if rule is None else rule.decision
 
 
-def beneath(argument: str, pointer: str) -> bool:
+def is_at_or_below_pointer(argument: str, pointer: str) -> bool:
     """Whether an argument is the one that a pointer names, or lies beneath it."""
     return argument == pointer or argument.startswith(pointer.rstrip("/") + "/")
 
@@ -239,7 +242,7 @@ class Weaker(NamedTuple):
     after: Decision
 
 
-def loosenings(before: Policy, after: Policy) -> tuple[Weaker, ...]:
+def find_weaker_cases(before: Policy, after: Policy) -> tuple[Weaker, ...]:
     """Every kind of case in which `after` is weaker than `before`, one example each; none: it is as strict or
     stricter everywhere.
 
@@ -247,7 +250,7 @@ def loosenings(before: Policy, after: Policy) -> tuple[Weaker, ...]:
     is a look at all.
     """
     found: dict[tuple[str, str, Decision, Decision], Weaker] = {}
-    for first, second, leaf in _cases((before, after)):
+    for first, second, leaf in _enumerate_leaf_cases((before, after)):
         was: Decision = first.decision if first is not None else "allow"
         now: Decision = second.decision if second is not None else "allow"
         if RANK[now] < RANK[was]:
@@ -256,60 +259,68 @@ def loosenings(before: Policy, after: Policy) -> tuple[Weaker, ...]:
     return tuple(found.values())
 
 
-def loosens(before: Policy, after: Policy) -> bool:
+def is_weaker_policy(before: Policy, after: Policy) -> bool:
     """Whether `after` is weaker than `before` in any case: a second person has to agree to it."""
     weaker_after = RANK[after.after_untrusted] < RANK[before.after_untrusted]
-    return weaker_after or bool(unguarded(before, after)) or bool(loosenings(before, after))
+    return (
+        weaker_after or bool(list_weakened_detectors(before, after)) or bool(find_weaker_cases(before, after))
+    )
 
 
-def unguarded(before: Policy, after: Policy) -> tuple[str, ...]:
+def list_weakened_detectors(before: Policy, after: Policy) -> tuple[str, ...]:
     """The places and detectors of which `after` makes less than `before`."""
     rank = SEVERITIES.index
     return tuple(
         f"{place}:{name}"
-        for name in detectors()
+        for name in discover_detectors()
         for place in PLACES
         if rank(after.severity(place, name)) < rank(before.severity(place, name))
     )
 
 
-def _cases(policies: tuple[Policy, Policy]) -> Iterable[tuple[Rule | None, Rule | None, Leaf]]:
+def _enumerate_leaf_cases(policies: tuple[Policy, Policy]) -> Iterable[tuple[Rule | None, Rule | None, Leaf]]:
     """A leaf of each class, with the rule that decides it in either policy."""
     rules = [rule for policy in policies for rule in policy.rules]
-    for tool, mutating in _tools(rules):
+    for tool, mutating in _enumerate_tool_classes(rules):
         first, second = ([r for r in p.rules if r.reaches(tool, mutating=mutating)] for p in policies)
-        for leaf in _leaves(tool, mutating=mutating, rules=[*first, *second]):
-            yield _first(first, leaf), _first(second, leaf), leaf
+        for leaf in _enumerate_leaf_classes(tool, mutating=mutating, rules=[*first, *second]):
+            yield _find_first_rule(first, leaf), _find_first_rule(second, leaf), leaf
 
 
-def _first(rules: list[Rule], leaf: Leaf) -> Rule | None:
+def _find_first_rule(rules: list[Rule], leaf: Leaf) -> Rule | None:
     return next((rule for rule in rules if rule.fits(leaf)), None)
 
 
-def _tools(rules: list[Rule]) -> Iterable[tuple[str, bool]]:
+def _enumerate_tool_classes(rules: list[Rule]) -> Iterable[tuple[str, bool]]:
     patterns = {tool for rule in rules for tool in rule.tools}
     named = sorted({p.removesuffix("*") + (_OTHER if p.endswith("*") else "") for p in patterns})
     both = list(product((*named, _OTHER), (True, False)))
-    return _classes(both, rules, lambda rule, one: rule.reaches(one[0], mutating=one[1]))
+    return _pick_class_representatives(both, rules, lambda rule, one: rule.reaches(one[0], mutating=one[1]))
 
 
-def _leaves(tool: str, *, mutating: bool, rules: list[Rule]) -> Iterable[Leaf]:
+def _enumerate_leaf_classes(tool: str, *, mutating: bool, rules: list[Rule]) -> Iterable[Leaf]:
     """A leaf of each class that the rules tell apart."""
     pointers = [*sorted({one for rule in rules for one in rule.arguments}), f"/{_OTHER}"]
     yes_no = (True, False)
     for parts in product(
-        _classes(pointers, rules, lambda rule, one: any(beneath(one, held) for held in rule.arguments)),
-        _classes(KINDS, rules, lambda rule, one: one in rule.kinds),
-        _classes(yes_no, rules, lambda rule, one: rule.sensitive is one),
-        _classes(ORIGINS, rules, lambda rule, one: one in rule.origins),
-        _classes(STANDINGS, rules, lambda rule, one: one in rule.scope),
-        _classes(CHOOSERS, rules, lambda rule, one: one == rule.chosen),
-        _classes(yes_no, rules, lambda rule, one: rule.carries is one),
+        _pick_class_representatives(
+            pointers,
+            rules,
+            lambda rule, one: any(is_at_or_below_pointer(one, held) for held in rule.arguments),
+        ),
+        _pick_class_representatives(KINDS, rules, lambda rule, one: one in rule.kinds),
+        _pick_class_representatives(yes_no, rules, lambda rule, one: rule.sensitive is one),
+        _pick_class_representatives(ORIGINS, rules, lambda rule, one: one in rule.origins),
+        _pick_class_representatives(STANDINGS, rules, lambda rule, one: one in rule.scope),
+        _pick_class_representatives(CHOOSERS, rules, lambda rule, one: one == rule.chosen),
+        _pick_class_representatives(yes_no, rules, lambda rule, one: rule.carries is one),
     ):
         yield Leaf(tool, mutating, *parts)
 
 
-def _classes(values: Sequence[T], rules: list[Rule], holds: Callable[[Rule, T], bool]) -> list[T]:
+def _pick_class_representatives(
+    values: Sequence[T], rules: list[Rule], holds: Callable[[Rule, T], bool]
+) -> list[T]:
     """One of each class of values that the rules tell apart, the first of it."""
     found: dict[tuple[bool, ...], T] = {}
     for value in values:

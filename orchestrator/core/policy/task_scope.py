@@ -11,21 +11,21 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.common.goal import Goal
-from orchestrator.core.common.name_patterns import names
-from orchestrator.core.policy.provenance.normalization import hides, normal
+from orchestrator.core.common.name_patterns import is_name_match
+from orchestrator.core.policy.provenance.normalization import has_hidden_characters, normalize_text
 from orchestrator.core.policy.provenance.value_kinds import (
     EMAIL,
     Kind,
     Things,
     amounts_of,
-    family,
     host_of,
     kind_of,
-    path,
-    recipient,
-    squeezed,
+    mask_reference_digits,
+    normalize_account_number,
+    normalize_file_path,
+    normalize_recipient,
     things_in,
 )
 from orchestrator.core.policy.provenance.value_matching import words_of
@@ -39,7 +39,7 @@ NAMED: Mapping[Kind, str] = {
 }  # fmt: skip
 
 
-class ScopeGrant(Value):
+class ScopeGrant(FrozenModel):
     """What a boundary adds to the scope of every task under it.
 
     Patterns hold `*` for any text: `*@example.org`, `*.example.org`, `/srv/reports/*`. `sources` name leaves
@@ -56,10 +56,10 @@ class ScopeGrant(Value):
 
     def plans(self, tool: str) -> bool:
         """Whether `tool` is part of the plan from the start."""
-        return any(names(pattern, tool) for pattern in self.tools)
+        return any(is_name_match(pattern, tool) for pattern in self.tools)
 
 
-class TaskScope(Value):
+class TaskScope(FrozenModel):
     """What a goal names, each in one spelling; amounts as plain decimals."""
 
     recipients: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class TaskScope(Value):
 
     def with_answers(self, given: Any) -> "TaskScope":
         """With what the submitter named in answers to the run's questions."""
-        return self if not given else _merged((self, _of_inputs(given)))
+        return self if not given else _merge_scopes((self, _of_inputs(given)))
 
     @property
     def empty(self) -> bool:
@@ -85,14 +85,14 @@ def scope_of(goal: Goal, untrusted: Collection[str] = ()) -> TaskScope:
     say what not to do, and name nothing; nor do the inputs in `untrusted`."""
     told = f"{goal.objective}\n{goal.done_condition}"
     given = {name: value for name, value in goal.inputs.items() if name not in untrusted}
-    return _merged((_of_things(things_in(told)), _of_inputs(given)))
+    return _merge_scopes((_of_things(things_in(told)), _of_inputs(given)))
 
 
-def stands(kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant, *, said: bool) -> Standing:
+def match_task_scope(kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant, *, said: bool) -> Standing:
     """Whether a value is one that the task names: inside, outside of what it names of this kind, or of a kind
     of which it names nothing. `said`: the goal states exactly this text."""
     text = value if isinstance(value, str) else ""
-    if hides(text):
+    if has_hidden_characters(text):
         return "outside"
     if _JUDGES.get(kind, _by_text)(kind, value, scope, grant) or (said and kind not in ("url", "amount")):
         return "inside"
@@ -103,8 +103,8 @@ def _names_any(kind: Kind, value: Any, scope: TaskScope) -> bool:
     if kind == "url":
         return bool(scope.urls or scope.domains)
     if kind == "reference":
-        like = family(str(value))
-        return any(family(one) == like for one in scope.references)
+        like = mask_reference_digits(str(value))
+        return any(mask_reference_digits(one) == like for one in scope.references)
     return bool(getattr(scope, NAMED[kind])) if kind in NAMED else False
 
 
@@ -112,57 +112,63 @@ def _by_text(_kind: Kind, _value: Any, _scope: TaskScope, _grant: ScopeGrant) ->
     return False
 
 
-def _recipient(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+def _is_recipient_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
     """Every address in it is named, and nothing else hides among them."""
-    text = normal(str(value))
+    text = normalize_text(str(value))
     found = EMAIL.findall(text)
     if not found:
-        return recipient(str(value)) in scope.recipients or _granted(text, grant.recipients)
+        return normalize_recipient(str(value)) in scope.recipients or _is_granted_value(
+            text, grant.recipients
+        )
     if any(sign in EMAIL.sub("", text) for sign in "@%?&\\") or "\n" in str(value) or "\r" in str(value):
         return False
-    return all(one in scope.recipients or _granted(one, grant.recipients) for one in found)
+    return all(one in scope.recipients or _is_granted_value(one, grant.recipients) for one in found)
 
 
-def _account(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
-    bare = squeezed(str(value))
-    return bare in scope.accounts or _granted(bare, grant.accounts)
+def _is_account_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+    bare = normalize_account_number(str(value))
+    return bare in scope.accounts or _is_granted_value(bare, grant.accounts)
 
 
-def _url(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+def _is_url_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
     text = str(value).strip()
     host = host_of(text)
     if not host or any(sign.isspace() for sign in text):
         return False
-    return text in scope.urls or host in scope.domains or _granted(host, grant.domains)
+    return text in scope.urls or host in scope.domains or _is_granted_value(host, grant.domains)
 
 
-def _path(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
+def _is_path_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
     """A path that is named, or that lies in a folder that is."""
-    wanted = path(str(value))
+    wanted = normalize_file_path(str(value))
     if not wanted or wanted.startswith(".."):
         return False
     within = (wanted == one or wanted.startswith(one.rstrip("/") + "/") for one in scope.paths)
     return any(within) or any(fnmatchcase(wanted, pattern) for pattern in grant.paths)
 
 
-def _amount(_kind: Kind, value: Any, scope: TaskScope, _grant: ScopeGrant) -> bool:
+def _is_amount_in_scope(_kind: Kind, value: Any, scope: TaskScope, _grant: ScopeGrant) -> bool:
     """In whichever way it is read."""
     named, read = {Decimal(one) for one in scope.amounts}, amounts_of(value)
     return bool(read) and all(one in named for one in read)
 
 
-def _reference(_kind: Kind, value: Any, scope: TaskScope, _grant: ScopeGrant) -> bool:
-    return normal(str(value)) in scope.references
+def _is_reference_in_scope(_kind: Kind, value: Any, scope: TaskScope, _grant: ScopeGrant) -> bool:
+    return normalize_text(str(value)) in scope.references
 
 
 _JUDGES = {
-    "recipient": _recipient, "account": _account, "url": _url, "path": _path, "amount": _amount,
-    "reference": _reference,
-}  # fmt: skip
+    "recipient": _is_recipient_in_scope,
+    "account": _is_account_in_scope,
+    "url": _is_url_in_scope,
+    "path": _is_path_in_scope,
+    "amount": _is_amount_in_scope,
+    "reference": _is_reference_in_scope,
+}
 
 
-def _granted(value: str, patterns: Iterable[Pattern]) -> bool:
-    return any(fnmatchcase(value, normal(pattern)) for pattern in patterns)
+def _is_granted_value(value: str, patterns: Iterable[Pattern]) -> bool:
+    return any(fnmatchcase(value, normalize_text(pattern)) for pattern in patterns)
 
 
 # -- deriving it
@@ -175,13 +181,24 @@ def _of_things(found: Things) -> TaskScope:
 def _of_inputs(given: Any) -> TaskScope:
     """What inputs name: by the shape of each value, and by the name under which it is given."""
     told = things_in(words_of(given)[:200_000])
-    return _merged((_of_things(told), *(_of_leaf(name, value) for name, value in _leaves(given, ""))))
+    return _merge_scopes(
+        (_of_things(told), *(_of_leaf(name, value) for name, value in _flatten_scope_leaves(given, "")))
+    )
 
 
 def _of_leaf(pointer: str, value: Any) -> TaskScope:
     kind, text = kind_of(pointer, value), str(value)
-    if kind in ("recipient", "account", "path", "reference") and 0 < len(text) <= 300 and not hides(text):
-        spelt = {"recipient": recipient, "account": squeezed, "path": path, "reference": normal}[kind](text)
+    if (
+        kind in ("recipient", "account", "path", "reference")
+        and 0 < len(text) <= 300
+        and not has_hidden_characters(text)
+    ):
+        spelt = {
+            "recipient": normalize_recipient,
+            "account": normalize_account_number,
+            "path": normalize_file_path,
+            "reference": normalize_text,
+        }[kind](text)
         return TaskScope(**{NAMED[kind]: (spelt,)})
     if kind == "amount":
         return TaskScope(amounts=tuple(f"{one:f}" for one in amounts_of(value)))
@@ -190,15 +207,15 @@ def _of_leaf(pointer: str, value: Any) -> TaskScope:
     return TaskScope()
 
 
-def _leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
+def _flatten_scope_leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
     if isinstance(value, dict):
-        return [found for key in value for found in _leaves(value[key], f"{pointer}/{key}")]
+        return [found for key in value for found in _flatten_scope_leaves(value[key], f"{pointer}/{key}")]
     if isinstance(value, list):
-        return [found for item in value for found in _leaves(item, pointer)]
+        return [found for item in value for found in _flatten_scope_leaves(item, pointer)]
     return [] if value is None else [(pointer, value)]
 
 
-def _merged(scopes: Iterable[TaskScope]) -> TaskScope:
+def _merge_scopes(scopes: Iterable[TaskScope]) -> TaskScope:
     found = list(scopes)
     every = {
         name: tuple(sorted({one for scope in found for one in getattr(scope, name)}))[:SHOWN]

@@ -9,9 +9,9 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.boundary import Boundary
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 WINDOWS: Final = {
     "tenant_day": "the tenant's ceiling for a day", "tenant_month": "the tenant's ceiling for a month",
@@ -19,7 +19,7 @@ WINDOWS: Final = {
 ANY_WINDOW: Final = "the tenant's ceiling"
 
 
-class Trip(Value):
+class Trip(FrozenModel):
     """One breaker's event. `account`: who refused the reservation, where one was: the `run`'s own line, the
     `estimate` of what it still needs, or a line of the tenant's. `ceiling`: the amount of the limit that
     refused; None where nothing says."""
@@ -43,7 +43,7 @@ class Words(NamedTuple):
     back: str
 
 
-class Setters(Value):
+class Setters(FrozenModel):
     """Who set the limits of a run, in words. `dimensions`: of each limited dimension; `windows`: of each of
     the tenant's ceilings that stopped it."""
 
@@ -139,7 +139,7 @@ MONEY: Final = "cost_usd"
 _BY_BOUNDARY: Final = ("repeated_call", "no_progress", "tool_errors")
 
 
-class Told(Value):
+class BreakerMessage(FrozenModel):
     """A breaker's trip in words. `what` and `refused` may hold text from outside."""
 
     title: str
@@ -149,21 +149,24 @@ class Told(Value):
     set_by: str
 
 
-def told_of(trip: Trip, setters: Setters) -> Told:
+def told_of(trip: Trip, setters: Setters) -> BreakerMessage:
     """The trip in words."""
-    words = _words(trip)
+    words = _select_breaker_texts(trip)
     figures = {
-        "limit": _figure(trip, trip.limit), "actual": _figure(trip, trip.actual),
-        "reason": _readable(trip.reason), "subject": _subject(trip), "ceiling": _figure(trip, trip.ceiling),
+        "limit": _format_trip_amount(trip, trip.limit),
+        "actual": _format_trip_amount(trip, trip.actual),
+        "reason": _format_dimension(trip.reason),
+        "subject": _get_trip_subject(trip),
+        "ceiling": _format_trip_amount(trip, trip.ceiling),
         "window": WINDOWS.get(trip.account, ANY_WINDOW),
-    }  # fmt: skip
-    return Told(
+    }
+    return BreakerMessage(
         title=words.title, what=words.what.format(**figures), refused=words.refused.format(**figures),
         back=words.back, set_by=set_by(trip, setters),
     )  # fmt: skip
 
 
-def in_one(told: Told) -> str:
+def in_one(told: BreakerMessage) -> str:
     """The whole of it as a sentence or two: the limit and its amount, what was refused, who set it."""
     return f"{told.what[:1].upper()}{told.what[1:]}. {told.refused} It was set by {told.set_by}."
 
@@ -195,7 +198,7 @@ def _of_dimension(trip: Trip, setters: Setters) -> str:
     return setters.dimensions.get(dimension, setters.boundary)
 
 
-def origins(
+def describe_limit_origins(
     limits: Mapping[str, Decimal],
     *,
     boundary: Boundary,
@@ -229,17 +232,17 @@ def origins(
     return found
 
 
-def _words(trip: Trip) -> Words:
+def _select_breaker_texts(trip: Trip) -> Words:
     if trip.breaker == "context_pressure" and trip.reason == "narrowed":
         return _NARROWED
     if trip.breaker == "circuit" and trip.reason == "overrun":
         return _OVERRUN
     if trip.breaker == "budget_gate":
-        return _gate(trip)
+        return _select_budget_gate_texts(trip)
     return WORDS.get(trip.breaker, _UNKNOWN)
 
 
-def _gate(trip: Trip) -> Words:
+def _select_budget_gate_texts(trip: Trip) -> Words:
     if trip.account == "estimate":
         return _FORESEEN if trip.ceiling is None else _OWN_FORESEEN
     if trip.ceiling is None:
@@ -247,15 +250,15 @@ def _gate(trip: Trip) -> Words:
     return _CEILING if trip.account.startswith("tenant") else _OWN
 
 
-def _figure(trip: Trip, amount: Decimal | None) -> str:
+def _format_trip_amount(trip: Trip, amount: Decimal | None) -> str:
     if amount is None:
         return "no"
-    return f"${plain(amount)}" if trip.reason == MONEY else plain(amount)
+    return f"${format_decimal(amount)}" if trip.reason == MONEY else format_decimal(amount)
 
 
-def _readable(word: str) -> str:
+def _format_dimension(word: str) -> str:
     return "cost" if word == MONEY else word.replace("_", " ")
 
 
-def _subject(trip: Trip) -> str:
+def _get_trip_subject(trip: Trip) -> str:
     return trip.subject or "the model"

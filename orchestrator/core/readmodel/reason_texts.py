@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 _INTERNAL: Final = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)+")
 SENTENCES: Final = {
@@ -91,7 +91,7 @@ LEFT: Final = {
 }
 
 
-class Told(Value):
+class FailureDetail(FrozenModel):
     """What the source of a fact said by itself, word for word, when a workflow turned on that fact."""
 
     tool: str

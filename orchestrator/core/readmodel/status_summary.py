@@ -4,13 +4,13 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.common.run_status import ENDINGS, Status, TerminalCode
 from orchestrator.core.domain.run_state import Away
 from orchestrator.core.readmodel.reason_texts import in_words
 
 
-class Awaited(Value):
+class Awaited(FrozenModel):
     """An open request: its kind, the tool it is about, the queue, how many must agree, its times."""
 
     kind: str
@@ -22,7 +22,7 @@ class Awaited(Value):
     until: datetime
 
 
-class Facts(Value):
+class Facts(FrozenModel):
     """What the sentence is made of. `since` is when the status was taken, as far as it is known; `away` the
     model that the run waits for."""
 
@@ -38,7 +38,7 @@ class Facts(Value):
     away: Away | None = None
 
 
-class Standing(Value):
+class StatusSummary(FrozenModel):
     """`what` and `then` are plain words; `because` may hold text from outside; `then` happens at `until`;
     `turned` says what was at `since`."""
 
@@ -62,67 +62,73 @@ _WAITS: Mapping[str, str] = {
 SINCE = "waiting for the model since"
 
 
-def standing(facts: Facts) -> Standing:
+def summarize_run_status(facts: Facts) -> StatusSummary:
     """The sentence, in parts. Pure: the same facts, the same words."""
     if facts.code is not None or facts.status in (Status.EXPIRED, Status.CANCELLED):
-        return _ended(facts)
+        return _summarize_ended_run(facts)
     if facts.awaited is not None:
-        return _waiting(facts, facts.awaited)
+        return _summarize_approval_wait(facts, facts.awaited)
     if facts.status is Status.PAUSED:
-        return Standing(
-            what="Paused; nothing new starts until someone resumes it", because=facts.reason,
-            since=facts.since, until=facts.deadline, then=_expires(facts), next="Resume it, or cancel it.",
-        )  # fmt: skip
+        return StatusSummary(
+            what="Paused; nothing new starts until someone resumes it",
+            because=facts.reason,
+            since=facts.since,
+            until=facts.deadline,
+            then=_describe_expiry(facts),
+            next="Resume it, or cancel it.",
+        )
     if facts.status is Status.QUEUED:
-        return Standing(what="Queued; a worker takes it as soon as one is free", since=facts.since,
-                        until=facts.deadline, then=_expires(facts))  # fmt: skip
+        return StatusSummary(what="Queued; a worker takes it as soon as one is free", since=facts.since,
+                        until=facts.deadline, then=_describe_expiry(facts))  # fmt: skip
     if facts.away is not None and not facts.halting:
-        return _away(facts, facts.away)
-    return Standing(what=_doing(facts), since=facts.since, until=facts.deadline, then=_expires(facts))
+        return _summarize_model_wait(facts, facts.away)
+    return StatusSummary(
+        what=_describe_activity(facts), since=facts.since, until=facts.deadline, then=_describe_expiry(facts)
+    )
 
 
-def _away(facts: Facts, away: Away) -> Standing:
+def _summarize_model_wait(facts: Facts, away: Away) -> StatusSummary:
     """A run that waits for its model: it goes on by itself, or gives up once its patience is over."""
     if away.by == "line":
-        return Standing(
+        return StatusSummary(
             what=f"Waits in line for the model {away.profile}, which takes only so many calls at once",
-            since=away.since, turned=SINCE, until=facts.deadline, then=_expires(facts),
+            since=away.since, turned=SINCE, until=facts.deadline, then=_describe_expiry(facts),
             next="It goes on by itself when its turn comes.",
         )  # fmt: skip
     sooner = facts.deadline is not None and (away.until is None or facts.deadline < away.until)
-    return Standing(
+    return StatusSummary(
         what=f"Waits for the model {away.profile}", because=in_words(away.cause), since=away.since,
         turned=SINCE, until=facts.deadline if sooner else away.until,
-        then=_expires(facts) if sooner else "it gives up; the workflow takes its unavailable path",
+        then=_describe_expiry(facts) if sooner else "it gives up; the workflow takes its unavailable path",
         next="It goes on by itself when the model answers; its working time does not run meanwhile.",
     )  # fmt: skip
 
 
-def _doing(facts: Facts) -> str:
+def _describe_activity(facts: Facts) -> str:
     if facts.halting:
         return f"Stopping ({facts.halting}) as soon as the calls in progress have finished"
     doing = " and ".join(facts.in_flight)
     return f"Running at {facts.position}: {doing}" if doing else f"Running at {facts.position}"
 
 
-def _expires(facts: Facts) -> str:
+def _describe_expiry(facts: Facts) -> str:
     return "the run expires" if facts.deadline is not None else ""
 
 
-def _waiting(facts: Facts, awaited: Awaited) -> Standing:
+def _summarize_approval_wait(facts: Facts, awaited: Awaited) -> StatusSummary:
     who = f"the queue {awaited.queue}" if awaited.queue else "a reviewer"
     if awaited.quorum > 1:
         who = f"{awaited.quorum} people of {who} ({awaited.agreed} agreed)"
     what = _WAITS.get(awaited.kind, "Waits for people").format(who=who, tool=awaited.tool or "the answer")
     held = "; it is paused, too" if facts.status is Status.PAUSED else ""
     unanswered = "the question expires" if awaited.kind == "clarification" else "the request expires"
-    return Standing(
+    return StatusSummary(
         what=what + held, since=awaited.since, until=awaited.until,
         then=f"{unanswered} and the workflow takes its expired path",
     )  # fmt: skip
 
 
-def _ended(facts: Facts) -> Standing:
+def _summarize_ended_run(facts: Facts) -> StatusSummary:
     ending = ENDINGS.get(facts.code) if facts.code is not None else None
     words = {
         Status.COMPLETED: "Completed", Status.FAILED: "Failed", Status.EXPIRED: "Expired",
@@ -130,7 +136,7 @@ def _ended(facts: Facts) -> Standing:
     }  # fmt: skip
     meaning = f": {ending.meaning[0].lower()}{ending.meaning[1:].rstrip('.')}" if ending is not None else ""
     because = "" if ending is not None and facts.reason == ending.meaning else in_words(facts.reason)
-    return Standing(
+    return StatusSummary(
         what=f"{words.get(facts.status, 'Ended')}{meaning}", because=because, since=facts.since,
         next=ending.next_safe_action if ending is not None else "",
     )  # fmt: skip

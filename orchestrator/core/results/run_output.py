@@ -10,7 +10,7 @@ from orchestrator.core.accounting.side_effects import newest_first
 from orchestrator.core.calls.open_effects import HAPPENED
 from orchestrator.core.common.run_status import ENDINGS, TerminalClass, TerminalCode
 from orchestrator.core.workflow.goal_inputs import MISSING
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.value_sources import ValueSource, value_of
 from traces.core.canonical import canonical_outside
 
@@ -29,25 +29,27 @@ def read_output(text: str) -> Any:
         return text
 
 
-def result_body(view: View, *, partial: bool, sources: Mapping[str, ValueSource]) -> tuple[bytes, bytes]:
+def result_body(
+    view: NodeContext, *, partial: bool, sources: Mapping[str, ValueSource]
+) -> tuple[bytes, bytes]:
     """The result document and the canonical bytes of its output."""
-    output = _best(view, sources) if partial else _output(view, sources)
+    output = _select_best_output(view, sources) if partial else _select_output(view, sources)
     document = {
         "completed": not partial,
         "partial": partial,
         "output": output,
-        "facts": _facts(view),
+        "facts": _build_fact_records(view),
         "unverified": [],
-        "rests_on_untrusted": _untrusted(view),
-        "provenance": _provenance(view),
+        "rests_on_untrusted": _collect_untrusted_facts(view),
+        "provenance": _build_provenance(view),
     }
     document |= left_open(view)
     if partial:
-        document |= reached(view)
+        document |= build_progress_report(view)
     return canonical_outside(document), canonical_outside({"output": output})
 
 
-def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
+def report_body(view: NodeContext, code: TerminalCode, reason: str) -> bytes:
     """The stop status of a run that ends without a result: what, why, how far, what is safe to do next."""
     ending = ENDINGS[code]
     halted = ending.terminal_class is TerminalClass.HALT
@@ -59,19 +61,19 @@ def report_body(view: View, code: TerminalCode, reason: str) -> bytes:
         "reason": reason,
         "diagnosis": [f"{f.tool}: {f.error}" for f in view.state.failures],
         "next_safe_action": ending.next_safe_action,
-        "output": _best(view, {}),
-        "facts": _facts(view),
-        **reached(view),
+        "output": _select_best_output(view, {}),
+        "facts": _build_fact_records(view),
+        **build_progress_report(view),
         **taken_back(view),
         **left_open(view),
-        **({"rests_on_untrusted": _untrusted(view)} if view.pins.policy is not None else {}),
-        "provenance": _provenance(view),
+        **({"rests_on_untrusted": _collect_untrusted_facts(view)} if view.pins.policy is not None else {}),
+        "provenance": _build_provenance(view),
         "checkpoint": {"record": view.number, "node": view.state.position},
     }
     return canonical_outside(document)
 
 
-def _provenance(view: View) -> dict[str, Any]:
+def _build_provenance(view: NodeContext) -> dict[str, Any]:
     """The versions the output was made under."""
     return {
         "goal": view.manifest.goal_digest,
@@ -84,14 +86,14 @@ def _provenance(view: View) -> dict[str, Any]:
     }
 
 
-def _output(view: View, sources: Mapping[str, ValueSource]) -> Any:
+def _select_output(view: NodeContext, sources: Mapping[str, ValueSource]) -> Any:
     draft = view.state.best or view.state.draft
     if sources or draft is None:
-        return _best(view, sources)
+        return _select_best_output(view, sources)
     return _text_of(view, draft)
 
 
-def _best(view: View, sources: Mapping[str, ValueSource]) -> Any:
+def _select_best_output(view: NodeContext, sources: Mapping[str, ValueSource]) -> Any:
     """The best that stands, without a model call: the highest-scoring draft that passed schema and safety,
     else what the committed facts say; None where nothing was reached (R-BUDGET-18)."""
     if sources:
@@ -102,24 +104,24 @@ def _best(view: View, sources: Mapping[str, ValueSource]) -> Any:
     return {name: dict(fact.values) for name, fact in view.state.facts_in_order()} or None
 
 
-def _text_of(view: View, draft: str) -> Any:
+def _text_of(view: NodeContext, draft: str) -> Any:
     text = view.desk.text(draft, 200_000)
     return read_output(text) if view.output_schema is not None else text
 
 
-def reached(view: View) -> dict[str, Any]:
+def build_progress_report(view: NodeContext) -> dict[str, Any]:
     """How far a run came that did not come to its end, by template: what is finished, what is open, and what
     nobody has checked (R-BUDGET-18)."""
     finished = [f"{fact.tool} committed the fact {name}" for name, fact in view.state.facts_in_order()]
     return {
-        "summary": _summary(view, len(finished)),
+        "summary": _format_summary(view, len(finished)),
         "finished": finished,
         "open": list(view.state.still_open()),
-        "unverified": _unverified(view),
+        "unverified": _collect_unverified(view),
     }
 
 
-def left_open(view: View) -> dict[str, Any]:
+def left_open(view: NodeContext) -> dict[str, Any]:
     """The changes of which no result says whether they were made; empty where there is none (R-TOOL-9)."""
     unknown = (one for one in view.state.opened.values() if one.error != HAPPENED)
     opened = sorted(unknown, key=lambda one: (one.call, one.tool))
@@ -127,7 +129,7 @@ def left_open(view: View) -> dict[str, Any]:
     return {"open_effects": found} if found else {}
 
 
-def taken_back(view: View) -> dict[str, Any]:
+def taken_back(view: NodeContext) -> dict[str, Any]:
     """What a run that came to no result undid of what it did, and what it did not; empty where it did nothing
     (R-TOOL-15)."""
     deeds = newest_first(view.state)
@@ -148,7 +150,7 @@ def taken_back(view: View) -> dict[str, Any]:
     return {"undone": undone, "not_undone": left} if undone or left else {}
 
 
-def _summary(view: View, finished: int) -> str:
+def _format_summary(view: NodeContext, finished: int) -> str:
     state = view.state
     count = f"{finished} action{'s were' if finished != 1 else ' was'} finished and committed"
     if state.best is None:
@@ -159,7 +161,7 @@ def _summary(view: View, finished: int) -> str:
     return f"Partial: {count}; the draft shown passed its checks."
 
 
-def _facts(view: View) -> dict[str, Any]:
+def _build_fact_records(view: NodeContext) -> dict[str, Any]:
     """Each fact with where it comes from."""
     return {
         name: {
@@ -176,7 +178,7 @@ def _facts(view: View) -> dict[str, Any]:
     }
 
 
-def _unverified(view: View) -> list[str]:
+def _collect_unverified(view: NodeContext) -> list[str]:
     """What the reader of a partial result must not rely on."""
     state = view.state
     loose = []
@@ -187,9 +189,9 @@ def _unverified(view: View) -> list[str]:
         loose.append(f"reply: the newest one was cut short, as no more {words} was left, and is left out")
     if state.draft is not None and state.draft != state.best:
         loose.append("draft: the newest one did not pass its checks and is left out")
-    loose += [f"{name}: from a source that is not trusted" for name in _untrusted(view)]
+    loose += [f"{name}: from a source that is not trusted" for name in _collect_untrusted_facts(view)]
     return loose + [f"{call.tool} ({call.id})" for call in (*state.batch, *state.queue)]
 
 
-def _untrusted(view: View) -> list[str]:
+def _collect_untrusted_facts(view: NodeContext) -> list[str]:
     return [name for name, fact in view.state.facts_in_order() if fact.trust == "untrusted"]

@@ -2,40 +2,44 @@
 
 from orchestrator.core.common.run_status import ENDINGS, TerminalCode, final_status
 from orchestrator.core.domain.effects import Finish
-from orchestrator.core.domain.run_state import Halting, State
+from orchestrator.core.domain.run_state import PendingInterrupt, RunState
 from orchestrator.core.results.run_output import report_body
-from orchestrator.core.workflow.node_protocol import Step, View, say
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import PhaseSkipped, RunFinished
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 
-def ended(view: View, code: TerminalCode) -> Step:
+def end_run(view: NodeContext, code: TerminalCode) -> NodeResult:
     """End the run with a terminal code; what it took back, or could not, stands in its report."""
     state = view.state
     reason = (state.reason or ENDINGS[code].meaning)[:500]
-    whole = None if state.partial or unwound(state) else state.result
+    whole = None if state.partial or has_compensated_effects(state) else state.result
     result = whole or view.desk.put(report_body(view, code, state.reason or ENDINGS[code].meaning))
-    step = _finished(view, code, reason, result, view.effect_id(99, 0))
+    step = _build_finish_result(view, code, reason, result, view.effect_id(99, 0))
     skipped = PhaseSkipped(reason="this workflow writes no memory")
     closed = step.state.evolve(queue=(), batch=())
-    return Step(state=closed, said=(say(Phase.MEMORY_WRITE, skipped), *step.said), effects=step.effects)
+    return NodeResult(
+        state=closed, said=(trace_event(Phase.MEMORY_WRITE, skipped), *step.said), effects=step.effects
+    )
 
 
-def forced(view: View, code: TerminalCode, halting: Halting) -> Step:
+def force_run_end(view: NodeContext, code: TerminalCode, halting: PendingInterrupt) -> NodeResult:
     """End the run where it stands: the graph's own way out was itself interrupted."""
     result = view.state.result
-    if unwound(view.state):
+    if has_compensated_effects(view.state):
         result = view.desk.put(report_body(view, code, halting.reason))
-    return _finished(view, code, halting.reason, result, view.effect_id(0, 0))
+    return _build_finish_result(view, code, halting.reason, result, view.effect_id(0, 0))
 
 
-def unwound(state: State) -> bool:
+def has_compensated_effects(state: RunState) -> bool:
     """Whether anything was taken back, or left to people."""
     return any(deed.standing in ("undone", "left") for deed in state.deeds.values())
 
 
-def _finished(view: View, code: TerminalCode, reason: str, result: str | None, effect: str) -> Step:
+def _build_finish_result(
+    view: NodeContext, code: TerminalCode, reason: str, result: str | None, effect: str
+) -> NodeResult:
     status = final_status(code, expired=view.state.expired)
     finish = Finish(id=effect, code=code, status=status, reason=reason, result=result)
     body = RunFinished(
@@ -48,5 +52,5 @@ def _finished(view: View, code: TerminalCode, reason: str, result: str | None, e
     state = view.state.evolve(
         outcome=code, status=status, result=result, reason=reason, gates={}, timer=None, held=False, away=None
     )
-    said: tuple[Said, ...] = (say(Phase.TRACE_LOGGING, body),)
-    return Step(state=state, said=said, effects=(finish,))
+    said: tuple[TraceEntry, ...] = (trace_event(Phase.TRACE_LOGGING, body),)
+    return NodeResult(state=state, said=said, effects=(finish,))

@@ -4,14 +4,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.workflow.goal_inputs import MISSING, pointed
+from orchestrator.core.workflow.goal_inputs import MISSING, resolve_pointer
 
 
 def amount_of(spec: ToolSpec, arguments: Any) -> Decimal | None:
     """The amount a call moves, or None where the tool moves none or it cannot be read."""
     if spec.amount is None:
         return None
-    value = pointed(arguments, spec.amount)
+    value = resolve_pointer(arguments, spec.amount)
     try:
         amount = Decimal(str(value)) if value is not MISSING else None
     except InvalidOperation:
@@ -19,10 +19,10 @@ def amount_of(spec: ToolSpec, arguments: Any) -> Decimal | None:
     return abs(amount) if amount is not None and amount.is_finite() else None
 
 
-def approvers(spec: ToolSpec, amount: Decimal | None, arguments: Any) -> int:
+def count_required_approvers(spec: ToolSpec, amount: Decimal | None, arguments: Any) -> int:
     """How many people; an amount that cannot be read, or that no step's currency is made for, asks for the
     most."""
-    currency = pointed(arguments, spec.currency) if spec.currency is not None else None
+    currency = resolve_pointer(arguments, spec.currency) if spec.currency is not None else None
     return approvers_of(spec, amount, currency)
 
 

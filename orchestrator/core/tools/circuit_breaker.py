@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 Kind = Literal["tool", "model", "use"]
 Condition = Literal["closed", "open", "half_open"]
@@ -25,14 +25,14 @@ TELLING_MS = 20_000
 RELEASED_SECONDS = 5
 
 
-class Setting(Value):
+class Setting(FrozenModel):
     """How many failures in a row open a circuit, and for how many seconds."""
 
     threshold: int = Field(default=THRESHOLD, ge=1)
     cooldown_seconds: int = Field(default=COOLDOWN_SECONDS, ge=1)
 
 
-class Circuit(Value):
+class Circuit(FrozenModel):
     """One circuit. `until`: the end of the cooldown where open, of the prober's lease where half-open."""
 
     state: Condition = "closed"
@@ -42,7 +42,7 @@ class Circuit(Value):
     reason: str = ""
 
 
-class Ticket(Value):
+class Ticket(FrozenModel):
     """The right to make one call: let out under change number `changes`, maybe as the probe.
 
     `marked`: failures were known when the call was let out, so that its success is worth writing down.
@@ -55,37 +55,37 @@ class Ticket(Value):
     probe: bool = False
 
 
-class Blocked(Value):
+class Blocked(FrozenModel):
     """No call for the moment: for `wait_ms` more at most, when somebody may try."""
 
     wait_ms: int
 
 
-def blocks(circuit: Circuit, at: datetime) -> bool:
+def is_circuit_blocking(circuit: Circuit, at: datetime) -> bool:
     """Whether a call would be turned away at `at`."""
     return circuit.state != "closed" and circuit.until is not None and at < circuit.until
 
 
-def seen(circuit: Circuit, at: datetime) -> Condition:
+def derive_visible_state(circuit: Circuit, at: datetime) -> Condition:
     """The state as a person sees it: an open circuit whose cooldown is over waits for its probe."""
-    return "half_open" if circuit.state == "open" and not blocks(circuit, at) else circuit.state
+    return "half_open" if circuit.state == "open" and not is_circuit_blocking(circuit, at) else circuit.state
 
 
 def wait_ms(circuit: Circuit, at: datetime) -> int:
     """How long calls are turned away, from `at`; 0 where they are not."""
-    if circuit.until is None or not blocks(circuit, at):
+    if circuit.until is None or not is_circuit_blocking(circuit, at):
         return 0
     return max(1, int((circuit.until - at).total_seconds() * 1000))
 
 
-def probed(circuit: Circuit, at: datetime, lease: timedelta) -> Circuit | None:
+def with_probe(circuit: Circuit, at: datetime, lease: timedelta) -> Circuit | None:
     """The circuit with its probe let out; None where the circuit is closed or lets nothing through."""
-    if circuit.state == "closed" or blocks(circuit, at):
+    if circuit.state == "closed" or is_circuit_blocking(circuit, at):
         return None
     return circuit.evolve(state="half_open", until=at + lease, changes=circuit.changes + 1)
 
 
-def failed(circuit: Circuit, changes: int, at: datetime, reason: str, setting: Setting) -> Circuit:
+def with_failure(circuit: Circuit, changes: int, at: datetime, reason: str, setting: Setting) -> Circuit:
     """After a failure of a call let out under `changes`. Of a call from before a change of state, and where
     open, it adds nothing."""
     if circuit.changes != changes or circuit.state == "open":
@@ -93,17 +93,19 @@ def failed(circuit: Circuit, changes: int, at: datetime, reason: str, setting: S
     counted = circuit.evolve(failures=circuit.failures + 1, reason=reason)
     if circuit.state == "closed" and counted.failures < setting.threshold:
         return counted
-    return _opened(counted, at, setting)
+    return _with_open_circuit(counted, at, setting)
 
 
-def succeeded(circuit: Circuit, changes: int) -> Circuit:
+def with_success(circuit: Circuit, changes: int) -> Circuit:
     """After a good answer: it closes what it was the probe of, and ends a row of failures."""
     if circuit.changes != changes or circuit.state == "open":
         return circuit
-    return reset(circuit) if circuit.state == "half_open" else circuit.evolve(failures=0, reason="")
+    return (
+        with_circuit_reset(circuit) if circuit.state == "half_open" else circuit.evolve(failures=0, reason="")
+    )
 
 
-def released(circuit: Circuit, changes: int, at: datetime, setting: Setting) -> Circuit:
+def with_probe_released(circuit: Circuit, changes: int, at: datetime, setting: Setting) -> Circuit:
     """After a probe that told nothing of the other side (it was cut short): the next is let out soon, after
     RELEASED_SECONDS or the cooldown where that is shorter."""
     if circuit.state != "half_open" or circuit.changes != changes:
@@ -124,17 +126,17 @@ def tool_silence_tells(had_ms: int, own_ms: int) -> bool:
     return had_ms >= min(own_ms, max(TELLING_MS, own_ms // 3))
 
 
-def tripped(circuit: Circuit, at: datetime, reason: str, setting: Setting) -> Circuit:
+def with_circuit_trip(circuit: Circuit, at: datetime, reason: str, setting: Setting) -> Circuit:
     """Opened at once, whatever came before."""
     failures = max(setting.threshold, circuit.failures + 1)
-    return _opened(circuit.evolve(failures=failures, reason=reason), at, setting)
+    return _with_open_circuit(circuit.evolve(failures=failures, reason=reason), at, setting)
 
 
-def reset(circuit: Circuit) -> Circuit:
+def with_circuit_reset(circuit: Circuit) -> Circuit:
     """Closed, as by a person: what was let out before changes nothing any more."""
     return circuit.evolve(state="closed", failures=0, until=None, reason="", changes=circuit.changes + 1)
 
 
-def _opened(circuit: Circuit, at: datetime, setting: Setting) -> Circuit:
+def _with_open_circuit(circuit: Circuit, at: datetime, setting: Setting) -> Circuit:
     until = at + timedelta(seconds=setting.cooldown_seconds)
     return circuit.evolve(state="open", until=until, changes=circuit.changes + 1)

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, StringConstraints
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.tools.egress_policy import Target, target_of
 
 MOST_ADDRESSES = 200
@@ -24,7 +24,7 @@ A_SECRET = r"^[a-z][a-z0-9_-]{0,63}$"  # noqa: S105 - the form of a name
 ADDRESS = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$"
 
 
-class WebRules(Value):
+class WebRules(FrozenModel):
     """The web addresses that tools may read without asking a person."""
 
     allow: tuple[Annotated[str, StringConstraints(max_length=2_000)], ...] = Field(
@@ -32,7 +32,7 @@ class WebRules(Value):
     )
 
 
-class Database(Value):
+class Database(FrozenModel):
     """A PostgreSQL database that tools may ask. `reader` and `writer` name secrets of the form user:password,
     kept for its `origin`; without a writer nothing is written. `reader_account` and `writer_account` are the
     users that those named as this was said; "" is not known. `tls`: with a certificate that is checked, any,
@@ -61,13 +61,13 @@ class Database(Value):
         return f"postgresql://{self.target.place}/{self.database}"
 
 
-class Databases(Value):
+class Databases(FrozenModel):
     """The databases of a tenant, each name once."""
 
     databases: tuple[Database, ...] = Field(default=(), max_length=20)
 
 
-class MailServer(Value):
+class MailServer(FrozenModel):
     """Where the tenant's letters are given up, and from whom they are. `secret` names one of the form
     user:password, kept for its `origin`; without a host it is the operator's own server, if there is one.
     `account` is the user that it named as this was said; "" is not known.
@@ -116,32 +116,34 @@ def entry_of(text: str) -> str:
     target = target_of(plain)
     parts = urlsplit(plain)
     path = parts.path or "/"
-    if "?" in plain or "*" in path.removesuffix(BELOW) or not _straight(path):
+    if "?" in plain or "*" in path.removesuffix(BELOW) or not _is_unambiguous_path(path):
         raise EgressRefused(detail="write one address; /* at its end for all below it, then ?* for any query")
     return f"{target.origin}{path}{any_query}"
 
 
-def admits(allow: tuple[str, ...], url: str) -> bool:
+def is_url_allowed(allow: tuple[str, ...], url: str) -> bool:
     """Whether a list of entries has this address. What could be read in two ways is on no list."""
     try:
         origin, parts = target_of(url).origin, urlsplit(url)
     except EgressRefused:
         return False
     path = parts.path or "/"
-    return _straight(path) and any(_covers(entry, origin, path, "?" in url) for entry in allow)
+    return _is_unambiguous_path(path) and any(
+        _is_address_covered(entry, origin, path, "?" in url) for entry in allow
+    )
 
 
-def hosts(allow: tuple[str, ...]) -> frozenset[str]:
+def list_allowed_hosts(allow: tuple[str, ...]) -> frozenset[str]:
     """The hosts that a list names: whoever is given one alone learns nothing else."""
     return frozenset(target_of(entry.removesuffix(ANY_QUERY)).host for entry in allow)
 
 
-def wider(before: WebRules, after: WebRules) -> tuple[str, ...]:
+def describe_wider_web_rules(before: WebRules, after: WebRules) -> tuple[str, ...]:
     """What a list has that no entry of the one before it covers, a sentence each; none: it is as narrow."""
     return tuple(
         f"It is read without asking: {entry}"
         for entry in after.allow
-        if not any(_within(entry, other) for other in before.allow)
+        if not any(_is_entry_within(entry, other) for other in before.allow)
     )
 
 
@@ -155,27 +157,27 @@ def wider_databases(
     """What tools may reach by a list of databases that they may not by the one before it, a sentence each;
     none: it is as narrow. `operators` are the names of the operator's own, which one of the tenant hides."""
     known, kept = {one.name: one for one in before.databases}, {one.name for one in after.databases}
-    found = [more for one in after.databases for more in _wider(known.get(one.name), one)]
+    found = [more for one in after.databases for more in _describe_wider_database(known.get(one.name), one)]
     bared = [name for name in known if name not in kept and name in operators]
     return (*found, *(f"Tools ask the operator's {name} again, which this one hid." for name in bared))
 
 
-def _wider(before: Database | None, after: Database) -> Iterator[str]:
+def _describe_wider_database(before: Database | None, after: Database) -> Iterator[str]:
     name, place = after.name, after.origin
     if before is None:
-        yield f"Tools ask {name} at {place}, as {_whom(after.reader_account, after.reader)}."
+        yield f"Tools ask {name} at {place}, as {_format_account(after.reader_account, after.reader)}."
     elif before.origin != after.origin:
         yield f"{name} is asked at {place}, no longer at {before.origin}."
     if after.writer and (before is None or not before.writer):
-        whom = _whom(after.writer_account, after.writer)
+        whom = _format_account(after.writer_account, after.writer)
         yield f"Tools change {name} as {whom}, each change with a person's yes."
     if before is None:
         return
-    if _swapped(before.reader, after.reader, before.reader_account, after.reader_account):
-        yield f"{name} is asked under another role: {_whom(after.reader_account, after.reader)}."
+    if _is_account_swapped(before.reader, after.reader, before.reader_account, after.reader_account):
+        yield f"{name} is asked under another role: {_format_account(after.reader_account, after.reader)}."
     both = after.writer and before.writer
-    if both and _swapped(before.writer, after.writer, before.writer_account, after.writer_account):
-        yield f"{name} is changed under another role: {_whom(after.writer_account, after.writer)}."
+    if both and _is_account_swapped(before.writer, after.writer, before.writer_account, after.writer_account):
+        yield f"{name} is changed under another role: {_format_account(after.writer_account, after.writer)}."
     if BARE[after.tls] > BARE[before.tls]:
         yield f"The way to {name} is guarded less: {after.tls}, no longer {before.tls}."
 
@@ -205,28 +207,28 @@ def _wider_mail(before: MailServer | None, after: MailServer) -> Iterator[str]:
         yield f"The way to the mail server is guarded less: {after.tls}, no longer {before.tls}."
     if before.sender != after.sender:
         yield f"Letters are from {after.sender}, no longer from {before.sender}."
-    if _swapped(before.secret, after.secret, before.account, after.account):
-        whom = _whom(after.account, after.secret) if after.secret else "nobody"
+    if _is_account_swapped(before.secret, after.secret, before.account, after.account):
+        whom = _format_account(after.account, after.secret) if after.secret else "nobody"
         yield f"The mail server is asked under another account: {whom}."
 
 
-def _swapped(before: str, after: str, known: str, account: str) -> bool:
+def _is_account_swapped(before: str, after: str, known: str, account: str) -> bool:
     """Whether another secret is named, or the same one for somebody else."""
     return before != after or another_account(known, account)
 
 
-def _whom(account: str, secret: str) -> str:
+def _format_account(account: str, secret: str) -> str:
     return account or f"whomever the secret {secret} names"
 
 
-def _within(entry: str, other: str) -> bool:
+def _is_entry_within(entry: str, other: str) -> bool:
     inner, outer = entry.removesuffix(ANY_QUERY), other.removesuffix(ANY_QUERY)
     if inner != entry and outer == other:
         return False
     return inner.startswith(outer[:-1]) if outer.endswith(BELOW) else inner == outer
 
 
-def _covers(entry: str, origin: str, path: str, asks: bool) -> bool:
+def _is_address_covered(entry: str, origin: str, path: str, asks: bool) -> bool:
     listed = entry.removesuffix(ANY_QUERY)
     if asks and listed == entry:
         return False
@@ -234,7 +236,7 @@ def _covers(entry: str, origin: str, path: str, asks: bool) -> bool:
     return at.startswith(listed[:-1]) if listed.endswith(BELOW) else at == listed
 
 
-def _straight(path: str) -> bool:
+def _is_unambiguous_path(path: str) -> bool:
     """Whether a path leads where it says: no way up, no hidden separator, quoted or not."""
     plain = unquote(path)
     hidden = "%2f" in path.lower() or "%" in plain or "\\" in plain or "\0" in plain

@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.policy.private_hosts import NAT64, AllowedPlaces, bound_covers, plain_address
 
 LONGEST = 2_000
@@ -30,7 +30,7 @@ _UNIQUE_LOCAL = IPv6Network("fc00::/7")
 _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
-class Target(Value):
+class Target(FrozenModel):
     """One address to reach: `host` is a lower-case ASCII name or the plain form of an IP address."""
 
     scheme: Literal["http", "https"]
@@ -41,12 +41,12 @@ class Target(Value):
     def origin(self) -> str:
         """Such as `https://api.example` or `http://[::1]:8080`."""
         port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{_bracketed(self.host)}{port}"
+        return f"{self.scheme}://{_format_host(self.host)}{port}"
 
     @property
     def place(self) -> str:
         """Host and port, as they stand in a list of private addresses."""
-        return f"{_bracketed(self.host)}:{self.port}"
+        return f"{_format_host(self.host)}:{self.port}"
 
     @property
     def literal(self) -> AnyAddress | None:
@@ -74,7 +74,7 @@ def target_of(url: str) -> Target:
         raise EgressRefused(detail="an address has no fragment")
     if port == 0 or parts.netloc.endswith(":"):
         raise EgressRefused(detail="this is no port")
-    host = _host(parts.netloc)
+    host = _parse_host(parts.netloc)
     scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
     return Target(scheme=scheme, host=host, port=port if port is not None else PORTS[scheme])
 
@@ -107,7 +107,7 @@ def reach_of(address: AnyAddress) -> Reach:
     return "public" if address.is_global else "private"
 
 
-class Listener(Value):
+class Listener(FrozenModel):
     """A port at which a server of our own listens: at these `addresses`, and, where it is `here`, at every
     address of this machine."""
 
@@ -117,7 +117,7 @@ class Listener(Value):
     here: bool = False
 
 
-class Leave(Value):
+class Leave(FrozenModel):
     """What one caller may reach: exact origins; what is not public only at a `private` host:port that the
     operator's `bound` covers (None: the operator's own settings name it).
 
@@ -169,7 +169,7 @@ class Leave(Value):
             )
 
 
-def _host(netloc: str) -> str:
+def _parse_host(netloc: str) -> str:
     """The host of an authority, in its one form."""
     if netloc.startswith("["):
         text, _, rest = netloc[1:].partition("]")
@@ -201,16 +201,16 @@ def _reach_of_six(address: IPv6Address) -> Reach:
     if address in NAT64 or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
         inside = IPv4Address(int(address) & 0xFFFFFFFF)
     if inside is not None:
-        return _tunnelled(inside)
+        return _classify_tunnel(inside)
     if address in _GLOBAL:
         return "public" if address.is_global else "private"
     return "private" if address.is_loopback or address in _UNIQUE_LOCAL else "never"
 
 
-def _tunnelled(inside: IPv4Address) -> Reach:
+def _classify_tunnel(inside: IPv4Address) -> Reach:
     """A tunnel to what is not public hides it from every list."""
     return "public" if reach_of(inside) == "public" else "never"
 
 
-def _bracketed(host: str) -> str:
+def _format_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host

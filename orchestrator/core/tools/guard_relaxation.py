@@ -27,12 +27,12 @@ _EITHER = "book call charge close email mail message open order post run set sta
 READING, CHANGING, EITHER = (frozenset(words.split()) for words in (_READ, _CHANGE, _EITHER))
 
 
-def weaker(before: ToolSpec, after: ToolSpec) -> tuple[str, ...]:
+def describe_relaxations(before: ToolSpec, after: ToolSpec) -> tuple[str, ...]:
     """Where `after` guards less than `before`, a sentence each; none: nowhere."""
-    return tuple(_weaker(before, after))
+    return tuple(_iter_relaxations(before, after))
 
 
-def below(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
+def describe_weaker_registration(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
     """Where an admission guards less than what is admitted suggests by itself, a sentence each."""
     found: list[str] = []
     suggested = suggested_risk(definition)
@@ -53,14 +53,14 @@ def below_category(after: ToolSpec) -> tuple[str, ...]:
     return (f"Its category ({title}) makes it {usual.value}; it would be {after.risk.value}.",)
 
 
-def redeclared(before: ToolSpec | None, after: ToolSpec) -> tuple[str, ...]:
+def describe_weaker_redeclaration(before: ToolSpec | None, after: ToolSpec) -> tuple[str, ...]:
     """Where a declaration of an HTTP tool guards less than the one before it, if there is any; one of another
     request, place or form of arguments is also held against what it suggests by itself."""
     if before is None:
         return below_request(after)
-    if _sent(before) == _sent(after):
-        return weaker(before, after)
-    return (*weaker(before, after), *_sent_elsewhere(before, after), *below_request(after))
+    if _build_request_signature(before) == _build_request_signature(after):
+        return describe_relaxations(before, after)
+    return (*describe_relaxations(before, after), *_sent_elsewhere(before, after), *below_request(after))
 
 
 def below_request(after: ToolSpec) -> tuple[str, ...]:
@@ -80,20 +80,20 @@ def suggested_risk(definition: Definition) -> Risk:
     hints = definition.annotations
     if hints.get("destructiveHint") is True:
         return Risk.DESTRUCTIVE
-    if hints.get("readOnlyHint") is False or not _reads(definition):
+    if hints.get("readOnlyHint") is False or not _is_reading_definition(definition):
         return Risk.NETWORK
     return Risk.READ_ONLY
 
 
-def _reads(definition: Definition) -> bool:
+def _is_reading_definition(definition: Definition) -> bool:
     words = [word.casefold() for word in _WORDS.findall(f"{definition.name} {definition.title}")]
     if not words or words[0] in EITHER or CHANGING & set(words) or not READING & set(words):
         return False
-    kinds = {kind_of(f"/{name}", "1") for name in _names(definition.input_schema)}
+    kinds = {kind_of(f"/{name}", "1") for name in _list_property_names(definition.input_schema)}
     return "command" not in kinds and not {"account", "amount"} <= kinds
 
 
-def _names(schema: dict[str, Any]) -> list[str]:
+def _list_property_names(schema: dict[str, Any]) -> list[str]:
     properties = schema.get("properties")
     return [str(name) for name in properties] if isinstance(properties, dict) else []
 
@@ -101,17 +101,21 @@ def _names(schema: dict[str, Any]) -> list[str]:
 def _named_less(schema: dict[str, Any], after: ToolSpec) -> Iterator[str]:
     """An admission that leaves out what would be guarded unless it said otherwise."""
     if after.mutating:
-        left = [name for name in _names(schema) if f"/{name}" not in after.sensitive]
+        left = [name for name in _list_property_names(schema) if f"/{name}" not in after.sensitive]
         if left:
             yield f"Not sensitive would be: {', '.join(sorted(left))[:200]}."
     if not after.needs_gate and after.egress is not None and not after.egress.named:
         marked = after.egress.marked
-        left = [n for n in _names(schema) if kind_of(f"/{n}", "x") == "url" and f"/{n}" not in marked]
+        left = [
+            n
+            for n in _list_property_names(schema)
+            if kind_of(f"/{n}", "x") == "url" and f"/{n}" not in marked
+        ]
         if left:
             yield f"No address would be: {', '.join(sorted(left))[:200]}."
 
 
-def _sent(spec: ToolSpec) -> tuple[Any, ...]:
+def _build_request_signature(spec: ToolSpec) -> tuple[Any, ...]:
     """What a request sends, where, of what arguments, and whether it changes anything."""
     remote = spec.remote
     here = (remote.request, remote.origin) if remote else ()
@@ -128,7 +132,7 @@ def _sent_elsewhere(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
         yield f"It sends {now.request.method}, no longer {was.request.method}, and asks nobody."
 
 
-def _weaker(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
+def _iter_relaxations(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
     yield from _guards_less(before, after)
     yield from _recovers_otherwise(before, after)
     yield from _proves_less(before, after)

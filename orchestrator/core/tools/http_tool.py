@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 
 from orchestrator.core.common.errors import DefinitionRefused
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.tool_spec import HttpRequest
 from orchestrator.core.tools.egress_policy import Target, target_of
 
@@ -27,7 +27,7 @@ _OWN_HEADERS = (
 )  # fmt: skip
 
 
-class Prepared(Value):
+class Prepared(FrozenModel):
     """A request ready to be sent, but for its secret."""
 
     method: str
@@ -36,7 +36,7 @@ class Prepared(Value):
     body: bytes | None = None
 
 
-class Operation(Value):
+class Operation(FrozenModel):
     """What an OpenAPI operation says of a tool."""
 
     request: HttpRequest
@@ -69,11 +69,11 @@ def checked_request(request: HttpRequest, arguments: tuple[str, ...]) -> Target:
     return target
 
 
-def prepare(request: HttpRequest, arguments: Mapping[str, Any], key: str) -> Prepared:
+def prepare_request(request: HttpRequest, arguments: Mapping[str, Any], key: str) -> Prepared:
     """The request for these arguments. Raises DefinitionRefused where one cannot stand in its place."""
     path_names = _PLACE.findall(request.url)
-    url = _PLACE.sub(lambda found: _segment(found[1], arguments), request.url)
-    query = [(name, _scalar(argument, arguments[argument]))
+    url = _PLACE.sub(lambda found: _encode_path_segment(found[1], arguments), request.url)
+    query = [(name, _format_scalar(argument, arguments[argument]))
              for name, argument in request.query.items() if arguments.get(argument) is not None]  # fmt: skip
     headers = dict(request.headers)
     body: bytes | None = None
@@ -97,20 +97,22 @@ def operation_of(document: Mapping[str, Any], operation_id: str, *, server: str 
     Parameters of path and query and the members of a JSON body become the arguments. `server` stands in for
     the document's own first server.
     """
-    path, method, item, operation = _find(document, operation_id)
+    path, method, item, operation = _get_operation(document, operation_id)
     properties: dict[str, Any] = {}
     required: list[str] = []
     query: dict[str, str] = {}
-    url = _base(document, server) + path
-    for parameter in [*_list(item, "parameters"), *_list(operation, "parameters")]:
-        given = _resolved(document, parameter)
+    url = _resolve_base_url(document, server) + path
+    for parameter in [*_get_list_field(item, "parameters"), *_get_list_field(operation, "parameters")]:
+        given = _dereference_schema(document, parameter)
         name, where = str(given.get("name", "")), given.get("in")
         if where not in ("path", "query"):
             if given.get("required"):
                 raise DefinitionRefused(detail=f"it needs {name[:64]} in its {str(where)[:20]}")
             continue
-        argument = _argument(name, properties)
-        properties[argument] = _described(_resolved(document, given.get("schema", {})), given)
+        argument = _make_argument_name(name, properties)
+        properties[argument] = _with_description(
+            _dereference_schema(document, given.get("schema", {})), given
+        )
         if where == "path":
             url = url.replace("{" + name + "}", "{" + argument + "}")
         else:
@@ -119,25 +121,25 @@ def operation_of(document: Mapping[str, Any], operation_id: str, *, server: str 
             required.append(argument)
     if len(url) > LONGEST_URL:
         raise DefinitionRefused(detail=f"its address is longer than {LONGEST_URL} characters")
-    body, field = _body(document, operation, properties, required)
+    body, field = _parse_request_body(document, operation, properties, required)
     request = HttpRequest(method=method.upper(), url=url, query=query, body=body, body_field=field)  # type: ignore[arg-type]
     description = str(operation.get("description") or operation.get("summary") or operation_id)[:4_000]
     return Operation(
-        request=request, description=description, output_schema=_answer(document, operation),
+        request=request, description=description, output_schema=_parse_response_schema(document, operation),
         input_schema={"type": "object", "properties": properties, "required": required,
                       "additionalProperties": False},
     )  # fmt: skip
 
 
-def _segment(name: str, arguments: Mapping[str, Any]) -> str:
+def _encode_path_segment(name: str, arguments: Mapping[str, Any]) -> str:
     """One argument as one part of a path: it can neither end the part nor climb out of it."""
-    text = _scalar(name, arguments.get(name))
+    text = _format_scalar(name, arguments.get(name))
     if text in ("", ".", ".."):
         raise DefinitionRefused(detail=f"the argument {name} cannot stand in an address")
     return quote(text, safe="")
 
 
-def _scalar(name: str, value: Any) -> str:
+def _format_scalar(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):
@@ -160,7 +162,9 @@ def _check_headers(request: HttpRequest) -> None:
         raise DefinitionRefused(detail="the secret's form holds {secret} once")
 
 
-def _find(document: Mapping[str, Any], operation_id: str) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+def _get_operation(
+    document: Mapping[str, Any], operation_id: str
+) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
     if not str(document.get("openapi", "")).startswith("3."):
         raise DefinitionRefused(detail="this is no OpenAPI 3 document")
     paths = document.get("paths")
@@ -172,7 +176,7 @@ def _find(document: Mapping[str, Any], operation_id: str) -> tuple[str, str, dic
     raise DefinitionRefused(detail=f"the document has no operation {operation_id[:100]}")
 
 
-def _base(document: Mapping[str, Any], server: str) -> str:
+def _resolve_base_url(document: Mapping[str, Any], server: str) -> str:
     if server:
         return server.rstrip("/")
     servers = document.get("servers")
@@ -180,29 +184,29 @@ def _base(document: Mapping[str, Any], server: str) -> str:
     return str(first.get("url", "")).rstrip("/")
 
 
-def _argument(name: str, taken: Mapping[str, Any]) -> str:
+def _make_argument_name(name: str, taken: Mapping[str, Any]) -> str:
     found = re.sub(r"[^A-Za-z0-9_]", "_", name)[:64]
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", found) or found in taken:
         raise DefinitionRefused(detail=f"its parameter {name[:64]!r} makes no argument of its own")
     return found
 
 
-def _described(schema: dict[str, Any], parameter: Mapping[str, Any]) -> dict[str, Any]:
+def _with_description(schema: dict[str, Any], parameter: Mapping[str, Any]) -> dict[str, Any]:
     words = parameter.get("description")
     return {**schema, "description": str(words)[:1_000]} if words and "description" not in schema else schema
 
 
-def _body(
+def _parse_request_body(
     document: Mapping[str, Any], operation: Mapping[str, Any], properties: dict[str, Any], required: list[str]
 ) -> tuple[str, str]:
     """How the body is made, its members among the arguments."""
     if "requestBody" not in operation:
         return "none", ""
-    given = _resolved(document, operation["requestBody"])
-    content = _object(given, "content")
+    given = _dereference_schema(document, operation["requestBody"])
+    content = _get_object_field(given, "content")
     if "application/json" not in content:
         raise DefinitionRefused(detail="its body is not JSON")
-    schema = _resolved(document, _object(content, "application/json").get("schema", {}))
+    schema = _dereference_schema(document, _get_object_field(content, "application/json").get("schema", {}))
     members = schema.get("properties")
     mixed = any(word in schema for word in ("allOf", "anyOf", "oneOf"))
     if isinstance(members, dict) and schema.get("type", "object") == "object" and not mixed:
@@ -210,29 +214,29 @@ def _body(
             if name in properties:
                 raise DefinitionRefused(detail=f"{name[:64]} is a parameter and a member of the body")
             properties[name] = member
-        required.extend(str(name) for name in _list(schema, "required"))
+        required.extend(str(name) for name in _get_list_field(schema, "required"))
         return "rest", ""
-    field = _argument("body", properties)
+    field = _make_argument_name("body", properties)
     properties[field] = schema
     if given.get("required"):
         required.append(field)
     return "field", field
 
 
-def _answer(document: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_response_schema(document: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, Any]:
     """The form of the first success; any object or list where it says none."""
     responses = operation.get("responses")
     for status, response in (responses if isinstance(responses, dict) else {}).items():
         if not str(status).startswith("2"):
             continue
-        content = _object(_resolved(document, response), "content")
-        schema = _object(content, "application/json").get("schema")
+        content = _get_object_field(_dereference_schema(document, response), "content")
+        schema = _get_object_field(content, "application/json").get("schema")
         if schema is not None:
-            return _resolved(document, schema)
+            return _dereference_schema(document, schema)
     return {}
 
 
-def _list(holder: Mapping[str, Any], field: str) -> list[Any]:
+def _get_list_field(holder: Mapping[str, Any], field: str) -> list[Any]:
     """What a field lists; nothing where it is not there. Raises DefinitionRefused."""
     found = holder.get(field)
     if found is not None and not isinstance(found, list):
@@ -240,7 +244,7 @@ def _list(holder: Mapping[str, Any], field: str) -> list[Any]:
     return found or []
 
 
-def _object(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
+def _get_object_field(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
     """The object in a field; an empty one where there is none. Raises DefinitionRefused."""
     found = holder.get(field)
     if found is not None and not isinstance(found, dict):
@@ -248,28 +252,28 @@ def _object(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
     return found or {}
 
 
-def _resolved(document: Mapping[str, Any], value: Any) -> dict[str, Any]:
+def _dereference_schema(document: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """A value with the references into its own document put in place, within bounds. Others are refused."""
     left = [MOST_NODES]
-    found = _inline(document, value, DEEPEST, left)
+    found = _inline_references(document, value, DEEPEST, left)
     return found if isinstance(found, dict) else {}
 
 
-def _inline(document: Mapping[str, Any], value: Any, depth: int, left: list[int]) -> Any:
+def _inline_references(document: Mapping[str, Any], value: Any, depth: int, left: list[int]) -> Any:
     left[0] -= 1
     if depth <= 0 or left[0] <= 0:
         raise DefinitionRefused(detail="the document is nested too deep, or refers to itself")
     if isinstance(value, list):
-        return [_inline(document, item, depth - 1, left) for item in value]
+        return [_inline_references(document, item, depth - 1, left) for item in value]
     if not isinstance(value, dict):
         return value
     reference = value.get("$ref")
     if isinstance(reference, str):
-        return _inline(document, _at(document, reference), depth - 1, left)
-    return {str(key): _inline(document, item, depth - 1, left) for key, item in value.items()}
+        return _inline_references(document, _resolve_reference(document, reference), depth - 1, left)
+    return {str(key): _inline_references(document, item, depth - 1, left) for key, item in value.items()}
 
 
-def _at(document: Mapping[str, Any], reference: str) -> Any:
+def _resolve_reference(document: Mapping[str, Any], reference: str) -> Any:
     if not reference.startswith("#/"):
         raise DefinitionRefused(detail="the document refers to another one")
     found: Any = document

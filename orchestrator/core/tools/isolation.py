@@ -19,10 +19,10 @@ def as_granted(spec: ToolSpec, boundary: Boundary) -> ToolSpec:
     grant = boundary.grant_for(spec.name)
     if grant is None or not grant.sandbox or spec.isolation == "none":
         return spec
-    return apart(spec)
+    return with_isolation(spec)
 
 
-def apart(spec: ToolSpec) -> ToolSpec:
+def with_isolation(spec: ToolSpec) -> ToolSpec:
     """The tool's form apart. Its results hold `isolated: true`, and so do the facts made of them."""
     form = spec.output_schema
     marked = {
@@ -47,6 +47,6 @@ def refused_apart(spec: ToolSpec, boundary: Boundary) -> str | None:
     return "the boundary lets it run in isolation alone, and it cannot"
 
 
-def lacking(spec: ToolSpec, headroom: Headroom) -> str | None:
+def find_missing_dependency(spec: ToolSpec, headroom: Headroom) -> str | None:
     """What the machine lacks for a call; None where nothing."""
     return headroom.unavailable.get(spec.name)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from orchestrator.core.domain.run_state import Call
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 
 class Life(NamedTuple):
@@ -40,6 +40,6 @@ def credential_lack(secret: str, life: Life | None, at: datetime, until: datetim
     return Lack()
 
 
-def left_out(view: View, call: Call) -> str | None:
+def left_out(view: NodeContext, call: Call) -> str | None:
     """Why a model may not call a tool that it was not shown; None where it may."""
     return view.pins.left_out.get(call.tool) if call.by == "model" else None

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.memory_gate import CATEGORY as MEMORY
 from orchestrator.core.domain.tool_category import CATEGORIES, NONE, default_queue, remote_risk
 from orchestrator.core.domain.tool_spec import (
@@ -32,7 +32,7 @@ FORMATS = ("uri", "uri-reference", "iri", "iri-reference", "url", "hostname", "i
 Recovery = Literal["read_only", "keys", "lookup", "none"]
 
 
-class Admission(Value):
+class Admission(FrozenModel):
     """How a tool may be used. `recovery` says what is done with a call of which nobody knows what became:
     repeated because it only reads, repeated under its key, looked up, or put before a person (`none`).
     `error_means_no_effect`: an answer which says that a call failed says that it changed nothing.
@@ -109,7 +109,9 @@ def asked_declaration(given: dict[str, Any]) -> HttpDeclaration:
         raise refused_fields(error) from None
 
 
-def admitted(name: str, server: str, origin: str, definition: Definition, admission: Admission) -> ToolSpec:
+def build_remote_tool_spec(
+    name: str, server: str, origin: str, definition: Definition, admission: Admission
+) -> ToolSpec:
     """The version of a server's tool under an admission; the version number is the caller's. Raises
     InvalidInput."""
     remote = Remote(
@@ -118,10 +120,10 @@ def admitted(name: str, server: str, origin: str, definition: Definition, admiss
     )  # fmt: skip
     output = definition.output_schema if definition.output_schema is not None else TEXT_RESULT
     described = definition.description or definition.title or definition.name
-    return _spec(name, described, definition.input_schema, output, admission, remote)
+    return _build_tool_spec(name, described, definition.input_schema, output, admission, remote)
 
 
-def declared(declaration: HttpDeclaration) -> ToolSpec:
+def build_http_tool_spec(declaration: HttpDeclaration) -> ToolSpec:
     """The version of a declared HTTP tool. Raises InvalidInput, DefinitionRefused, EgressRefused."""
     inputs = checked_schema(declaration.input_schema, "input")
     if inputs.get("additionalProperties", True) is not False:
@@ -132,10 +134,10 @@ def declared(declaration: HttpDeclaration) -> ToolSpec:
     target = checked_request(declaration.request, names)
     lookup = declaration.lookup if declaration.recovery == "lookup" else None
     remote = Remote(kind="http", origin=target.origin, request=declaration.request, lookup=lookup)
-    return _spec(declaration.name, declaration.description, inputs, output, declaration, remote)
+    return _build_tool_spec(declaration.name, declaration.description, inputs, output, declaration, remote)
 
 
-def _spec(
+def _build_tool_spec(
     name: str,
     description: str,
     inputs: dict[str, Any],
@@ -143,61 +145,84 @@ def _spec(
     admission: Admission,
     remote: Remote,
 ) -> ToolSpec:
-    risk = _risk(admission)
+    risk = _resolve_risk(admission)
     reads, keys = risk is Risk.READ_ONLY, admission.recovery == "keys"
     spec = ToolSpec(
-        name=name, version=1, description=description, category=admission.category, capability=name,
-        input_schema=inputs, output_schema=output, risk=risk, reversibility=admission.reversibility,
-        side_effects=admission.side_effects, approval=admission.approval,
+        name=name,
+        version=1,
+        description=description,
+        category=admission.category,
+        capability=name,
+        input_schema=inputs,
+        output_schema=output,
+        risk=risk,
+        reversibility=admission.reversibility,
+        side_effects=admission.side_effects,
+        approval=admission.approval,
         scopes=tuple(scope.value for scope in Scope if scope in admission.scopes),
-        timeout_ms=admission.timeout_ms, max_retries=admission.max_retries if reads or keys else 0,
+        timeout_ms=admission.timeout_ms,
+        max_retries=admission.max_retries if reads or keys else 0,
         error_means_no_effect=admission.error_means_no_effect and not reads,
-        honours_keys=keys, lookup=admission.recovery == "lookup",
-        conclusive=admission.recovery == "lookup" and admission.conclusive, price_usd=admission.price_usd,
-        rate_per_minute=admission.rate_per_minute, max_result_chars=admission.max_result_chars,
-        verifier=admission.verifier, trust="untrusted", sensitive=_sensitive(inputs, admission, risk),
+        honours_keys=keys,
+        lookup=admission.recovery == "lookup",
+        conclusive=admission.recovery == "lookup" and admission.conclusive,
+        price_usd=admission.price_usd,
+        rate_per_minute=admission.rate_per_minute,
+        max_result_chars=admission.max_result_chars,
+        verifier=admission.verifier,
+        trust="untrusted",
+        sensitive=_resolve_sensitive_pointers(inputs, admission, risk),
         secrets=(remote.request.secret,) if remote.request is not None and remote.request.secret else (),
-        parallel_safe=reads, external=True, effect_sentence=admission.effect_sentence,
-        blast_radius=admission.blast_radius, facts=admission.facts, remote=remote,
+        parallel_safe=reads,
+        external=True,
+        effect_sentence=admission.effect_sentence,
+        blast_radius=admission.blast_radius,
+        facts=admission.facts,
+        remote=remote,
         queue=admission.queue or default_queue(admission.category),
-        compensation=admission.compensation, egress=_egress(inputs, admission, risk),
-    )  # fmt: skip
-    if found := [*faults_of(spec), *_faults(spec, admission)]:
+        compensation=admission.compensation,
+        egress=_build_egress(inputs, admission, risk),
+    )
+    if found := [*faults_of(spec), *_collect_field_errors(spec, admission)]:
         raise InvalidInput(errors=found)
     return spec
 
 
-def _risk(admission: Admission) -> Risk:
+def _resolve_risk(admission: Admission) -> Risk:
     """The class that was said, else that of the category. Raises InvalidInput where neither says one."""
     category = admission.category
     if admission.risk is not None:
         return admission.risk
     if category not in (NONE, MEMORY, *CATEGORIES):
         known = ", ".join([*CATEGORIES, NONE])
-        raise InvalidInput(errors=[_fault("/category", f"There is no such category. There are: {known}.")])
+        raise InvalidInput(
+            errors=[_make_field_error("/category", f"There is no such category. There are: {known}.")]
+        )
     if (found := remote_risk(category, admission.reversibility)) is not None:
         return found
     if category in CATEGORIES:
         raise InvalidInput(errors=[_changes_nothing(category)])
-    raise InvalidInput(errors=[_fault("/risk", "Say the risk class: without a category it has no default.")])
+    raise InvalidInput(
+        errors=[_make_field_error("/risk", "Say the risk class: without a category it has no default.")]
+    )
 
 
 def _changes_nothing(category: str) -> dict[str, str]:
     title = CATEGORIES[category].title
-    return _fault("/category", f"Tools of this category ({title}) change nothing.")
+    return _make_field_error("/category", f"Tools of this category ({title}) change nothing.")
 
 
-def _sensitive(inputs: dict[str, Any], admission: Admission, risk: Risk) -> tuple[str, ...]:
+def _resolve_sensitive_pointers(inputs: dict[str, Any], admission: Admission, risk: Risk) -> tuple[str, ...]:
     """All arguments of a call that changes something, unless an admin has named those that matter."""
     if admission.sensitive is not None:
         return admission.sensitive
     properties = inputs.get("properties")
     if risk is Risk.READ_ONLY or not isinstance(properties, dict):
         return ()
-    return tuple(map(_pointer, properties))
+    return tuple(map(_encode_json_pointer, properties))
 
 
-def _egress(inputs: dict[str, Any], admission: Admission, risk: Risk) -> Egress | None:
+def _build_egress(inputs: dict[str, Any], admission: Admission, risk: Risk) -> Egress | None:
     """Every address that a tool without a gate is given is judged by the web list, which the caller puts in:
     what it reads or notes is led away all the same (G3)."""
     if risk.gated:
@@ -207,17 +232,17 @@ def _egress(inputs: dict[str, Any], admission: Admission, risk: Risk) -> Egress 
     properties = inputs.get("properties")
     held = properties if isinstance(properties, dict) else {}
     formed = [n for n, one in held.items() if isinstance(one, dict) and one.get("format") in FORMATS]
-    return Egress(argument="", marked=tuple(map(_pointer, formed)))
+    return Egress(argument="", marked=tuple(map(_encode_json_pointer, formed)))
 
 
-def _pointer(name: str) -> str:
+def _encode_json_pointer(name: str) -> str:
     return "/" + str(name).replace("~", "~0").replace("/", "~1")
 
 
-def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
+def _collect_field_errors(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     if admission.category == MEMORY:
-        found.append(_fault("/category", "Only the tools that are shipped write to memory."))
+        found.append(_make_field_error("/category", "Only the tools that are shipped write to memory."))
     reads_alone = admission.category in CATEGORIES and CATEGORIES[admission.category].final is None
     if reads_alone and spec.mutating and admission.risk is not None:
         found.append(_changes_nothing(admission.category))
@@ -225,14 +250,16 @@ def _faults(spec: ToolSpec, admission: Admission) -> list[dict[str, str]]:
         detail = (
             f"What is {spec.reversibility.value} names the tool that takes it back; else it is irreversible."
         )
-        found.append(_fault("/compensation", detail))
+        found.append(_make_field_error("/compensation", detail))
     if admission.recovery == "read_only" and spec.mutating:
-        found.append(_fault("/recovery", "Only what is read_only and pure may simply be called again."))
+        found.append(
+            _make_field_error("/recovery", "Only what is read_only and pure may simply be called again.")
+        )
     if admission.recovery == "lookup":
         lookup, remote = admission.lookup, spec.remote
         here = lookup is not None and (lookup.tool if remote and remote.kind == "mcp" else lookup.path)
         if lookup is None or not here or not lookup.found.startswith("/"):
-            found.append(_fault("/lookup", "Name the look-up, and the pointer to what it finds."))
+            found.append(_make_field_error("/lookup", "Name the look-up, and the pointer to what it finds."))
     return found
 
 
@@ -242,7 +269,7 @@ def _taken_back(spec: ToolSpec) -> bool:
     return compensable or (spec.reversibility is Reversibility.REVERSIBLE and spec.risk.gated)
 
 
-def _fault(pointer: str, detail: str) -> dict[str, str]:
+def _make_field_error(pointer: str, detail: str) -> dict[str, str]:
     return {"pointer": pointer, "code": "not-allowed", "detail": detail}
 
 

@@ -12,12 +12,12 @@ import orjson
 from pydantic import Field
 
 from orchestrator.core.common.errors import DefinitionRefused
-from orchestrator.core.common.frozen_model import Value
-from orchestrator.core.common.visible_text import does_not_show, shown
+from orchestrator.core.common.frozen_model import FrozenModel
+from orchestrator.core.common.visible_text import does_not_show, escape_invisible_characters
 from orchestrator.core.domain.tool_spec import ToolSpec
 from tenancy.core.json_schema.cost import cost_fault
 from tenancy.core.json_schema.validation import validator_of
-from traces.core.canonical import canonical_outside, digest
+from traces.core.canonical import canonical_outside, compute_digest
 from traces.core.errors import NotCanonical
 
 LONGEST_NAME = 128
@@ -48,7 +48,7 @@ TEXT_RESULT: dict[str, Any] = {
 """The form of a result whose tool declares none."""
 
 
-class Definition(Value):
+class Definition(FrozenModel):
     """A tool as its server defines it. Annotations are hints of a stranger: shown, hashed, never obeyed."""
 
     name: str
@@ -66,10 +66,10 @@ class Definition(Value):
     @property
     def digest(self) -> str:
         """What an admission is pinned to (hex)."""
-        return digest("mcp-tool", self.body)
+        return compute_digest("mcp-tool", self.body)
 
 
-class Listed(Value):
+class Listed(FrozenModel):
     """One entry of a server's list: the definition, or why it is none, under the name it came with."""
 
     name: str
@@ -77,7 +77,7 @@ class Listed(Value):
     refused: str = ""
 
 
-class Listing(Value):
+class Listing(FrozenModel):
     """What a server offered at one moment. `whole` False: only the tools that were asked for were read."""
 
     tools: tuple[Listed, ...]
@@ -86,7 +86,7 @@ class Listing(Value):
     whole: bool = True
 
 
-class Drift(Value):
+class Drift(FrozenModel):
     """A tool that is not what was admitted any more; `now` is None where it is gone or unreadable."""
 
     server: str
@@ -100,7 +100,7 @@ def read_definition(raw: Mapping[str, Any]) -> Definition:
     name = raw.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise DefinitionRefused(detail="a tool's name is 1 to 128 letters, digits, and . _ - /")
-    description, title = _text(raw, "description"), _text(raw, "title")
+    description, title = _read_text_field(raw, "description"), _read_text_field(raw, "title")
     annotations = raw.get("annotations")
     if annotations is None:
         annotations = {}
@@ -121,17 +121,17 @@ def read_definition(raw: Mapping[str, Any]) -> Definition:
     return found
 
 
-def listed(raw: Mapping[str, Any]) -> Listed:
+def parse_listed_tool(raw: Mapping[str, Any]) -> Listed:
     """One entry of a list; what is wrong with it is said beside its name.
 
     Both may hold the stranger's own text, and are kept: what does not show is written out.
     """
     given = raw.get("name")
-    name = shown(given[:LONGEST_NAME])[:LONGEST_NAME] if isinstance(given, str) else "?"
+    name = escape_invisible_characters(given[:LONGEST_NAME])[:LONGEST_NAME] if isinstance(given, str) else "?"
     try:
         return Listed(name=name, definition=read_definition(raw))
     except DefinitionRefused as refused:
-        return Listed(name=name, refused=shown(str(refused.data["detail"]))[:300])
+        return Listed(name=name, refused=escape_invisible_characters(str(refused.data["detail"]))[:300])
 
 
 def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict[str, Any]:
@@ -141,11 +141,11 @@ def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict
     """
     if not isinstance(schema, dict):
         raise DefinitionRefused(detail=f"the {which} schema is no object")
-    for keywords in _keywords(schema, which):
+    for keywords in _iter_schema_objects(schema, which):
         _check_keywords(keywords, which)
     if object_only and schema.get("type", "object") != "object":
         raise DefinitionRefused(detail=f"the {which} schema is not one of an object")
-    if len(_bytes(schema, which)) > LARGEST:
+    if len(_encode_schema(schema, which)) > LARGEST:
         raise DefinitionRefused(detail=f"the {which} schema is larger than {LARGEST} bytes")
     plain = {key: value for key, value in schema.items() if key != "$schema"}
     found = {"type": "object", **plain} if object_only else plain
@@ -158,7 +158,7 @@ def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict
     return found
 
 
-def qualified(server: str, name: str) -> str | None:
+def qualify_tool_name(server: str, name: str) -> str | None:
     """The name under which a server's tool stands in the registry, `server.tool`; None where none can be
     made of it."""
     own = re.sub(r"[-/.]+", "_", name.lower()).strip("_")
@@ -171,26 +171,26 @@ def is_server_name(name: str) -> bool:
     return _SERVER.fullmatch(name) is not None
 
 
-def colliding(server: str, names: tuple[str, ...]) -> tuple[str, ...]:
+def list_colliding_names(server: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Those of a server's tool names that end under one name in the registry (P6), in order."""
     count: dict[str, int] = {}
     for name in names:
-        found = qualified(server, name) or ""
+        found = qualify_tool_name(server, name) or ""
         count[found] = count.get(found, 0) + 1
-    return tuple(name for name in names if count[qualified(server, name) or ""] > 1)
+    return tuple(name for name in names if count[qualify_tool_name(server, name) or ""] > 1)
 
 
-def hidden(text: str) -> tuple[str, ...]:
+def list_invisible_characters(text: str) -> tuple[str, ...]:
     """The characters of a text that do not show, each once with its name (P5)."""
     seen = dict.fromkeys(char for char in text if does_not_show(char))
     return tuple(f"U+{ord(char):04X} {unicodedata.name(char, 'control')}"[:60] for char in seen)[:12]
 
 
-def warnings(definition: Definition) -> tuple[str, ...]:
+def list_definition_warnings(definition: Definition) -> tuple[str, ...]:
     """What an admin should look at before admitting a tool, in sentences."""
     found: list[str] = []
     everything = orjson.loads(definition.body)
-    signs = hidden("\n".join(_texts(everything)))
+    signs = list_invisible_characters("\n".join(_iter_strings(everything)))
     if signs:
         found.append(f"It holds characters that do not show: {', '.join(signs)}.")
     if any(definition.annotations.get(hint) is True for hint in ("readOnlyHint", "idempotentHint")):
@@ -202,7 +202,7 @@ def warnings(definition: Definition) -> tuple[str, ...]:
     return tuple(found)
 
 
-def differs(before: Definition, after: Definition) -> tuple[dict[str, Any], dict[str, Any]]:
+def diff_definitions(before: Definition, after: Definition) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields that differ, as they were and as they are."""
     was, now = before.model_dump(mode="json"), after.model_dump(mode="json")
     names = [name for name in was if was[name] != now[name]]
@@ -215,7 +215,7 @@ def same_tool(standing: ToolSpec, kind: Literal["mcp", "http"], server: str, too
     return remote is not None and (remote.kind, remote.server, remote.tool) == (kind, server, tool)
 
 
-def _text(raw: Mapping[str, Any], field: str) -> str:
+def _read_text_field(raw: Mapping[str, Any], field: str) -> str:
     value = raw.get(field)
     if value is None:
         return ""
@@ -224,14 +224,14 @@ def _text(raw: Mapping[str, Any], field: str) -> str:
     return value
 
 
-def _bytes(schema: Any, which: str) -> bytes:
+def _encode_schema(schema: Any, which: str) -> bytes:
     try:
         return canonical_outside(schema)
     except NotCanonical as error:
         raise DefinitionRefused(detail=f"the {which} schema cannot be kept exactly") from error
 
 
-def _keywords(schema: Any, which: str) -> Iterator[dict[str, Any]]:
+def _iter_schema_objects(schema: Any, which: str) -> Iterator[dict[str, Any]]:
     """Every object in a schema, level by level: hostile depth must not exhaust the stack. Names of properties
     are no keywords."""
     level: list[tuple[Any, bool]] = [(schema, False)]
@@ -265,7 +265,7 @@ def _check_keywords(schema: dict[str, Any], which: str) -> None:
         raise DefinitionRefused(detail=f"a pattern of the {which} schema is longer than {LONGEST_PATTERN}")
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iter_strings(value: Any) -> Iterator[str]:
     level = [value]
     while level:
         below: list[Any] = []

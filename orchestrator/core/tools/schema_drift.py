@@ -5,14 +5,14 @@ The run calls that tool no further, the payload stays as it came, and whoever ad
 
 import orjson
 
-from orchestrator.core.common.argument_parsing import fits
-from orchestrator.core.domain.run_state import Call, State
+from orchestrator.core.common.argument_parsing import validate_against_schema
+from orchestrator.core.domain.run_state import Call, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.workflow.node_protocol import View, say
+from orchestrator.core.workflow.node_protocol import NodeContext, trace_event
 from tenancy.core.json_reading import MemberRepeated, read_json
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import ParserDrifted
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 SINCE = 3
 DRIFT = "parser drift: "
@@ -31,11 +31,11 @@ def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False, once: bool = Tru
         return f"{DRIFT}{error.msg}"
     except orjson.JSONDecodeError:
         return NO_JSON
-    fault = fits(spec.output_schema, value)
+    fault = validate_against_schema(spec.output_schema, value)
     return f"{DRIFT}{fault.detail}"[:300] if fault is not None else ""
 
 
-def drift_said(view: View, call: Call, fault: str) -> tuple[Said, ...]:
+def drift_said(view: NodeContext, call: Call, fault: str) -> tuple[TraceEntry, ...]:
     """What is said of a payload's fault, where it is its form that is wrong."""
     if view.manifest.core_version < SINCE or not (fault.startswith(DRIFT) or fault in (NO_JSON, CUT)):
         return ()
@@ -43,10 +43,10 @@ def drift_said(view: View, call: Call, fault: str) -> tuple[Said, ...]:
         call=call.id, tool=call.tool, tool_version=view.pins.tool_digests[call.tool],
         observation=call.observation or "", detail=fault.removeprefix(DRIFT)[:300],
     )  # fmt: skip
-    return (say(Phase.OBSERVATION_GROUNDING, body),)
+    return (trace_event(Phase.OBSERVATION_GROUNDING, body),)
 
 
-def drifting(state: State, said: tuple[Said, ...]) -> State:
+def with_drifted_tools(state: RunState, said: tuple[TraceEntry, ...]) -> RunState:
     """The state in which the tools that were said to have drifted take no further call."""
     tools = [word.body.tool for word in said if isinstance(word.body, ParserDrifted)]
     return state.evolve(drifted=tuple(sorted({*state.drifted, *tools}))) if tools else state

@@ -5,13 +5,13 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Scope
 
 
-class ToolChange(Value):
+class ToolChange(FrozenModel):
     """What to change; None leaves a field as it is. Prices are US$ a call, times milliseconds."""
 
     risk: Risk | None = None
@@ -51,7 +51,7 @@ def asked_change(given: dict[str, Any]) -> ToolChange:
         ) from None
 
 
-def changed(spec: ToolSpec, change: ToolChange) -> ToolSpec:
+def with_tool_change(spec: ToolSpec, change: ToolChange) -> ToolSpec:
     """The definition after a change, with the same version number. Raises InvalidInput for a change that
     would let something happen that no admin may allow."""
     fields = change.fields()
@@ -68,32 +68,40 @@ def faults_of(spec: ToolSpec) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     if spec.risk is Risk.READ_ONLY and spec.reversibility is not Reversibility.PURE:
         found.append(
-            _fault("/risk", f"It changes something ({spec.reversibility.value}), so it is not read_only.")
+            _make_field_error(
+                "/risk", f"It changes something ({spec.reversibility.value}), so it is not read_only."
+            )
         )
     if spec.approval == "never" and spec.risk.gated:
-        found.append(_fault("/approval", f"A {spec.risk.value} call is always put before a person."))
+        found.append(
+            _make_field_error("/approval", f"A {spec.risk.value} call is always put before a person.")
+        )
     if spec.compensation is not None and spec.reversibility in (
         Reversibility.PURE,
         Reversibility.IRREVERSIBLE,
     ):
-        found.append(_fault("/compensation", f"What is {spec.reversibility.value} is not undone by a tool."))
+        found.append(
+            _make_field_error("/compensation", f"What is {spec.reversibility.value} is not undone by a tool.")
+        )
     if spec.approval == "never" and spec.reversibility is Reversibility.IRREVERSIBLE:
-        found.append(_fault("/approval", "A call that cannot be taken back is always put before a person."))
+        found.append(
+            _make_field_error("/approval", "A call that cannot be taken back is always put before a person.")
+        )
     return found
 
 
-def _fault(pointer: str, detail: str) -> dict[str, str]:
+def _make_field_error(pointer: str, detail: str) -> dict[str, str]:
     return {"pointer": pointer, "code": "not-allowed", "detail": detail}
 
 
-def difference(before: ToolSpec, after: ToolSpec) -> tuple[dict[str, Any], dict[str, Any]]:
+def diff_tool_specs(before: ToolSpec, after: ToolSpec) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields that differ, as they were and as they are; the version is not one of them."""
     was, now = before.model_dump(mode="json"), after.model_dump(mode="json")
     names = [name for name in was if name != "version" and was[name] != now[name]]
     return {name: was[name] for name in names}, {name: now[name] for name in names}
 
 
-def kept(shipped: ToolSpec, standing: ToolSpec) -> ToolSpec:
+def with_admin_settings(shipped: ToolSpec, standing: ToolSpec) -> ToolSpec:
     """A newly shipped definition with what an admin has set; a setting that the new definition forbids gives
     way."""
     own = shipped.evolve(**{name: getattr(standing, name) for name in ADJUSTABLE})

@@ -12,25 +12,25 @@ from types import MappingProxyType
 
 from pydantic import Field, ValidationError
 
-from orchestrator.core.common.frozen_model import Slug, Small, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Slug, Small
 from orchestrator.core.domain.graph import GuardSpec
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 
 MODEL = "model"
 Parameters = Mapping[str, Small]
 
 
-class Nothing(Value):
+class Nothing(FrozenModel):
     """No parameters."""
 
 
-class OfFact(Value):
+class OfFact(FrozenModel):
     """A fact by its id."""
 
     fact: Slug
 
 
-class FieldIs(Value):
+class FieldIs(FrozenModel):
     """A small value of a fact and what it must equal, type included."""
 
     fact: Slug
@@ -38,7 +38,7 @@ class FieldIs(Value):
     equals: Small
 
 
-class FieldAtMost(Value):
+class FieldAtMost(FrozenModel):
     """A number among the small values of a fact; `amount` is a whole number or a decimal as text."""
 
     fact: Slug
@@ -46,32 +46,32 @@ class FieldAtMost(Value):
     amount: int | str = Field(union_mode="left_to_right")
 
 
-class ByNode(Value):
+class ByNode(FrozenModel):
     """A tool node's id, or `model`."""
 
     node: Slug
 
 
-class Limit(Value):
+class Limit(FrozenModel):
     """How often."""
 
     limit: int = Field(ge=1, le=1_000)
 
 
-class Visits(Value):
+class Visits(FrozenModel):
     """A node with a declared cycle limit, and how often it may have been entered."""
 
     node: Slug
     times: int = Field(ge=1, le=10_000)
 
 
-class Error(Value):
+class Error(FrozenModel):
     """A closed word for what went wrong with a call."""
 
     error: Slug
 
 
-class OfIntent(Value):
+class OfIntent(FrozenModel):
     """An intent that classify_intent declares."""
 
     intent: Slug
@@ -82,12 +82,12 @@ class Guard:
     """One guard: what it is called, what it takes, what it asks, and the sentence for pages and faults."""
 
     name: str
-    parameters: type[Value]
-    asks: Callable[[State, Parameters], bool]
+    parameters: type[FrozenModel]
+    asks: Callable[[RunState, Parameters], bool]
     sentence: str
 
 
-def _asker(state: State) -> str | None:
+def _find_requester(state: RunState) -> str | None:
     """Who asked for the call at hand: the batch's, else the queue's front, else the last one that was
     answered.
     """
@@ -98,7 +98,7 @@ def _asker(state: State) -> str | None:
     return state.last_askers[0] if state.last_askers else None
 
 
-def _number(value: Small) -> Decimal | None:
+def _parse_decimal(value: Small) -> Decimal | None:
     """The value as a number; None for anything that is none (a fact's text can be anything)."""
     if value is None or isinstance(value, bool):
         return None
@@ -109,23 +109,23 @@ def _number(value: Small) -> Decimal | None:
     return number if number.is_finite() else None
 
 
-def _field(state: State, parameters: Parameters) -> Small:
+def _get_fact_field(state: RunState, parameters: Parameters) -> Small:
     fact = state.facts.get(str(parameters["fact"]))
     return None if fact is None else fact.values.get(str(parameters["field"]))
 
 
-def _fact_is(state: State, parameters: Parameters) -> bool:
-    found, wanted = _field(state, parameters), parameters["equals"]
+def _fact_is(state: RunState, parameters: Parameters) -> bool:
+    found, wanted = _get_fact_field(state, parameters), parameters["equals"]
     # True == 1 in Python; a policy that says yes and one that says 1 are two things.
     return type(found) is type(wanted) and found == wanted
 
 
-def _fact_at_most(state: State, parameters: Parameters) -> bool:
-    found, limit = _number(_field(state, parameters)), _number(parameters["amount"])
+def _fact_at_most(state: RunState, parameters: Parameters) -> bool:
+    found, limit = _parse_decimal(_get_fact_field(state, parameters)), _parse_decimal(parameters["amount"])
     return found is not None and limit is not None and found <= limit
 
 
-def _count(value: Small) -> int:
+def _coerce_count(value: Small) -> int:
     return value if isinstance(value, int) else 0
 
 
@@ -149,7 +149,7 @@ _ALL = (
     ),
     Guard(
         name="asked_by", parameters=ByNode, sentence="The call at hand was asked for by this node.",
-        asks=lambda state, given: _asker(state) == given["node"],
+        asks=lambda state, given: _find_requester(state) == given["node"],
     ),
     Guard(
         name="step_failed", parameters=Nothing, sentence="The last call that was carried out failed.",
@@ -162,26 +162,26 @@ _ALL = (
     ),
     Guard(
         name="repairs_left", parameters=Limit, sentence="Fewer drafts than this have failed their checks.",
-        asks=lambda state, given: state.counters.repairs < _count(given["limit"]),
+        asks=lambda state, given: state.counters.repairs < _coerce_count(given["limit"]),
     ),
     Guard(
         name="malformed_spent", parameters=Limit,
         sentence="The arguments of one tool came malformed in this many turns running.",
         asks=lambda state, given: any(
-            one.turns >= _count(given["limit"]) for one in state.malformed.values()
+            one.turns >= _coerce_count(given["limit"]) for one in state.malformed.values()
         ),
     ),
     Guard(
         name="refusals_left", parameters=Limit, sentence="People have refused fewer calls than this.",
-        asks=lambda state, given: state.counters.refusals < _count(given["limit"]),
+        asks=lambda state, given: state.counters.refusals < _coerce_count(given["limit"]),
     ),
     Guard(
         name="refusals_spent", parameters=Limit, sentence="People have refused this many calls or more.",
-        asks=lambda state, given: state.counters.refusals >= _count(given["limit"]),
+        asks=lambda state, given: state.counters.refusals >= _coerce_count(given["limit"]),
     ),
     Guard(
         name="visited_less_than", parameters=Visits, sentence="The node was entered fewer times than this.",
-        asks=lambda state, given: state.visits.get(str(given["node"]), 0) < _count(given["times"]),
+        asks=lambda state, given: state.visits.get(str(given["node"]), 0) < _coerce_count(given["times"]),
     ),
     Guard(
         name="edited", parameters=Nothing, sentence="A person edited the call at hand.",
@@ -195,12 +195,12 @@ _ALL = (
 GUARDS: Mapping[str, Guard] = MappingProxyType({guard.name: guard for guard in _ALL})
 
 
-def holds(guard: GuardSpec, state: State) -> bool:
+def holds(guard: GuardSpec, state: RunState) -> bool:
     """Whether the guard holds. The guard has been checked: an unknown one is a KeyError."""
     return GUARDS[guard.name].asks(state, guard.parameters)
 
 
-def check(guard: GuardSpec) -> list[str]:
+def validate_guard(guard: GuardSpec) -> list[str]:
     """What is wrong with a guard's name or parameters, a sentence each; empty when nothing is."""
     known = GUARDS.get(guard.name)
     if known is None:
@@ -212,6 +212,6 @@ def check(guard: GuardSpec) -> list[str]:
             f"guard {guard.name}: {'.'.join(map(str, fault['loc'])) or 'parameters'}: {fault['msg']}"
             for fault in error.errors(include_url=False)
         ]
-    if isinstance(parsed, FieldAtMost) and _number(parsed.amount) is None:
+    if isinstance(parsed, FieldAtMost) and _parse_decimal(parsed.amount) is None:
         return [f"guard {guard.name}: amount: {parsed.amount!r} is no number"]
     return []

@@ -7,15 +7,15 @@ from typing import Any
 
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.common.goal import Goal
-from orchestrator.core.domain.content_store import Desk
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.content_store import ContentStore
+from orchestrator.core.domain.run_state import RunState
 
 MISSING = object()
 SMALL_TEXT = 200
 AMOUNT = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,12})?", re.ASCII)
 
 
-def inputs(goal: Goal, state: State, desk: Desk) -> dict[str, Any]:
+def merge_goal_inputs(goal: Goal, state: RunState, desk: ContentStore) -> dict[str, Any]:
     """The goal's inputs, answers laid over them in the order in which they were given."""
     merged = dict(goal.inputs)
     for digest in state.answers:
@@ -25,7 +25,7 @@ def inputs(goal: Goal, state: State, desk: Desk) -> dict[str, Any]:
     return merged
 
 
-def pointed(value: Any, pointer: str) -> Any:
+def resolve_pointer(value: Any, pointer: str) -> Any:
     """What an RFC 6901 pointer names in `value`, or MISSING."""
     if pointer == "":
         return value
@@ -40,7 +40,7 @@ def pointed(value: Any, pointer: str) -> Any:
     return value
 
 
-def same(found: Any, wanted: Any) -> bool:
+def is_same_value(found: Any, wanted: Any) -> bool:
     """Whether two values are equal, or equal as amounts: a service may write 129.9 as 129.90."""
     if found == wanted:
         return True
@@ -50,7 +50,7 @@ def same(found: Any, wanted: Any) -> bool:
     return amounts and Decimal(found) == Decimal(wanted)
 
 
-def small(value: Any) -> Small:
+def to_small_value(value: Any) -> Small:
     """The value if it is small and closed; a number with a fraction as text; None for anything else."""
     if value is None or isinstance(value, bool | int):
         return value
@@ -65,9 +65,9 @@ def small_values(result: Any, pointers: dict[str, str]) -> dict[str, Small]:
     """The small values a fact keeps: those the tool names, else the scalars at the top of the result (at
     most eight)."""
     if pointers:
-        found = {name: pointed(result, pointer) for name, pointer in pointers.items()}
-        return {name: small(value) for name, value in found.items() if value is not MISSING}
+        found = {name: resolve_pointer(result, pointer) for name, pointer in pointers.items()}
+        return {name: to_small_value(value) for name, value in found.items() if value is not MISSING}
     if not isinstance(result, dict):
-        return {"value": small(result)}
+        return {"value": to_small_value(result)}
     scalars = {k: v for k, v in result.items() if isinstance(v, str | int | float | bool) and len(k) <= 64}
-    return {name: small(scalars[name]) for name in sorted(scalars)[:8]}
+    return {name: to_small_value(scalars[name]) for name in sorted(scalars)[:8]}

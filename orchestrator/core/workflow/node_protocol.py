@@ -6,30 +6,30 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from orchestrator.core.common.frozen_model import Value
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.common.frozen_model import FrozenModel
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import Amounts, Effect, effect_id
 from orchestrator.core.domain.graph import CompiledGraph, Interrupt, Node, answer_schema
 from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_events import AnyEvent, Headroom
-from orchestrator.core.domain.run_state import Halting, State
+from orchestrator.core.domain.run_state import PendingInterrupt, RunState
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
 from traces.core.events.phases import Phase
-from traces.core.events.trace_events import Body
-from traces.core.integrity.chain import Said
+from traces.core.events.trace_events import TraceEventBody
+from traces.core.integrity.chain import TraceEntry
 
 
 # Named tuples where several are made at each transition: a frozen dataclass costs three times as much.
-class View(NamedTuple):
+class NodeContext(NamedTuple):
     """All a node may look at. `at` is the commit's database time, `number` the transition about to be
     made, `asked` the model whose call the event is the outcome of ("": of none)."""
 
     graph: CompiledGraph
     manifest: Manifest
     node: Node
-    state: State
+    state: RunState
     headroom: Headroom
-    desk: Desk
+    desk: ContentStore
     at: datetime
     number: int
     asked: str = ""
@@ -77,19 +77,19 @@ class View(NamedTuple):
         return max(1, min(bounds))
 
 
-def clock_ms(state: State, at: datetime) -> int:
+def clock_ms(state: RunState, at: datetime) -> int:
     """Working time used at `at`, in ms: the clock runs only while the run is in progress (R-BUDGET-1)."""
     if state.clock_since is None:
         return state.clock_ms
     return state.clock_ms + max(0, int((at - state.clock_since).total_seconds() * 1000))
 
 
-def say(phase: Phase, body: Body, actor: str = "interlock") -> Said:
+def trace_event(phase: Phase, body: TraceEventBody, actor: str = "interlock") -> TraceEntry:
     """One event for the trace."""
-    return Said(phase=int(phase), actor=actor, body=body)
+    return TraceEntry(phase=int(phase), actor=actor, body=body)
 
 
-class Step(NamedTuple):
+class NodeResult(NamedTuple):
     """What a node answers.
 
     `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an
@@ -98,10 +98,10 @@ class Step(NamedTuple):
     start work.
     """
 
-    state: State
+    state: RunState
     outcome: str | None = None
-    interrupt: Halting | None = None
-    said: tuple[Said, ...] = ()
+    interrupt: PendingInterrupt | None = None
+    said: tuple[TraceEntry, ...] = ()
     effects: tuple[Effect, ...] = ()
     anew: bool = False
 
@@ -120,13 +120,13 @@ class NodeKind(Protocol):
     phases: ClassVar[Mapping[str, Phase]]
     artifact: ClassVar[str]
     starts_work: ClassVar[bool]
-    config: ClassVar[type[Value]]
+    config: ClassVar[type[FrozenModel]]
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """The run arrives here. Pure: a held run enters again."""
         ...
 
-    def on(self, view: View, event: AnyEvent) -> Step:
+    def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """An event for a waiting node. Raises Misfit for one it cannot answer."""
         ...
 
@@ -152,9 +152,9 @@ class Transition(NamedTuple):
     guard: str | None
     target: str
     phase: int
-    said: tuple[Said, ...]
-    before: State
-    after: State
+    said: tuple[TraceEntry, ...]
+    before: RunState
+    after: RunState
     effects: tuple[str, ...] = ()
 
 
@@ -170,16 +170,18 @@ class Settlement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
+class AdvanceResult:
     """What `advance` answers: the transitions in order, the state after them, and the effects to perform."""
 
     transitions: tuple[Transition, ...]
-    state: State
+    state: RunState
     effects: tuple[Effect, ...]
     settlements: tuple[Settlement, ...] = ()
     made: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def interrupted(state: State, kind: Interrupt, reason: str, said: tuple[Said, ...] = ()) -> Step:
+def make_interrupt_result(
+    state: RunState, kind: Interrupt, reason: str, said: tuple[TraceEntry, ...] = ()
+) -> NodeResult:
     """A step that takes an interrupt."""
-    return Step(state=state, interrupt=Halting(interrupt=kind, reason=reason), said=said)
+    return NodeResult(state=state, interrupt=PendingInterrupt(interrupt=kind, reason=reason), said=said)

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from orchestrator.core.common.errors import Misfit
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.errors import UnexpectedEvent
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent
-from orchestrator.core.workflow.node_protocol import Step, View
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult
 from traces.core.events.phases import Phase
 
 
-class Plain:
+class PlainNode:
     """A kind that never waits. Subclasses say what they are and answer `enter`."""
 
     kind: ClassVar[str]
@@ -19,14 +19,14 @@ class Plain:
     phases: ClassVar[Mapping[str, Phase]]
     artifact: ClassVar[str]
     starts_work: ClassVar[bool] = False
-    config: ClassVar[type[Value]]
+    config: ClassVar[type[FrozenModel]]
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """The run arrives here."""
         raise NotImplementedError
 
-    def on(self, view: View, event: AnyEvent) -> Step:
+    def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """Nothing is awaited here. A timer that fires late changes nothing."""
         if event.kind == "timer_fired":
-            return Step(state=view.state)
-        raise Misfit(node=view.node.id, event=event.kind)
+            return NodeResult(state=view.state)
+        raise UnexpectedEvent(node=view.node.id, event=event.kind)

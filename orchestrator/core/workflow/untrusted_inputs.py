@@ -7,8 +7,8 @@ input. An untrusted input names nothing, and counts as read from outside before 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from orchestrator.core.workflow.goal_inputs import inputs
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.goal_inputs import merge_goal_inputs
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 MARK: Final = "x-untrusted"
 SINCE: Final = 11
@@ -24,28 +24,28 @@ def untrusted_names(input_schema: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
-def split_inputs(view: View) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_inputs(view: NodeContext) -> tuple[dict[str, Any], dict[str, Any]]:
     """The run's inputs with the submitter's answers, the trusted and the untrusted ones."""
-    given = inputs(view.manifest.goal, view.state, view.desk)
-    marked = _marked(view)
+    given = merge_goal_inputs(view.manifest.goal, view.state, view.desk)
+    marked = _get_untrusted_names(view)
     if not marked:
         return given, {}
     trusted = {name: value for name, value in given.items() if name not in marked}
     return trusted, {name: value for name, value in given.items() if name in marked}
 
 
-def has_untrusted_inputs(view: View) -> bool:
+def has_untrusted_inputs(view: NodeContext) -> bool:
     """True if the run was given an untrusted input that is not empty."""
-    return bool(_marked(view)) and any(split_inputs(view)[1].values())
+    return bool(_get_untrusted_names(view)) and any(split_inputs(view)[1].values())
 
 
-def is_untrusted_input(view: View, pointer: str) -> bool:
+def is_untrusted_input(view: NodeContext, pointer: str) -> bool:
     """True if a pointer into the inputs leads into an untrusted one."""
     name = pointer[1:].partition("/")[0].replace("~1", "/").replace("~0", "~")
-    return name in _marked(view)
+    return name in _get_untrusted_names(view)
 
 
-def _marked(view: View) -> frozenset[str]:
+def _get_untrusted_names(view: NodeContext) -> frozenset[str]:
     if view.manifest.core_version < SINCE:
         return frozenset()
     return untrusted_names(view.graph.spec.input_schema)

@@ -4,13 +4,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Slug, Small, Value
-from orchestrator.core.domain.content_store import Desk
-from orchestrator.core.workflow.goal_inputs import MISSING, inputs, pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.common.frozen_model import FrozenModel, Slug, Small
+from orchestrator.core.domain.content_store import ContentStore
+from orchestrator.core.workflow.goal_inputs import MISSING, merge_goal_inputs, resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 
-class FromInput(Value):
+class FromInput(FrozenModel):
     """A value the client gave; `else_` where it did not."""
 
     source: Literal["input"] = Field(alias="from")
@@ -18,7 +18,7 @@ class FromInput(Value):
     otherwise: "ValueSource | None" = Field(default=None, alias="else")
 
 
-class FromFact(Value):
+class FromFact(FrozenModel):
     """A field of a committed fact's observation."""
 
     source: Literal["fact"] = Field(alias="from")
@@ -26,20 +26,20 @@ class FromFact(Value):
     pointer: str
 
 
-class FromDraft(Value):
+class FromDraft(FrozenModel):
     """The text of the last draft."""
 
     source: Literal["draft"] = Field(alias="from")
 
 
-class Constant(Value):
+class Constant(FrozenModel):
     """A value that stands in the workflow, or a list of such."""
 
     source: Literal["constant"] = Field(alias="from")
     value: Small | tuple[Small, ...]
 
 
-class FromRun(Value):
+class FromRun(FrozenModel):
     """The run's id, as a reference that the other side can be asked for; of a retry that of the first run."""
 
     source: Literal["run"] = Field(alias="from")
@@ -48,7 +48,7 @@ class FromRun(Value):
 ValueSource = Annotated[FromInput | FromFact | FromDraft | Constant | FromRun, Field(discriminator="source")]
 
 
-class ToolCallConfig(Value):
+class ToolCallConfig(FrozenModel):
     """`tool` is called with `arguments`; its result becomes the fact `fact`."""
 
     tool: str
@@ -56,15 +56,15 @@ class ToolCallConfig(Value):
     arguments: dict[str, ValueSource]
 
 
-def value_of(view: View, source: ValueSource) -> Any:
+def value_of(view: NodeContext, source: ValueSource) -> Any:
     """The value a source names, or MISSING."""
-    desk: Desk = view.desk
+    desk: ContentStore = view.desk
     if isinstance(source, FromInput):
-        value = pointed(inputs(view.manifest.goal, view.state, desk), source.pointer)
+        value = resolve_pointer(merge_goal_inputs(view.manifest.goal, view.state, desk), source.pointer)
         return value_of(view, source.otherwise) if value is MISSING and source.otherwise else value
     if isinstance(source, FromFact):
         fact = view.state.facts.get(source.fact)
-        return MISSING if fact is None else pointed(desk.json(fact.digest), source.pointer)
+        return MISSING if fact is None else resolve_pointer(desk.json(fact.digest), source.pointer)
     if isinstance(source, FromDraft):
         draft = view.state.draft
         return MISSING if draft is None else desk.text(draft, 20_000)

@@ -93,13 +93,14 @@ def available_profiles(environment: ModelEnvironment, at: datetime) -> tuple[Mod
     if wanted == SCRIPTED:
         return ()
     found = [
-        (provider, named if provider == wanted and named else None) for provider in _reachable(environment)
+        (provider, named if provider == wanted and named else None)
+        for provider in _list_reachable_providers(environment)
     ]
     found.sort(key=lambda pair: pair[0] != wanted)
     if wanted and (not found or found[0][0] != wanted):
         log.warning("models.not_available", wanted=wanted, available=[provider for provider, _ in found])
     profiles = tuple(
-        _profile(environment, provider, model, roles=ROLES if first == 0 else (), at=at)
+        _build_profile(environment, provider, model, roles=ROLES if first == 0 else (), at=at)
         for first, (provider, model) in enumerate(found)
     )
     if environment.failover and len(profiles) > 1:
@@ -120,7 +121,7 @@ def _with_cheaper(
     wanted = named or (CHEAPER_MODELS.get(first.provider) if first.base_url is None else None)
     if wanted is None or wanted == first.model:
         return profiles
-    cheaper = _profile(environment, first.provider, wanted, roles=(), at=at)  # type: ignore[arg-type]
+    cheaper = _build_profile(environment, first.provider, wanted, roles=(), at=at)  # type: ignore[arg-type]
     if not named and not _costs_less(cheaper.price, first.price):
         return profiles
     return (first.evolve(cheaper=cheaper.name), *profiles[1:], cheaper)
@@ -151,7 +152,7 @@ def with_own(
 
 
 def _price_in(environment: ModelEnvironment, provider: str, model: str, at: datetime) -> ModelPrice | None:
-    return _price(provider, model, environment.unknown_price, environment.worst_case_usd_per_mtok, at)
+    return _resolve_price(provider, model, environment.unknown_price, environment.worst_case_usd_per_mtok, at)
 
 
 def scripted_profile(scenario: str) -> ModelProfile:
@@ -187,7 +188,7 @@ def key_for(environment: ModelEnvironment, profile: ModelProfile) -> str | None:
     return given or (NO_KEY if address is not None and profile.provider == "openai" else None)
 
 
-def _reachable(environment: ModelEnvironment) -> list[Literal["openai", "anthropic"]]:
+def _list_reachable_providers(environment: ModelEnvironment) -> list[Literal["openai", "anthropic"]]:
     found: list[Literal["openai", "anthropic"]] = []
     if environment.openai_api_key or environment.openai_base_url:
         found.append("openai")
@@ -196,7 +197,7 @@ def _reachable(environment: ModelEnvironment) -> list[Literal["openai", "anthrop
     return found
 
 
-def _profile(
+def _build_profile(
     environment: ModelEnvironment,
     provider: Literal["openai", "anthropic"],
     model: str | None,
@@ -226,11 +227,11 @@ def stated_price(environment: ModelEnvironment, provider: str, model: str) -> Mo
     )  # fmt: skip
 
 
-def _price(provider: str, model: str, policy: str, worst: Decimal, at: datetime) -> ModelPrice | None:
+def _resolve_price(provider: str, model: str, policy: str, worst: Decimal, at: datetime) -> ModelPrice | None:
     """The listed price, else the declared worst case; none at all where what has no price is to be
     refused."""
     try:
-        return _listed(provider, model, _day(at))
+        return _load_listed_price(provider, model, _truncate_to_day(at))
     except PriceUnknown:
         pass
     if policy == "refuse":
@@ -246,11 +247,11 @@ def _price(provider: str, model: str, policy: str, worst: Decimal, at: datetime)
     )
 
 
-def _day(at: datetime) -> datetime:
+def _truncate_to_day(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @lru_cache(maxsize=64)
-def _listed(provider: str, model: str, day: datetime) -> ModelPrice:
+def _load_listed_price(provider: str, model: str, day: datetime) -> ModelPrice:
     # The day is left out of the version: the same price must give the same pins tomorrow.
     return from_genai_prices(provider, model, day).evolve(valid_from=None)

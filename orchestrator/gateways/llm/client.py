@@ -23,15 +23,15 @@ from orchestrator.core.tools.circuit_breaker import LONGEST_SUBJECT, Blocked, Ti
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.circuit_breaker_client import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.counters import TALLY
-from orchestrator.gateways.effect_result import BeforeWait, Performed, done, nothing
+from orchestrator.gateways.effect_result import BeforeWait, Performed, do_nothing, make_completed_future
 from orchestrator.gateways.llm.catalog import ModelEnvironment
 from orchestrator.gateways.llm.credentials import Access, operators_access, tenants_access
 from orchestrator.gateways.llm.live_text import PACE_SECONDS, Audience, Utterance
 from orchestrator.gateways.llm.model_queue import Lines
 from orchestrator.gateways.llm.model_request import ModelCall
-from orchestrator.gateways.llm.response import failed
-from orchestrator.gateways.llm.scripted_provider import play, spoken
-from orchestrator.gateways.send_authorization import Permit, ask
+from orchestrator.gateways.llm.response import build_failure_outcome
+from orchestrator.gateways.llm.scripted_provider import play_scenario, split_reply_text
+from orchestrator.gateways.send_authorization import SendAuthorization, check_before_send
 from traces.sealed_values import Vault
 
 log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ class Remote(Protocol):
 
 
 @cache
-def _remote() -> Remote:
+def _load_remote_provider() -> Remote:
     """The provider libraries take seconds to import; a house that only plays scenarios never loads them."""
     found: Remote = import_module("orchestrator.gateways.llm.http_provider").perform
     return found
@@ -57,7 +57,7 @@ def _remote() -> Remote:
 
 def load_remote_models() -> None:
     """Load the providers' libraries, so that the first call of a model does not wait for them."""
-    _remote()
+    _load_remote_provider()
 
 
 class ModelGateway:
@@ -74,12 +74,12 @@ class ModelGateway:
         request: bytes,
         profile: ModelProfile,
         salt: bytes,
-        permit: Permit,
+        permit: SendAuthorization,
         *,
         circuits: Circuits | None = None,
         tenant: UUID | None = None,
         lines: Lines | None = None,
-        before_wait: BeforeWait = nothing,
+        before_wait: BeforeWait = do_nothing,
         audience: Audience | None = None,
         vault: Vault | None = None,
     ) -> "Future[Performed]":
@@ -92,23 +92,30 @@ class ModelGateway:
         gives its database connection back. A scripted reply is there at once, unless somebody of the
         `audience` is to see it being written. `vault` seals what is sensitive in the arguments of its calls.
         """
-        refused = ask(permit)
+        refused = check_before_send(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}"
             return self._ended(
-                profile, failed(effect, salt, "refused_by_wall", transient=refused.transient, detail=detail)
+                profile,
+                build_failure_outcome(
+                    effect, salt, "refused_by_wall", transient=refused.transient, detail=detail
+                ),
             )
         if profile.provider == "scripted":
-            performed = play(effect, request, profile, salt, vault=vault)
-            words = spoken(performed) if profile.streams and audience is not None and audience.there() else ()
+            performed = play_scenario(effect, request, profile, salt, vault=vault)
+            words = (
+                split_reply_text(performed)
+                if profile.streams and audience is not None and audience.there()
+                else ()
+            )
             if not words:
                 return self._ended(profile, performed)
             before_wait()
             return loop.submit(self._recite(effect, profile, performed, words, audience))
         board, subject = circuits or self.circuits, subject_of(profile)
         bounded = lines if profile.at_once is not None else None
-        if bounded is not None and not _entered(bounded, effect, profile, subject):
-            waits = failed(effect, salt, "model_busy", transient=True, detail=subject)
+        if bounded is not None and not _enter_model_queue(bounded, effect, profile, subject):
+            waits = build_failure_outcome(effect, salt, "model_busy", transient=True, detail=subject)
             return self._ended(profile, waits)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
         # What one tenant named, and how patient it is, says nothing of a provider to the others.
@@ -121,8 +128,8 @@ class ModelGateway:
                 bounded.leave()
             if lines is not None:
                 lines.stand_behind("use" if isinstance(own, Blocked) else "model", subject)
-            turned_away = failed(effect, salt, "circuit_open", transient=True, detail=subject)
-            wait = {**turned_away.fields, "retry_after_ms": _wait(own, ticket)}
+            turned_away = build_failure_outcome(effect, salt, "circuit_open", transient=True, detail=subject)
+            wait = {**turned_away.fields, "retry_after_ms": _compute_wait_ms(own, ticket)}
             return self._ended(profile, replace(turned_away, fields=wait))
         before_wait()
         call = ModelCall(
@@ -149,7 +156,7 @@ class ModelGateway:
                 await asyncio.sleep(min(PACE_SECONDS / 2, effect.timeout_ms / 10_000))
         finally:
             utterance.close()
-        self._count(_label(profile), performed)
+        self._count(_choose_metric_label(profile), performed)
         return performed
 
     async def _access(self, call: ModelCall, tenant: UUID | None) -> Access:
@@ -165,8 +172,8 @@ class ModelGateway:
             access = await self._access(call, tenant)
         except Error as error:
             detail = f"the key could not be looked up: {type(error).__name__}"
-            return failed(call.effect, call.salt, "unreachable", transient=True, detail=detail)
-        return await _remote()(loop, access, call)
+            return build_failure_outcome(call.effect, call.salt, "unreachable", transient=True, detail=detail)
+        return await _load_remote_provider()(loop, access, call)
 
     async def _in_turn(
         self,
@@ -192,21 +199,21 @@ class ModelGateway:
         """A call that is cut short tells nothing; where it was the probe, its lease ends."""
         performed = await self._performed(loop, call, tenant)
         error = performed.fields.get("error")
-        await admitted.tell_aside(healthy=_healthy(call, error), reason=error or "")
-        if over := _over(call.effect, performed):
+        await admitted.tell_aside(healthy=_assess_health(call, error), reason=error or "")
+        if over := _compute_overrun(call.effect, performed):
             subject = admitted.ticket.subject
             log.warning("model.overrun", profile=call.effect.profile, subject=subject, over=over)
-            TALLY.add("model", _label(call.profile), "overrun")
+            TALLY.add("model", _choose_metric_label(call.profile), "overrun")
             # Of this tenant's use alone: what its request was charged, others' may not be.
             await asyncio.to_thread(use.circuits.trip, "use", subject, "overrun")
         elif use.ticket is not admitted.ticket:
             await use.tell_aside(healthy=None if error else True, reason="")
-        self._count(_label(call.profile), performed)
+        self._count(_choose_metric_label(call.profile), performed)
         return performed
 
     def _ended(self, profile: ModelProfile, performed: Performed) -> "Future[Performed]":
-        self._count(_label(profile), performed)
-        return done(performed)
+        self._count(_choose_metric_label(profile), performed)
+        return make_completed_future(performed)
 
     def _count(self, label: str, performed: Performed) -> None:
         TALLY.add("model", label, str(performed.fields.get("error", "replied")))
@@ -223,22 +230,22 @@ def _tell_lines(lines: Lines, ticket: Ticket, error: str | None) -> None:
         lines.call_all()
 
 
-def _entered(lines: Lines, effect: CallModel, profile: ModelProfile, subject: str) -> bool:
+def _enter_model_queue(lines: Lines, effect: CallModel, profile: ModelProfile, subject: str) -> bool:
     """Whether the call has its turn now."""
     most = profile.at_once or 1
     return lines.enter(subject, most, own=profile.own, timeout_ms=effect.timeout_ms)
 
 
-def _label(profile: ModelProfile) -> str:
+def _choose_metric_label(profile: ModelProfile) -> str:
     """What counts call a profile; what tenants call theirs, they may change at will."""
     return "own" if profile.own else profile.name
 
 
-def _wait(*answers: Ticket | Blocked) -> int:
+def _compute_wait_ms(*answers: Ticket | Blocked) -> int:
     return max(answer.wait_ms for answer in answers if isinstance(answer, Blocked))
 
 
-def _over(effect: CallModel, performed: Performed) -> dict[str, str]:
+def _compute_overrun(effect: CallModel, performed: Performed) -> dict[str, str]:
     """What the provider says it took beyond the reservation, by dimension (R-BUDGET-2)."""
     usage: Mapping[str, Decimal] = performed.fields.get("usage") or {}
     return {
@@ -248,7 +255,7 @@ def _over(effect: CallModel, performed: Performed) -> dict[str, str]:
     }
 
 
-def _healthy(call: ModelCall, error: str | None) -> bool | None:
+def _assess_health(call: ModelCall, error: str | None) -> bool | None:
     """Whether the provider did its part; None where a timeout was the run's hurry."""
     if error in UNTOLD:
         return None

@@ -15,8 +15,8 @@ from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.llm.catalog import NO_KEY, ModelEnvironment, key_for
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import SecretUnusable
-from tenancy.db.tenant_context import tenant
-from tenancy.secret_store import reveal
+from tenancy.db.tenant_context import tenant_transaction
+from tenancy.secret_store import reveal_secret
 
 SHORTEST = 8
 
@@ -46,9 +46,9 @@ def tenants_access(tenant_id: UUID, profile: ModelProfile) -> Access:
     """The tenant's own key for the profile's address, and leave to go there. Asks the database, whose
     connection is given back: for a thread beside the loop."""
     try:
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             origin = target_of(profile.base_url or AT[profile.provider]).origin
-            key = reveal(tenant_id, profile.secret, origin) if profile.secret else NO_KEY
+            key = reveal_secret(tenant_id, profile.secret, origin) if profile.secret else NO_KEY
             # The provider's own address is known to us, and may be reached by way of the operator's proxy.
             return Access(key=key, own=True, leave=leave_for(origin) if profile.base_url else None)
     except SecretUnusable as refused:

@@ -36,11 +36,17 @@ from orchestrator.gateways.llm.live_text import Utterance
 from orchestrator.gateways.llm.message_mapping import messages_of, parameters_of, reply_of
 from orchestrator.gateways.llm.model_request import ModelCall
 from orchestrator.gateways.llm.request import NeutralRequest, WireNames, read_request
-from orchestrator.gateways.llm.response import Reply, failed, hidden, replied, without
+from orchestrator.gateways.llm.response import (
+    Reply,
+    build_failure_outcome,
+    build_reply_outcome,
+    redact_reply,
+    redact_secret,
+)
 from orchestrator.gateways.llm.response_sanitizing import Capture, clean_anthropic, clean_openai
 from orchestrator.gateways.llm.stream_assembler import ASKED, STREAMS
 from orchestrator.gateways.llm.transport import CAPTURE, http_client
-from orchestrator.gateways.tools.guarded_transport import judged
+from orchestrator.gateways.tools.guarded_transport import resolve_allowed_addresses
 
 # No connection was made to whoever answers, or none was allowed: nothing of the request went out.
 UNSENT = (
@@ -49,19 +55,21 @@ UNSENT = (
 )  # fmt: skip
 
 
-async def perform(loop: EffectLoop, access: Access, call: ModelCall) -> Performed:
+async def perform_model_call(loop: EffectLoop, access: Access, call: ModelCall) -> Performed:
     """Call the model and normalise what comes back. Raises nothing but cancellation."""
     utterance = Utterance(call.audience, access.secret)
     try:
-        return await _perform(loop, access, call, utterance)
+        return await _run_model_call(loop, access, call, utterance)
     finally:
         utterance.close()
 
 
-async def _perform(loop: EffectLoop, access: Access, call: ModelCall, utterance: Utterance) -> Performed:
+async def _run_model_call(
+    loop: EffectLoop, access: Access, call: ModelCall, utterance: Utterance
+) -> Performed:
     effect, salt = call.effect, call.salt
     if access.key is None:
-        return failed(effect, salt, "no_key", transient=False, detail=access.why)
+        return build_failure_outcome(effect, salt, "no_key", transient=False, detail=access.why)
     capture = Capture(
         secret=access.secret,
         clean=clean_anthropic if call.profile.provider == "anthropic" else clean_openai,
@@ -71,26 +79,26 @@ async def _perform(loop: EffectLoop, access: Access, call: ModelCall, utterance:
     try:
         async with asyncio.timeout(effect.timeout_ms / 1000) as deadline:
             capture.until = deadline.when()
-            await _judge(access, call.profile)
-            reply = await _exchange(loop, access, call, capture)
+            await _check_destination(access, call.profile)
+            reply = await _request_reply(loop, access, call, capture)
     except TimeoutError:
         detail = f"no reply within {effect.timeout_ms} ms"
-        return failed(effect, salt, "timeout", transient=True, detail=detail)
+        return build_failure_outcome(effect, salt, "timeout", transient=True, detail=detail)
     except Exception as error:  # noqa: BLE001 - whatever a library does with a reply must not steer a run
-        return _failed(call, access, capture, error)
+        return _build_failure(call, access, capture, error)
     if capture.fault is not None:
-        return _failed(call, access, capture, None)
-    return replied(effect, call.request, reply, salt, call.vault)
+        return _build_failure(call, access, capture, None)
+    return build_reply_outcome(effect, call.request, reply, salt, call.vault)
 
 
-async def _judge(access: Access, profile: ModelProfile) -> None:
+async def _check_destination(access: Access, profile: ModelProfile) -> None:
     """Whether a tenant's address may be asked: the transport judges it again as it connects, but tells a
     refusal like a dead server. Raises EgressRefused."""
     if access.leave is not None:
-        await judged(target_of(str(profile.base_url)), access.leave)
+        await resolve_allowed_addresses(target_of(str(profile.base_url)), access.leave)
 
 
-def _failed(call: ModelCall, access: Access, capture: Capture, error: Exception | None) -> Performed:
+def _build_failure(call: ModelCall, access: Access, capture: Capture, error: Exception | None) -> Performed:
     """What went wrong, in our closed words; the key is in none of them."""
     after = None
     if isinstance(error, EgressRefused):
@@ -100,30 +108,32 @@ def _failed(call: ModelCall, access: Access, capture: Capture, error: Exception 
     elif isinstance(error, InvalidRequest):
         word, transient, detail = "rejected", False, f"not a request: {error}"
     elif isinstance(error, ModelAPIError) and (capture.fault is None or (capture.status or 0) >= 400):
-        word, transient = _word(error, capture.status)
+        word, transient = _classify_error(error, capture.status)
         wish, detail = error.retry_after, str(error)
         after = int(min(wish, 86_400.0) * 1000) if wish is not None and isfinite(wish) else None
     else:
         # A reply that is none; worth another attempt where the wire was to blame (M9).
         word, transient = "cut_off" if capture.cut else "malformed", capture.fault is not None
         detail = capture.fault or f"{type(error).__name__}: {error}"
-    detail = hidden(detail, access.secret, cut=True)
-    return failed(call.effect, call.salt, word, transient=transient, detail=detail, retry_after_ms=after)
+    detail = redact_secret(detail, access.secret, cut=True)
+    return build_failure_outcome(
+        call.effect, call.salt, word, transient=transient, detail=detail, retry_after_ms=after
+    )
 
 
 class InvalidRequest(Exception):
     """The neutral request cannot be read: nobody's fault but ours. Caught here, seen by nobody else."""
 
 
-def _read(request: bytes) -> NeutralRequest:
+def _parse_request(request: bytes) -> NeutralRequest:
     try:
         return read_request(request)
     except ValidationError as error:
         raise InvalidRequest(str(error)) from None
 
 
-async def _exchange(loop: EffectLoop, access: Access, call: ModelCall, capture: Capture) -> Reply:
-    effect, profile, asked = call.effect, call.profile, _read(call.request)
+async def _request_reply(loop: EffectLoop, access: Access, call: ModelCall, capture: Capture) -> Reply:
+    effect, profile, asked = call.effect, call.profile, _parse_request(call.request)
     names = WireNames(tool.name for tool in asked.tools)
     # The wall's own output limit: whatever the prompt says, no more is asked for than was reserved.
     limit = min(effect.max_output_tokens, profile.max_output_tokens)
@@ -132,24 +142,24 @@ async def _exchange(loop: EffectLoop, access: Access, call: ModelCall, capture: 
         # The library asks for a whole reply, and gets one: the transport puts it together.
         settings["extra_body"] = ASKED[profile.provider]
     response = await model_request(
-        _model(loop, access, profile),
+        _build_model(loop, access, profile),
         messages_of(asked, names, strict_ids=profile.provider == "anthropic"),
         model_settings=settings,
         model_request_parameters=parameters_of(asked, names),
         instrument=False,
     )
-    return without(reply_of(response, capture, names), access.secret)
+    return redact_reply(reply_of(response, capture, names), access.secret)
 
 
-def _model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Model:
+def _build_model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Model:
     """The library's model over the client that this loop keeps for the provider, address, key and leave."""
     kept = (str(access.key), access.own, access.leave)
     if profile.provider == "anthropic":
         url = profile.base_url or ANTHROPIC_URL
-        anthropic = loop.client(("anthropic", url, *kept), lambda: _anthropic(url, access))
+        anthropic = loop.client(("anthropic", url, *kept), lambda: _build_anthropic_client(url, access))
         return AnthropicModel(profile.model, provider=AnthropicProvider(anthropic_client=anthropic))
     url = profile.base_url or OPENAI_URL
-    openai = loop.client(("openai", url, *kept), lambda: _openai(url, access))
+    openai = loop.client(("openai", url, *kept), lambda: _build_openai_client(url, access))
     # Compatible servers know the older name of the output limit; only OpenAI itself insists on the newer one.
     official = url.rstrip("/") == OPENAI_URL
     known = OpenAIModelProfile(
@@ -158,7 +168,7 @@ def _model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Model:
     return OpenAIChatModel(profile.model, provider=OpenAIProvider(openai_client=openai), profile=known)
 
 
-def _openai(url: str, access: Access) -> tuple[AsyncOpenAI, Close]:
+def _build_openai_client(url: str, access: Access) -> tuple[AsyncOpenAI, Close]:
     key = str(access.key)
     under = http_client(url, access.leave, bare={"authorization": f"Bearer {key}"} if access.own else None)
     # A retry inside the library would be a call that nobody reserved or recorded.
@@ -166,19 +176,19 @@ def _openai(url: str, access: Access) -> tuple[AsyncOpenAI, Close]:
     return client, client.close
 
 
-def _anthropic(url: str, access: Access) -> tuple[AsyncAnthropic, Close]:
+def _build_anthropic_client(url: str, access: Access) -> tuple[AsyncAnthropic, Close]:
     key = str(access.key)
     under = http_client(url, access.leave, bare={"x-api-key": key} if access.own else None)
     client = AsyncAnthropic(base_url=url, api_key=key, max_retries=0, http_client=under)
     return client, client.close
 
 
-def _word(error: ModelAPIError, status: int | None) -> tuple[str, bool]:
+def _classify_error(error: ModelAPIError, status: int | None) -> tuple[str, bool]:
     if isinstance(error, ModelTimeoutError):
-        return ("unreachable", True) if _unsent(error) else ("timeout", True)
+        return ("unreachable", True) if _is_unsent_error(error) else ("timeout", True)
     if isinstance(error, ModelConnectionError):
         # What went out and brought no whole reply may be charged, though no status was seen.
-        return ("unreachable", True) if _unsent(error) else ("cut_off", True)
+        return ("unreachable", True) if _is_unsent_error(error) else ("cut_off", True)
     if isinstance(error, ModelRateLimitError) or status in (402, 429):
         return "rate_limited", isinstance(error, ModelRateLimitError)
     if isinstance(error, ModelAuthenticationError) or status in (401, 403):
@@ -197,7 +207,7 @@ def _word_of(status: int | None) -> tuple[str, bool]:
     return "rejected", False
 
 
-def _unsent(error: BaseException) -> bool:
+def _is_unsent_error(error: BaseException) -> bool:
     """Whether it went wrong before anything could be sent."""
     cause: BaseException | None = error
     while cause is not None:

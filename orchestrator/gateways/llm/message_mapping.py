@@ -42,17 +42,21 @@ def messages_of(request: NeutralRequest, names: WireNames, *, strict_ids: bool) 
     waiting: dict[str, str] = {}
     for assistant, turns in groupby(request.messages, key=lambda turn: isinstance(turn, AssistantTurn)):
         if assistant:
-            response, waiting = _response([t for t in turns if isinstance(t, AssistantTurn)], names, ids)
+            response, waiting = _build_response(
+                [t for t in turns if isinstance(t, AssistantTurn)], names, ids
+            )
             if response is not None:
                 history.append(response)
         else:
-            parts = _answers([t for t in turns if not isinstance(t, AssistantTurn)], waiting, names, ids)
-            history.append(ModelRequest(parts=parts, instructions=instructions(request)))
+            parts = _build_answer_parts(
+                [t for t in turns if not isinstance(t, AssistantTurn)], waiting, names, ids
+            )
+            history.append(ModelRequest(parts=parts, instructions=build_instructions(request)))
             waiting = {}
     return history
 
 
-def instructions(request: NeutralRequest) -> str:
+def build_instructions(request: NeutralRequest) -> str:
     """The system text, with the form of the answer where one is asked for."""
     if request.output_schema is None:
         return request.system
@@ -82,7 +86,9 @@ def reply_of(response: ModelResponse, capture: Capture, names: WireNames) -> Rep
     refusal = details.get("refusal")
     refused = refusal is not None or response.finish_reason == "content_filter"
     calls = tuple(
-        WrittenCall(id=part.tool_call_id, name=names.back(part.tool_name), arguments=_written(part.args))
+        WrittenCall(
+            id=part.tool_call_id, name=names.back(part.tool_name), arguments=_decode_call_arguments(part.args)
+        )
         for part in response.parts
         if isinstance(part, ToolCallPart)
     )
@@ -105,7 +111,7 @@ class _Ids:
         return UNSAFE.sub("_", call_id) if self._strict else call_id
 
 
-def _response(
+def _build_response(
     turns: list[AssistantTurn], names: WireNames, ids: _Ids
 ) -> tuple[ModelResponse | None, dict[str, str]]:
     parts: list[ModelResponsePart] = []
@@ -114,12 +120,12 @@ def _response(
         if turn.text.strip():
             parts.append(TextPart(turn.text))
         for call in turn.calls:
-            parts.append(ToolCallPart(names.out(call.name), _sendable(call), ids(call.id)))
+            parts.append(ToolCallPart(names.out(call.name), _encode_call_arguments(call), ids(call.id)))
             waiting[call.id] = names.out(call.name)
     return (ModelResponse(parts=parts) if parts else None), waiting
 
 
-def _answers(
+def _build_answer_parts(
     turns: list[UserTurn | ToolTurn], waiting: dict[str, str], names: WireNames, ids: _Ids
 ) -> list[ModelRequestPart]:
     """Results first, in the order in which they came, then what was missing, then what the user says."""
@@ -133,7 +139,7 @@ def _answers(
     return parts
 
 
-def _sendable(call: AskedCall) -> str:
+def _encode_call_arguments(call: AskedCall) -> str:
     """Arguments as a server takes them back: what was no JSON object is quoted inside one."""
     try:
         readable = isinstance(orjson.loads(call.arguments), dict)
@@ -144,7 +150,7 @@ def _sendable(call: AskedCall) -> str:
     )
 
 
-def _written(arguments: str | Mapping[str, Any] | None) -> str:
+def _decode_call_arguments(arguments: str | Mapping[str, Any] | None) -> str:
     """The argument text; where the protocol carries objects, the object's."""
     if isinstance(arguments, str) or arguments is None:
         return arguments or ""

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 WIRE_NAME = 64
 UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class AskedCall(Value):
+class AskedCall(FrozenModel):
     """A call of an earlier reply; `arguments` is the text as the model wrote it."""
 
     id: str
@@ -20,18 +20,18 @@ class AskedCall(Value):
     arguments: str
 
 
-class UserTurn(Value):
+class UserTurn(FrozenModel):
     role: Literal["user"]
     text: str
 
 
-class AssistantTurn(Value):
+class AssistantTurn(FrozenModel):
     role: Literal["assistant"]
     text: str = ""
     calls: tuple[AskedCall, ...] = ()
 
 
-class ToolTurn(Value):
+class ToolTurn(FrozenModel):
     role: Literal["tool"]
     call: str
     name: str
@@ -41,13 +41,13 @@ class ToolTurn(Value):
 Turn = Annotated[UserTurn | AssistantTurn | ToolTurn, Field(discriminator="role")]
 
 
-class OfferedTool(Value):
+class OfferedTool(FrozenModel):
     name: str
     description: str
     input_schema: dict[str, Any] = Field(alias="schema")
 
 
-class NeutralRequest(Value):
+class NeutralRequest(FrozenModel):
     """What a model is asked. `max_output_tokens` is the wish; the effect's limit binds."""
 
     v: Literal[1]
@@ -60,7 +60,7 @@ class NeutralRequest(Value):
     max_output_tokens: int
 
 
-class Conversation(Value):
+class Conversation(FrozenModel):
     """Of a request what was said so far. What is offered beside it, which is most of a request, is passed
     over."""
 
@@ -88,7 +88,7 @@ class WireNames:
         self._out: dict[str, str] = {}
         self._back: dict[str, str] = {}
         for name in sorted(dict.fromkeys(names)):
-            wire = self._free(_safe(name))
+            wire = self._free(_sanitize_name(name))
             self._out[name] = wire
             self._back[wire] = name
 
@@ -102,7 +102,7 @@ class WireNames:
 
     def out(self, name: str) -> str:
         """The name on the wire; a name that is not offered (any more) is only made harmless."""
-        return self._out.get(name) or _safe(name)
+        return self._out.get(name) or _sanitize_name(name)
 
     def back(self, wire: str) -> str:
         """Our name of it; a name nobody offered stays as it is, for the core to refuse."""
@@ -113,5 +113,5 @@ class WireNames:
         return dict(self._out)
 
 
-def _safe(name: str) -> str:
+def _sanitize_name(name: str) -> str:
     return UNSAFE.sub("_", name)[:WIRE_NAME] or "unnamed"

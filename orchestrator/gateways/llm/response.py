@@ -50,29 +50,29 @@ class Reply:
     capped: tuple[str, ...] = ()
 
 
-def estimated(effect: CallModel, request: bytes, reply_bytes: int) -> dict[str, Decimal]:
+def estimate_usage(effect: CallModel, request: bytes, reply_bytes: int) -> dict[str, Decimal]:
     """Usage counted by us: a byte is a token, and never more than what was reserved (M11)."""
     counted = {"input_tokens": Decimal(len(request)), "output_tokens": Decimal(reply_bytes)}
     return {name: min(amount, effect.reserve.get(name, amount)) for name, amount in counted.items()}
 
 
-def replied(
+def build_reply_outcome(
     effect: CallModel, request: bytes, reply: Reply, salt: bytes, vault: Vault | None = None
 ) -> Performed:
     """The outcome of a call that brought a reply. What is sensitive in the arguments of its calls is sealed
     in the `vault` and stands as a reference wherever they are kept; without one it is redacted."""
     keeper = Keeper(salt)
-    bounded = _bounded(reply)
+    bounded = _truncate_reply(reply)
     written = len(bounded.text.encode()) + sum(
         len(call.name) + len(call.arguments.encode()) for call in bounded.calls
     )
-    usage, counted = sane_usage(reply.usage, estimated(effect, request, written + reply.unkept))
+    usage, counted = sane_usage(reply.usage, estimate_usage(effect, request, written + reply.unkept))
     if vault is not None:
-        bounded = _sealed(bounded, vault, keeper)
+        bounded = _seal_reply(bounded, vault, keeper)
     answer = bounded.text if bounded.text.strip() and not bounded.calls and bounded.refusal is None else None
     fields: dict[str, Any] = {
         "effect": effect.id,
-        "reply": keeper.keep_json(_document(bounded)),
+        "reply": keeper.keep_json(_build_reply_document(bounded)),
         "answer": keeper.keep(answer.encode()) if answer is not None else None,
         "requests": tuple(
             ToolRequest(call_id=call.id, name=call.name, arguments=keeper.keep(call.arguments.encode()))
@@ -87,7 +87,7 @@ def replied(
     return Performed(kind=ModelReplied, fields=fields, bodies=keeper.bodies)
 
 
-def failed(
+def build_failure_outcome(
     effect: CallModel,
     salt: bytes,
     error: str,
@@ -107,22 +107,24 @@ def failed(
     return Performed(kind=ModelFailed, fields=fields, bodies=keeper.bodies)
 
 
-def hidden(text: str, secret: str, *, cut: bool = False) -> str:
-    """A text without the key that its call went out with, which some servers repeat. `cut`: it may end in the
-    middle of one."""
+def redact_secret(text: str, secret: str, *, cut: bool = False) -> str:
+    """A text without the key that its call went out with, which some servers repeat. `truncate_utf8`: it may
+    end in the middle of one."""
     if not secret:
         return text
     found = without_secret(text.encode("utf-8", "surrogatepass"), secret, cut=cut)
     return found.decode("utf-8", "surrogatepass")
 
 
-def without(reply: Reply, secret: str) -> Reply:
+def redact_reply(reply: Reply, secret: str) -> Reply:
     """A reply without the key that its call went out with: it would stand in the next prompt (M16)."""
     if not secret:
         return reply
 
     def clean(text: str, limit: int, name: str = "") -> str:
-        return hidden(text, secret, cut=name in reply.capped or len(text.encode("utf-8", "replace")) >= limit)
+        return redact_secret(
+            text, secret, cut=name in reply.capped or len(text.encode("utf-8", "replace")) >= limit
+        )
 
     calls = tuple(
         WrittenCall(
@@ -135,8 +137,8 @@ def without(reply: Reply, secret: str) -> Reply:
     refusal = None if reply.refusal is None else clean(reply.refusal, MAX_TEXT)
     return replace(
         reply, text=clean(reply.text, MAX_TEXT, "text"), calls=calls, refusal=refusal,
-        finish=hidden(reply.finish, secret, cut=True), model=clean(reply.model, MAX_NAME),
-        capped=tuple(hidden(name, secret, cut=True) for name in reply.capped),
+        finish=redact_secret(reply.finish, secret, cut=True), model=clean(reply.model, MAX_NAME),
+        capped=tuple(redact_secret(name, secret, cut=True) for name in reply.capped),
     )  # fmt: skip
 
 
@@ -155,7 +157,7 @@ def distinct_ids(wanted: list[str]) -> list[str]:
     return found
 
 
-def cut(text: str, limit: int) -> str:
+def truncate_utf8(text: str, limit: int) -> str:
     """At most `limit` bytes of UTF-8, never half a character; what is no Unicode (a lone surrogate) is made
     visible.
     """
@@ -163,19 +165,19 @@ def cut(text: str, limit: int) -> str:
     return body[:limit].decode("utf-8", "ignore")
 
 
-def _bounded(reply: Reply) -> Reply:
+def _truncate_reply(reply: Reply) -> Reply:
     capped = list(reply.capped)
-    text = cut(reply.text, MAX_TEXT)
-    refusal = None if reply.refusal is None else cut(reply.refusal, MAX_TEXT)
+    text = truncate_utf8(reply.text, MAX_TEXT)
+    refusal = None if reply.refusal is None else truncate_utf8(reply.refusal, MAX_TEXT)
     if len(text) < len(reply.text):
         capped.append("text")
     kept = reply.calls[:MAX_CALLS]
-    ids = distinct_ids([cut(call.id, MAX_ID) for call in kept])
+    ids = distinct_ids([truncate_utf8(call.id, MAX_ID) for call in kept])
     calls = tuple(
         WrittenCall(
             id=call_id,
-            name=cut(call.name, 4 * MAX_NAME)[:MAX_NAME],
-            arguments=cut(call.arguments, MAX_ARGUMENTS),
+            name=truncate_utf8(call.name, 4 * MAX_NAME)[:MAX_NAME],
+            arguments=truncate_utf8(call.arguments, MAX_ARGUMENTS),
         )
         for call_id, call in zip(ids, kept, strict=True)
     )
@@ -184,13 +186,13 @@ def _bounded(reply: Reply) -> Reply:
         if len(after.arguments) < len(before.arguments)
     )  # fmt: skip
     return Reply(
-        text=text, calls=calls, refusal=refusal, finish=cut(reply.finish, 64), usage=reply.usage,
-        model=cut(reply.model, MAX_NAME), dropped=reply.dropped + len(reply.calls) - len(kept),
+        text=text, calls=calls, refusal=refusal, finish=truncate_utf8(reply.finish, 64), usage=reply.usage,
+        model=truncate_utf8(reply.model, MAX_NAME), dropped=reply.dropped + len(reply.calls) - len(kept),
         capped=tuple(capped),
     )  # fmt: skip
 
 
-def _sealed(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
+def _seal_reply(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
     """The reply with references; twice, for what one call names a secret may stand in another, too."""
     calls = list(reply.calls)
     for _ in range(2):
@@ -203,7 +205,7 @@ def _sealed(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
     return replace(reply, calls=tuple(calls), text=text_without(reply.text, vault.known), refusal=refusal)
 
 
-def _document(reply: Reply) -> dict[str, Any]:
+def _build_reply_document(reply: Reply) -> dict[str, Any]:
     """What is kept of a reply, and what the next prompt quotes from."""
     document: dict[str, Any] = {
         "v": 1,

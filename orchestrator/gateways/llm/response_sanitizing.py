@@ -18,8 +18,8 @@ from orchestrator.gateways.llm.response import (
     MAX_ID,
     MAX_NAME,
     MAX_TEXT,
-    cut,
     distinct_ids,
+    truncate_utf8,
 )
 from tenancy.core.json_reading import read_json
 
@@ -51,9 +51,10 @@ class Assembly(Protocol):
 @dataclass(slots=True, kw_only=True)
 class Capture:
     """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
-    where a stream was asked for. `until`: the call's deadline by the loop's clock. `cut`: the connection
-    broke in the middle of the reply. `unkept`: bytes of text that were written and are not part of the reply,
-    such as thoughts. `secret` is the key that went out: no body is read before it is taken out of it.
+    where a stream was asked for. `until`: the call's deadline by the loop's clock. `truncate_utf8`: the
+    connection broke in the middle of the reply. `unkept`: bytes of text that were written and are not part
+    of the reply, such as thoughts. `secret` is the key that went out: no body is read before it is taken out
+    of it.
     """
 
     clean: Callable[[Json, "Capture"], Json]
@@ -93,19 +94,19 @@ def clean_openai(document: Json, capture: Capture) -> Json:
     capture.unkept += beside_choice(message) + text_bytes(
         [one.get("message") for one in choices[1:] if isinstance(one, dict)]
     )
-    finish = _word(choices[0].get("finish_reason"))
+    finish = _truncate_identifier(choices[0].get("finish_reason"))
     capture.finish = finish or "stop"
     calls = _openai_calls(message.get("tool_calls"), capture)
     rebuilt: Json = {
-        "role": "assistant", "content": _text(flat(message.get("content")), capture),
-        "refusal": _text(message.get("refusal"), capture) or None,
+        "role": "assistant", "content": _truncate_text(flatten_content(message.get("content")), capture),
+        "refusal": _truncate_text(message.get("refusal"), capture) or None,
     }  # fmt: skip
     if calls:
         rebuilt["tool_calls"] = calls
     choice = {"index": 0, "message": rebuilt, "logprobs": None}
     return {
-        "id": _word(document.get("id")) or "reply", "object": "chat.completion", "created": 1,
-        "model": _word(document.get("model")) or "unnamed",
+        "id": _truncate_identifier(document.get("id")) or "reply", "object": "chat.completion", "created": 1,
+        "model": _truncate_identifier(document.get("model")) or "unnamed",
         "choices": [choice | {"finish_reason": finish if finish in OPENAI_FINISH else "stop"}],
         "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     }  # fmt: skip
@@ -121,61 +122,65 @@ def clean_anthropic(document: Json, capture: Capture) -> Json:
     uses = [block for block in found if block.get("type") == "tool_use"]
     _note_anthropic_usage(document.get("usage"), capture)
     capture.unkept += sum(map(beside_block, found))
-    finish = _word(document.get("stop_reason"))
+    finish = _truncate_identifier(document.get("stop_reason"))
     capture.finish = finish or "stop"
-    kept = _first(uses, capture)
-    ids = distinct_ids([_word(use.get("id")) for use in kept])
-    said = _text(texts, capture)
+    kept = _limit_calls(uses, capture)
+    ids = distinct_ids([_truncate_identifier(use.get("id")) for use in kept])
+    said = _truncate_text(texts, capture)
     content: list[Json] = [{"type": "text", "text": said}] if said else []
     content.extend(
         {
             "type": "tool_use",
             "id": call_id,
-            "name": _name(use.get("name")),
-            "input": _input(use.get("input"), call_id, capture),
+            "name": _truncate_name(use.get("name")),
+            "input": _sanitize_input(use.get("input"), call_id, capture),
         }
         for call_id, use in zip(ids, kept, strict=True)
     )
     return {
-        "id": _word(document.get("id")) or "reply", "type": "message", "role": "assistant",
-        "model": _word(document.get("model")) or "unnamed", "content": content, "stop_sequence": None,
+        "id": _truncate_identifier(document.get("id")) or "reply",
+        "type": "message",
+        "role": "assistant",
+        "model": _truncate_identifier(document.get("model")) or "unnamed",
+        "content": content,
+        "stop_sequence": None,
         "stop_reason": finish if finish in ANTHROPIC_FINISH else "end_turn",
         "usage": {"input_tokens": 0, "output_tokens": 0},
-    }  # fmt: skip
+    }
 
 
 def _openai_calls(asked: Any, capture: Capture) -> list[Json]:
     calls = [call for call in asked if isinstance(call, dict)] if isinstance(asked, list) else []
-    kept = _first(calls, capture)
-    ids = distinct_ids([_word(call.get("id")) for call in kept])
+    kept = _limit_calls(calls, capture)
+    ids = distinct_ids([_truncate_identifier(call.get("id")) for call in kept])
     return [_openai_call(call, call_id, capture) for call_id, call in zip(ids, kept, strict=True)]
 
 
 def _openai_call(call: Json, call_id: str, capture: Capture) -> Json:
     function = call.get("function")
     function = function if isinstance(function, dict) else {}
-    arguments = _arguments(function.get("arguments"), call_id, capture)
-    named = {"name": _name(function.get("name")), "arguments": arguments}
+    arguments = _truncate_arguments(function.get("arguments"), call_id, capture)
+    named = {"name": _truncate_name(function.get("name")), "arguments": arguments}
     return {"id": call_id, "type": "function", "function": named}
 
 
-def _first(calls: list[Json], capture: Capture) -> list[Json]:
+def _limit_calls(calls: list[Json], capture: Capture) -> list[Json]:
     capture.dropped += max(0, len(calls) - MAX_CALLS)
     return calls[:MAX_CALLS]
 
 
-def _arguments(value: Any, call_id: str, capture: Capture) -> str:
+def _truncate_arguments(value: Any, call_id: str, capture: Capture) -> str:
     """Argument text; some servers send the object itself."""
     text = value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
-    bounded = cut(text, MAX_ARGUMENTS)
+    bounded = truncate_utf8(text, MAX_ARGUMENTS)
     if len(bounded) < len(text):
         capture.capped.append(f"arguments:{call_id}")
     return bounded
 
 
-def _input(value: Any, call_id: str, capture: Capture) -> Json:
+def _sanitize_input(value: Any, call_id: str, capture: Capture) -> Json:
     """An input object; one too large or of another type travels as text for the core to refuse."""
-    text = _arguments(value, call_id, capture)
+    text = _truncate_arguments(value, call_id, capture)
     whole = isinstance(value, dict) and f"arguments:{call_id}" not in capture.capped
     return value if whole else {UNREADABLE: text}
 
@@ -192,7 +197,7 @@ def text_bytes(value: Any) -> int:
     return found
 
 
-def beside(document: Json, kept: Collection[str]) -> int:
+def count_unkept_bytes(document: Json, kept: Collection[str]) -> int:
     """Bytes of the text in a document outside its members in `kept`."""
     return text_bytes([one for name, one in document.items() if name not in kept])
 
@@ -201,17 +206,17 @@ def beside_choice(message: Json) -> int:
     """Bytes of text in a message, or a part of one, that is neither said nor asked: thoughts, by any name."""
     content = message.get("content")
     parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
-    thoughts = beside(message, ("role", "content", "refusal", "tool_calls"))
-    return thoughts + sum(beside(part, ("type", "text")) for part in parts)
+    thoughts = count_unkept_bytes(message, ("role", "content", "refusal", "tool_calls"))
+    return thoughts + sum(count_unkept_bytes(part, ("type", "text")) for part in parts)
 
 
 def beside_block(block: Json) -> int:
     """The same of a message's block."""
     use = ("type", "id", "name", "input", "text")
-    return beside(block, use if block.get("type") == "tool_use" else ("type", "text"))
+    return count_unkept_bytes(block, use if block.get("type") == "tool_use" else ("type", "text"))
 
 
-def flat(content: Any) -> Any:
+def flatten_content(content: Any) -> Any:
     """Text, or the text of a list of parts."""
     if not isinstance(content, list):
         return content
@@ -219,21 +224,21 @@ def flat(content: Any) -> Any:
     return "".join(part for part in parts if isinstance(part, str))
 
 
-def _text(value: Any, capture: Capture) -> str:
+def _truncate_text(value: Any, capture: Capture) -> str:
     if not isinstance(value, str):
         return ""
-    bounded = cut(value, MAX_TEXT)
+    bounded = truncate_utf8(value, MAX_TEXT)
     if len(bounded) < len(value):
         capture.capped.append("text")
     return bounded
 
 
-def _word(value: Any) -> str:
-    return cut(value, MAX_ID) if isinstance(value, str) else ""
+def _truncate_identifier(value: Any) -> str:
+    return truncate_utf8(value, MAX_ID) if isinstance(value, str) else ""
 
 
-def _name(value: Any) -> str:
-    return cut(value, 4 * MAX_NAME)[:MAX_NAME] if isinstance(value, str) else ""
+def _truncate_name(value: Any) -> str:
+    return truncate_utf8(value, 4 * MAX_NAME)[:MAX_NAME] if isinstance(value, str) else ""
 
 
 def _note_openai_usage(usage: Any, capture: Capture) -> None:

@@ -14,13 +14,13 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from orchestrator.core.common.errors import OrchestratorError
-from orchestrator.core.common.frozen_model import Slug, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Slug
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.effects import CallModel
 from orchestrator.core.domain.run_events import ModelReplied
 from orchestrator.gateways.effect_result import Performed
 from orchestrator.gateways.llm.request import AssistantTurn, Conversation, read_conversation
-from orchestrator.gateways.llm.response import Reply, WrittenCall, failed, replied
+from orchestrator.gateways.llm.response import Reply, WrittenCall, build_failure_outcome, build_reply_outcome
 from traces.sealed_values import Vault
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
@@ -42,7 +42,7 @@ class ScenarioInvalid(OrchestratorError):
     code = "scenario-invalid"
 
 
-class When(Value):
+class When(FrozenModel):
     """What must hold: every pattern of `contains` is found in the prompt, none of `absent` is.
 
     A pattern is a plain text, or a regular expression between slashes.
@@ -59,24 +59,24 @@ class When(Value):
         for pattern in patterns:
             if len(pattern.strip()) < 3:
                 raise ValueError(f"{pattern!r} says nothing about the prompt")
-            if compiled(pattern).search(""):
+            if compile_pattern(pattern).search(""):
                 raise ValueError(f"{pattern!r} is found in every prompt")
         return patterns
 
 
-class ScriptedCall(Value):
+class ScriptedCall(FrozenModel):
     """A call to ask for; texts may hold {{name}} of what was taken."""
 
     name: str
     arguments: dict[str, Any] | str = Field(default_factory=dict)
 
 
-class ScriptedUsage(Value):
+class ScriptedUsage(FrozenModel):
     input_tokens: int = Field(ge=0)
     output_tokens: int = Field(ge=0)
 
 
-class Says(Value):
+class Says(FrozenModel):
     """The reply of a line: a text, calls, a refusal; or none of them, for an empty reply."""
 
     text: str = ""
@@ -86,7 +86,7 @@ class Says(Value):
     finish: str = "stop"
 
 
-class Fails(Value):
+class Fails(FrozenModel):
     """The failure of a line, for demonstrations: at every attempt, or at the first `times` of them."""
 
     error: ERRORS
@@ -94,7 +94,7 @@ class Fails(Value):
     retry_after_ms: int | None = Field(default=None, ge=0)
 
 
-class Line(Value):
+class Line(FrozenModel):
     """One line: when it may be played, what it takes from the prompt, what it then says. Exactly one of reply
     and fail.
 
@@ -129,13 +129,13 @@ class Line(Value):
         if (self.reply is None) == (self.fail is None):
             raise ValueError("a line replies or fails, one of the two")
         known = {*self.take, *(name for one in self.take_all for name in re.compile(one).groupindex)}
-        unknown = [name for name in PLACE.findall(_spoken(self.reply)) if name not in known]
+        unknown = [name for name in PLACE.findall(_encode_reply_template(self.reply)) if name not in known]
         if unknown:
             raise ValueError(f"{unknown[0]} is used and never taken from the prompt")
         return self
 
 
-class Scenario(Value):
+class Scenario(FrozenModel):
     """A scenario file."""
 
     title: str = ""
@@ -143,7 +143,7 @@ class Scenario(Value):
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """A pattern as it is searched for."""
     is_expression = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
     return re.compile(pattern[1:-1] if is_expression else re.escape(pattern), re.DOTALL | re.MULTILINE)
@@ -155,7 +155,7 @@ def scenario_names() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def load(name: str, folder: Path = FOLDER) -> Scenario:
+def load_scenario(name: str, folder: Path = FOLDER) -> Scenario:
     """Read and check a scenario. Raises ScenarioInvalid."""
     if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", name):
         raise ScenarioInvalid(name=name[:64], detail="not a name")
@@ -168,7 +168,7 @@ def load(name: str, folder: Path = FOLDER) -> Scenario:
         raise ScenarioInvalid(name=name, detail=str(error)[:2_000]) from error
 
 
-def play(
+def play_scenario(
     effect: CallModel,
     request: bytes,
     profile: ModelProfile,
@@ -178,23 +178,25 @@ def play(
 ) -> Performed:
     """The outcome of the first line that holds and was not used up. Raises nothing."""
     try:
-        scenario = load(profile.scenario or "", folder)
+        scenario = load_scenario(profile.scenario or "", folder)
         asked = read_conversation(request)
     except (ScenarioInvalid, ValidationError) as error:
-        return failed(effect, salt, "rejected", transient=False, detail=str(error))
-    found = choose(scenario, effect, asked)
+        return build_failure_outcome(effect, salt, "rejected", transient=False, detail=str(error))
+    found = choose_line(scenario, effect, asked)
     if found is None:
         detail = f"no line of {profile.scenario} fits the prompt of {effect.node} ({effect.role})"
-        return failed(effect, salt, "script_mismatch", transient=False, detail=detail)
+        return build_failure_outcome(effect, salt, "script_mismatch", transient=False, detail=detail)
     line, taken = found
     if line.fail is not None:
         wish, word = line.fail.retry_after_ms, line.fail.error
-        return failed(effect, salt, word, transient=word in PASSING, retry_after_ms=wish, detail="scripted")
-    said = _reply(line.reply or Says(), taken, effect, request, profile)
-    return replied(effect, request, said, salt, vault)
+        return build_failure_outcome(
+            effect, salt, word, transient=word in PASSING, retry_after_ms=wish, detail="scripted"
+        )
+    said = _build_reply(line.reply or Says(), taken, effect, request, profile)
+    return build_reply_outcome(effect, request, said, salt, vault)
 
 
-def spoken(performed: Performed) -> tuple[str, ...]:
+def split_reply_text(performed: Performed) -> tuple[str, ...]:
     """The text of a played reply in a few pieces of whole words; none where it is short."""
     if performed.kind is not ModelReplied:
         return ()
@@ -206,7 +208,9 @@ def spoken(performed: Performed) -> tuple[str, ...]:
     return tuple("".join(words[at : at + size]) for at in range(0, len(words), size))
 
 
-def choose(scenario: Scenario, effect: CallModel, asked: Conversation) -> tuple[Line, dict[str, str]] | None:
+def choose_line(
+    scenario: Scenario, effect: CallModel, asked: Conversation
+) -> tuple[Line, dict[str, str]] | None:
     """The line to play and what it took.
 
     A line is used up when its reply stands in the conversation already: the prompt alone decides, nothing is
@@ -214,9 +218,9 @@ def choose(scenario: Scenario, effect: CallModel, asked: Conversation) -> tuple[
     """
     prompt = prompt_text(asked)
     for line in scenario.lines:
-        if not _holds(line.when, effect, prompt):
+        if not _is_condition_met(line.when, effect, prompt):
             continue
-        taken = _taken(line, prompt)
+        taken = _extract_values(line, prompt)
         if taken is not None and not _used_up(line, taken, effect, asked):
             return line, taken
     return None
@@ -228,15 +232,15 @@ def prompt_text(asked: Conversation) -> str:
     return "\n\n".join([asked.system, *said])
 
 
-def _holds(when: When, effect: CallModel, prompt: str) -> bool:
+def _is_condition_met(when: When, effect: CallModel, prompt: str) -> bool:
     if when.role not in (None, effect.role) or when.node not in (None, effect.node):
         return False
-    if any(compiled(pattern).search(prompt) for pattern in when.absent):
+    if any(compile_pattern(pattern).search(prompt) for pattern in when.absent):
         return False
-    return all(compiled(pattern).search(prompt) for pattern in when.contains)
+    return all(compile_pattern(pattern).search(prompt) for pattern in when.contains)
 
 
-def _taken(line: Line, prompt: str) -> dict[str, str] | None:
+def _extract_values(line: Line, prompt: str) -> dict[str, str] | None:
     taken: dict[str, str] = {}
     for name, pattern in line.take.items():
         found = re.findall(pattern, prompt, re.DOTALL | re.MULTILINE)
@@ -256,18 +260,18 @@ def _used_up(line: Line, taken: dict[str, str], effect: CallModel, asked: Conver
     """Whether the line was played: its calls stand in the conversation, or its failures were had."""
     if line.reply is None:
         return line.fail is not None and line.fail.times is not None and effect.attempt > line.fail.times
-    calls = [(call.name, call.arguments) for call in _calls(line.reply, taken)]
+    calls = [(call.name, call.arguments) for call in _build_calls(line.reply, taken)]
     turns = [turn for turn in asked.messages if isinstance(turn, AssistantTurn)]
     return bool(calls) and any(
         [(call.name, call.arguments) for call in turn.calls] == calls for turn in turns
     )
 
 
-def _reply(
+def _build_reply(
     says: Says, taken: dict[str, str], effect: CallModel, request: bytes, profile: ModelProfile
 ) -> Reply:
-    text = _filled(says.text, taken)
-    calls = _calls(says, taken)
+    text = _fill_placeholders(says.text, taken)
+    calls = _build_calls(says, taken)
     written = len(text.encode()) + sum(len(call.name) + len(call.arguments.encode()) for call in calls)
     counted = {
         "input_tokens": -(-len(request) // BYTES_PER_TOKEN),
@@ -283,30 +287,32 @@ def _reply(
     )
 
 
-def _calls(says: Says, taken: dict[str, str]) -> list[WrittenCall]:
+def _build_calls(says: Says, taken: dict[str, str]) -> list[WrittenCall]:
     return [
-        WrittenCall(id="", name=_filled(call.name, taken), arguments=_argument_text(call.arguments, taken))
+        WrittenCall(
+            id="", name=_fill_placeholders(call.name, taken), arguments=_argument_text(call.arguments, taken)
+        )
         for call in says.calls
     ]
 
 
 def _argument_text(arguments: dict[str, Any] | str, taken: dict[str, str]) -> str:
     if isinstance(arguments, str):
-        return _filled(arguments, taken)
+        return _fill_placeholders(arguments, taken)
     return orjson.dumps(_filled_in(arguments, taken), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _filled_in(value: Any, taken: dict[str, str]) -> Any:
     if isinstance(value, str):
-        return _filled(value, taken)
+        return _fill_placeholders(value, taken)
     if isinstance(value, dict):
         return {name: _filled_in(inner, taken) for name, inner in value.items()}
     return [_filled_in(inner, taken) for inner in value] if isinstance(value, list) else value
 
 
-def _filled(text: str, taken: dict[str, str]) -> str:
+def _fill_placeholders(text: str, taken: dict[str, str]) -> str:
     return PLACE.sub(lambda place: taken[place.group(1)], text)
 
 
-def _spoken(says: Says | None) -> str:
+def _encode_reply_template(says: Says | None) -> str:
     return "" if says is None else says.model_dump_json()

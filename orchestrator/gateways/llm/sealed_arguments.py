@@ -3,11 +3,11 @@
 import orjson
 
 from orchestrator.core.calls.open_effects import opened_key
-from orchestrator.core.common.argument_parsing import Arguments, parse
+from orchestrator.core.common.argument_parsing import Arguments, parse_arguments
 from tenancy.core.json_reading import MemberRepeated, read_json
-from traces.core.canonical import canonical_outside, digest
+from traces.core.canonical import canonical_outside, compute_digest
 from traces.core.redaction import may_hold_secret
-from traces.core.sealed_references import Place, references, with_known, with_sealed
+from traces.core.sealed_references import Place, extract_references, with_known, with_sealed
 from traces.sealed_values import Vault
 
 UNNAMED = '"(sealed)"'
@@ -25,12 +25,14 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
     if not may_hold_secret(body) and not vault.known:
         return raw, frozenset()
     # By the rules that take most: a secret is sealed though its name stands there twice.
-    parsed = parse(body, version=0)
+    parsed = parse_arguments(body, version=0)
     if not isinstance(parsed, Arguments):
         return raw, frozenset()
-    form = vault.open_forms.get(opened_key(tool, digest("arguments", canonical_outside(parsed.value))))
+    form = vault.open_forms.get(
+        opened_key(tool, compute_digest("arguments", canonical_outside(parsed.value)))
+    )
     if form is not None:
-        before = frozenset(found.kind for found in references(orjson.loads(form)))
+        before = frozenset(found.kind for found in extract_references(orjson.loads(form)))
         return (_as_wrong(body, form.decode()), before) if before else (raw, before)
     kinds: set[str] = set()
 
@@ -39,7 +41,7 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
         return vault.seal(kind, secret, Place(source="call", tool=tool, member=member))
 
     value = with_sealed(parsed.value, seal)
-    if opened_key(tool, digest("arguments", canonical_outside(value))) not in vault.open_calls:
+    if opened_key(tool, compute_digest("arguments", canonical_outside(value))) not in vault.open_calls:
         value = with_known(value, dict(vault.known), seal)
     if not kinds:
         return raw, frozenset()

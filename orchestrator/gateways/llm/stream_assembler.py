@@ -17,11 +17,11 @@ from orchestrator.gateways.llm.response import MAX_NAME
 from orchestrator.gateways.llm.response_sanitizing import (
     BrokenReply,
     Json,
-    beside,
     beside_block,
     beside_choice,
+    count_unkept_bytes,
     document_of,
-    flat,
+    flatten_content,
     text_bytes,
 )
 
@@ -77,7 +77,7 @@ class ReplyStream(ABC):
         # A stream that only ends may have been cut on its way. Where nothing began, that is what is wrong.
         if self._finish is None and (self._begun or not self.over):
             raise BrokenReply("the stream broke off")
-        whole = _dumped(self._document())
+        whole = _encode_json(self._document())
         if len(whole) > MAX_REPLY:
             raise BrokenReply(_too_large())
         return whole
@@ -102,7 +102,7 @@ class ReplyStream(ABC):
 
     def _heard(self, event: Json) -> None:
         if error := event.get("error"):
-            raise BrokenReply(f"the provider broke off: {_told(error)}")
+            raise BrokenReply(f"the provider broke off: {_format_error(error)}")
         self._event(event)
 
     @abstractmethod
@@ -170,11 +170,11 @@ class OpenAIStream(ReplyStream):
         delta = choice.get("delta")
         if isinstance(delta, dict):
             self._passed(beside_choice(delta))
-            if text := _text(delta.get("content")):
+            if text := _extract_text(delta.get("content")):
                 self._wrote(len(text))
                 self._text.append(text)
                 self._say(text)
-            if refusal := _text(delta.get("refusal")):
+            if refusal := _extract_text(delta.get("refusal")):
                 self._wrote(len(refusal))
                 self._refusal.append(refusal)
             calls = delta.get("tool_calls")
@@ -196,7 +196,7 @@ class OpenAIStream(ReplyStream):
             self._wrote(len(name))
             call.name += name[: LONGEST_NAME - len(call.name)]
         if given is not None:
-            text = given if isinstance(given, str) else _dumped(given).decode()
+            text = given if isinstance(given, str) else _encode_json(given).decode()
             self._wrote(len(text))
             call.arguments.append(text)
 
@@ -278,23 +278,23 @@ class AnthropicStream(ReplyStream):
         self._wrote(CALL_BYTES + sum(len(one) for one in given.values() if isinstance(one, str)))
         self.unkept += beside_block(given)
         kept: Json = {name: given[name] for name in ("type", "id", "name", "input") if name in given}
-        block = self._blocks[_place(at)] = _Block(kept)
-        if text := _text(given.get("text")):
+        block = self._blocks[_normalize_index(at)] = _Block(kept)
+        if text := _extract_text(given.get("text")):
             self._says(block, text)
         return block
 
     def _part(self, at: Any, delta: Json) -> None:
         kind = delta.get("type")
-        if kind == "text_delta" and (text := _text(delta.get("text"))):
-            self._says(self._blocks.get(_place(at)) or self._block(at, {"type": "text"}), text)
+        if kind == "text_delta" and (text := _extract_text(delta.get("text"))):
+            self._says(self._blocks.get(_normalize_index(at)) or self._block(at, {"type": "text"}), text)
         elif kind == "input_json_delta" and isinstance(delta.get("partial_json"), str):
-            block = self._blocks.get(_place(at)) or self._block(at, {"type": "tool_use"})
+            block = self._blocks.get(_normalize_index(at)) or self._block(at, {"type": "tool_use"})
             self._wrote(len(delta["partial_json"]))
             block.arguments.append(delta["partial_json"])
             if block.given.get("type") != "tool_use":
                 self.unkept += text_bytes(delta["partial_json"])
         else:
-            self._passed(beside(delta, ("type",)))
+            self._passed(count_unkept_bytes(delta, ("type",)))
 
     def _says(self, block: _Block, text: str) -> None:
         self._wrote(len(text))
@@ -308,7 +308,7 @@ class AnthropicStream(ReplyStream):
         if isinstance(usage, dict) and "output_tokens" in usage:
             told = {name: one for name, one in usage.items() if one is not None}
             self._usage = self._at_first | {
-                name: _more(self._at_first.get(name), told[name]) for name in told
+                name: _pick_larger_figure(self._at_first.get(name), told[name]) for name in told
             }
 
     def _document(self) -> Json:
@@ -327,29 +327,29 @@ ASKED: Final[Mapping[str, Json]] = {
 }  # fmt: skip
 
 
-def _text(value: Any) -> str:
-    found = flat(value)
+def _extract_text(value: Any) -> str:
+    found = flatten_content(value)
     return found if isinstance(found, str) else ""
 
 
-def _dumped(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError as error:
         raise BrokenReply(str(error)) from None
 
 
-def _more(first: Any, then: Any) -> Any:
+def _pick_larger_figure(first: Any, then: Any) -> Any:
     """The greater of two figures, for what was told is not taken back; a senseless one stays as it is."""
     figures = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (first, then))
     return max(first, then) if figures and then >= 0 else then
 
 
-def _place(at: Any) -> object:
+def _normalize_index(at: Any) -> object:
     return at if isinstance(at, int) else None
 
 
-def _told(error: Any) -> str:
+def _format_error(error: Any) -> str:
     found = error.get("message") or error.get("type") if isinstance(error, dict) else error
     return str(found)[:200]
 

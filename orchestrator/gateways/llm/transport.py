@@ -56,7 +56,7 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
             await response.aclose()
         body = without_secret(body, capture.secret)
         if response.is_success:
-            body = _cleaned(body, capture)
+            body = _clean_body(body, capture)
         kept = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
         headers = {**kept, "content-type": "application/json"}
         return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
@@ -117,7 +117,7 @@ def _is_stream(response: httpx2.Response) -> bool:
     return response.is_success and kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
-def _cleaned(body: bytes, capture: Capture) -> bytes:
+def _clean_body(body: bytes, capture: Capture) -> bytes:
     """A document the library can read; with a fault noted, any: the gateway looks at the fault first."""
     if capture.fault is not None:
         return b"{}"
@@ -140,23 +140,23 @@ def http_client(
     `leave` each connection is judged by that instead, and no proxy stands in between (W3). `bare`: see
     CleaningTransport."""
     if leave is not None:
-        return _client(GuardedTransport(leave, most_bytes=MAX_BODY + 1, resolver=resolver), bare)
+        return _build_client(GuardedTransport(leave, most_bytes=MAX_BODY + 1, resolver=resolver), bare)
     parts = urlsplit(base_url)
     proxy = (
         None
-        if proxy_bypass(parts.hostname or "") or _loopback(parts.hostname)
+        if proxy_bypass(parts.hostname or "") or _is_loopback_host(parts.hostname)
         else getproxies().get(parts.scheme)
     )
     limits = httpx2.Limits(max_connections=connections, max_keepalive_connections=16, keepalive_expiry=30)
-    return _client(httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy), bare)
+    return _build_client(httpx2.AsyncHTTPTransport(trust_env=False, limits=limits, proxy=proxy), bare)
 
 
-def _client(inner: httpx2.AsyncBaseTransport, bare: Mapping[str, str] | None) -> httpx2.AsyncClient:
+def _build_client(inner: httpx2.AsyncBaseTransport, bare: Mapping[str, str] | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         transport=CleaningTransport(inner, bare=bare), follow_redirects=False, trust_env=False,
         headers={"accept-encoding": "identity"}, timeout=httpx2.Timeout(60, connect=CONNECT_SECONDS),
     )  # fmt: skip
 
 
-def _loopback(host: str | None) -> bool:
+def _is_loopback_host(host: str | None) -> bool:
     return host in ("localhost", "127.0.0.1", "::1")

@@ -2,7 +2,7 @@
 
 No network, no files but what is given, no other processes, nothing that outlives it: namespaces and a filter
 of system calls make what is outside unreachable, limits bound what is inside, and a watch from outside ends
-all of it together. Where the machine cannot, `unavailable` says why and nothing is run.
+all of it together. Where the machine cannot, `explain_unavailability` says why and nothing is run.
 """
 
 import asyncio
@@ -23,11 +23,15 @@ from typing import Any
 
 import orjson
 
-from orchestrator.gateways.monotonic_clock import steady
+from orchestrator.gateways.monotonic_clock import read_monotonic_clock
 from orchestrator.gateways.sandbox import bwrap_arguments, resource_monitor, seccomp_filter
 from orchestrator.gateways.sandbox.limits import Ended, Job, Why
 from orchestrator.gateways.sandbox.process_io import Followed, Heard
-from orchestrator.gateways.subprocess_groups import ended, started, surely
+from orchestrator.gateways.subprocess_groups import (
+    kill_group_and_wait,
+    run_to_completion,
+    spawn_process_group,
+)
 
 INSIDE = Path(__file__).with_name("init_process.py").read_text(encoding="utf-8")
 WHERE = "/usr/local/bin:/usr/bin:/bin"
@@ -40,31 +44,31 @@ OVERTIME_SECONDS = 5.0
 
 
 @cache
-def unavailable() -> str:
+def explain_unavailability() -> str:
     """Why there is no sandbox of the operating system here; empty where there is one. Tried once in a
     process."""
-    bwrap = _bwrap()
+    bwrap = _find_bwrap()
     if bwrap is None:
         return "bubblewrap is not installed on this machine"
-    if seccomp_filter.program(platform.machine()) is None:
+    if seccomp_filter.build_seccomp_filter(platform.machine()) is None:
         return f"the system calls of {platform.machine()} are not known here"
     try:
-        return _tried(bwrap)
+        return _probe_sandbox(bwrap)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap cannot be used here: {type(error).__name__}"
 
 
-async def run(job: Job) -> Ended:
+async def run_sandbox_job(job: Job) -> Ended:
     """Run a job to its end or its limits. Raises Unavailable; whatever the job does is an outcome."""
-    reason = await asyncio.to_thread(unavailable)
+    reason = await asyncio.to_thread(explain_unavailability)
     if reason:
         raise Unavailable(reason)
-    began = steady()
+    began = read_monotonic_clock()
     report, reporting = os.pipe()
-    seccomp = _filter()
+    seccomp = _open_seccomp_filter()
     try:
-        process = await started(
-            *_command(_bwrap() or "bwrap", job, seccomp, reporting),
+        process = await spawn_process_group(
+            *_build_command(_find_bwrap() or "bwrap", job, seccomp, reporting),
             stdin=PIPE, stdout=PIPE, stderr=PIPE, env={}, cwd="/", pass_fds=(seccomp, reporting),
         )  # fmt: skip
     except BaseException:
@@ -75,17 +79,17 @@ async def run(job: Job) -> Ended:
         os.close(seccomp)
     resource_monitor.first_to_go(process.pid)
     try:
-        return await _followed(process, job, report, began)
+        return await _supervise_process(process, job, report, began)
     finally:
         if process.returncode is None:
-            await surely(ended(process))
+            await run_to_completion(kill_group_and_wait(process))
 
 
 class Unavailable(Exception):
     """There is no sandbox here, and code is run in none but a sandbox."""
 
 
-async def _followed(process: Process, job: Job, report: int, began: float) -> Ended:
+async def _supervise_process(process: Process, job: Job, report: int, began: float) -> Ended:
     """Feed it, hear it and watch it until it ends or is ended."""
     own = job.limits.processes + OWN_PROCESSES
     followed, told = Followed(process, replace(job.limits, processes=own)), Heard(LARGEST_REPORT)
@@ -98,13 +102,17 @@ async def _followed(process: Process, job: Job, report: int, began: float) -> En
         source.close()
         raise
     try:
-        heard = await followed.until_the_end(followed.feed(_packed(job.files)), followed.hear(reader, told))
+        heard = await followed.until_the_end(
+            followed.feed(_pack_files(job.files)), followed.hear(reader, told)
+        )
     finally:
         transport.close()
-    return _outcome(_read(bytes(told.head)), followed.why, heard, steady() - began)
+    return _build_outcome(
+        _parse_report(bytes(told.head)), followed.why, heard, read_monotonic_clock() - began
+    )
 
 
-def _outcome(told: dict[str, Any], why: Why, heard: tuple[Heard, Heard], seconds: float) -> Ended:
+def _build_outcome(told: dict[str, Any], why: Why, heard: tuple[Heard, Heard], seconds: float) -> Ended:
     if why == "ended":
         why = told["why"] if told else "crashed"
     found = told.get("result")
@@ -116,7 +124,7 @@ def _outcome(told: dict[str, Any], why: Why, heard: tuple[Heard, Heard], seconds
     )  # fmt: skip
 
 
-def _read(report: bytes) -> dict[str, Any]:
+def _parse_report(report: bytes) -> dict[str, Any]:
     """The report of the first program; empty where it never came to it. Only that program can write it."""
     try:
         told = orjson.loads(report)
@@ -125,9 +133,9 @@ def _read(report: bytes) -> dict[str, Any]:
     return told if isinstance(told, dict) and told.get("why") in ("ended", "files") else {}
 
 
-def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
+def _build_command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
     limits, uid = job.limits, bwrap_arguments.fresh_uid()
-    python = bwrap_arguments.interpreter()
+    python = bwrap_arguments.resolve_interpreter_path()
     asked = {
         "uid": uid,
         "argv": [python if word == "python" and at == 0 else word for at, word in enumerate(job.argv)],
@@ -142,10 +150,10 @@ def _command(bwrap: str, job: Job, seccomp: int, reporting: int) -> list[str]:
         "seconds": math.ceil(limits.seconds + OVERTIME_SECONDS),
     }  # fmt: skip
     program = [python, "-I", "-S", "-c", INSIDE, orjson.dumps(asked).decode()]
-    return bwrap_arguments.arguments(bwrap, job, uid, seccomp, program)
+    return bwrap_arguments.build_bwrap_command(bwrap, job, uid, seccomp, program)
 
 
-def _packed(files: Mapping[str, bytes]) -> bytes:
+def _pack_files(files: Mapping[str, bytes]) -> bytes:
     """The files as a tar. Their names are paths from the root, such as `work/a.py`."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -156,30 +164,36 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-def _filter() -> int:
+def _open_seccomp_filter() -> int:
     """A descriptor that the filter can be read from."""
     found = os.memfd_create("filter")
-    os.write(found, seccomp_filter.program(platform.machine()) or b"")
+    os.write(found, seccomp_filter.build_seccomp_filter(platform.machine()) or b"")
     os.lseek(found, 0, os.SEEK_SET)
     return found
 
 
-def _bwrap() -> str | None:
+def _find_bwrap() -> str | None:
     return shutil.which("bwrap", path=WHERE)
 
 
-def _tried(bwrap: str) -> str:
+def _probe_sandbox(bwrap: str) -> str:
     """Make one sandbox and see that it ends well."""
-    seccomp = _filter()
+    seccomp = _open_seccomp_filter()
     try:
         job = Job(argv=("python", "-I", "-S", "-c", ""))
         found = subprocess.run(
-            _command(bwrap, job, seccomp, 1), input=_packed({}), capture_output=True, env={}, cwd="/",
-            pass_fds=(seccomp,), timeout=PROBE_SECONDS, check=False,
-        )  # fmt: skip
+            _build_command(bwrap, job, seccomp, 1),
+            input=_pack_files({}),
+            capture_output=True,
+            env={},
+            cwd="/",
+            pass_fds=(seccomp,),
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
     finally:
         os.close(seccomp)
-    told = _read(found.stdout)
+    told = _parse_report(found.stdout)
     if found.returncode == 0 and told.get("status") == 0:
         return ""
     said = found.stderr.decode("utf-8", "backslashreplace").strip().splitlines()

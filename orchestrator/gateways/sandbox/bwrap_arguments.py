@@ -21,7 +21,7 @@ UIDS = range(61_184, 65_500)
 _next_uid = itertools.count()
 
 
-def interpreter() -> str:
+def resolve_interpreter_path() -> str:
     """The Python that this process runs under, without its virtual environment."""
     return os.path.realpath(sys.executable)
 
@@ -33,7 +33,7 @@ def fresh_uid() -> int:
     return UIDS[(os.getpid() * 64 + next(_next_uid)) % len(UIDS)]
 
 
-def namespaces(uid: int) -> Iterator[str]:
+def build_namespace_arguments(uid: int) -> Iterator[str]:
     """Own processes, network, names, queues; and the way to be nobody in them."""
     yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
     yield from ("--die-with-parent", "--clearenv", "--hostname", "sandbox")
@@ -44,7 +44,7 @@ def namespaces(uid: int) -> Iterator[str]:
         yield from ("--unshare-user", "--disable-userns", "--uid", "65534", "--gid", "65534")
 
 
-def folders(*places: Path) -> Iterator[str]:
+def build_folder_arguments(*places: Path) -> Iterator[str]:
     """Folders that anybody may walk through: those made on the way to a bind only their owner may enter."""
     chain = (folder for place in places for folder in (*reversed(place.parents), place))
     for folder in dict.fromkeys(chain):
@@ -52,10 +52,10 @@ def folders(*places: Path) -> Iterator[str]:
             yield from ("--perms", "0755", "--dir", str(folder))
 
 
-def system() -> Iterator[str]:
+def build_system_arguments() -> Iterator[str]:
     """The interpreter and the libraries it stands on, read-only; a few devices that hold nothing."""
     prefixes = dict.fromkeys((SYSTEM, Path(sys.base_prefix)))
-    yield from folders(*prefixes, SYSTEM / "share", Path("/dev"), Path("/packages"))
+    yield from build_folder_arguments(*prefixes, SYSTEM / "share", Path("/dev"), Path("/packages"))
     for place in (prefix / part for prefix in prefixes for part in ("bin", "lib", "lib64")):
         yield from ("--ro-bind-try", str(place), str(place))
     yield from ("--ro-bind-try", "/usr/share/zoneinfo", "/usr/share/zoneinfo")
@@ -70,7 +70,7 @@ def system() -> Iterator[str]:
     yield from ("--symlink", "/tmp", "/dev/shm")  # noqa: S108 - the sandbox's own
 
 
-def room(limits: Limits) -> Iterator[str]:
+def build_writable_arguments(limits: Limits) -> Iterator[str]:
     """Where it may write: two folders in memory, of a size. The root itself may not be written to."""
     for place in ("/work", "/tmp"):  # noqa: S108 - the sandbox's own
         yield from ("--perms", "1777", "--size", str(limits.space_bytes), "--tmpfs", place)
@@ -78,7 +78,7 @@ def room(limits: Limits) -> Iterator[str]:
     yield from ("--remount-ro", "/", "--chdir", "/work")
 
 
-def libraries(names: tuple[str, ...]) -> Iterator[str]:
+def build_library_arguments(names: tuple[str, ...]) -> Iterator[str]:
     """Packages of this process's own environment, each bound where the work can import it."""
     for name in names:
         found = importlib.util.find_spec(name)
@@ -91,7 +91,7 @@ def libraries(names: tuple[str, ...]) -> Iterator[str]:
             yield from ("--ro-bind", str(place), f"/packages/{place.name}")
 
 
-def lent(programs: tuple[str, ...]) -> Iterator[str]:
+def build_program_arguments(programs: tuple[str, ...]) -> Iterator[str]:
     """Single programs of this machine."""
     for program in programs:
         yield from ("--ro-bind", program, f"/packages/{Path(program).name}")
@@ -102,9 +102,17 @@ def can_import(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def arguments(bwrap: str, job: Job, uid: int, seccomp: int, program: list[str]) -> list[str]:
+def build_bwrap_command(bwrap: str, job: Job, uid: int, seccomp: int, program: list[str]) -> list[str]:
     """The whole command; `seccomp` is the descriptor of the filter, `program` what runs inside."""
     return [
-        bwrap, *namespaces(uid), *system(), *libraries(job.packages), *lent(job.programs), *room(job.limits),
-        "--seccomp", str(seccomp), "--", *program,
-    ]  # fmt: skip
+        bwrap,
+        *build_namespace_arguments(uid),
+        *build_system_arguments(),
+        *build_library_arguments(job.packages),
+        *build_program_arguments(job.programs),
+        *build_writable_arguments(job.limits),
+        "--seccomp",
+        str(seccomp),
+        "--",
+        *program,
+    ]

@@ -19,7 +19,7 @@ DESCRIPTORS = 1 << 20
 LARGEST_RESULT = 4 * 1024 * 1024
 
 
-def drop(uid: int) -> None:
+def drop_privileges(uid: int) -> None:
     """Be nobody in particular: a user that owns nothing outside."""
     if uid:
         os.setgroups([])
@@ -40,7 +40,7 @@ def lay_out() -> None:
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
 
 
-def start(asked: dict) -> int:  # type: ignore[type-arg]
+def spawn_workload(asked: dict) -> int:  # type: ignore[type-arg]
     """Run the work under its limits, with nothing open but its three streams."""
     pid = os.fork()
     if pid:
@@ -62,7 +62,7 @@ def close_all() -> None:
     os.closerange(3, max(resource.getrlimit(resource.RLIMIT_NOFILE)[1], DESCRIPTORS))
 
 
-def files() -> int:
+def count_files() -> int:
     """How many files there are now."""
     return sum(found.f_files - found.f_ffree for found in map(os.statvfs, ("/work", "/tmp")))  # noqa: S108
 
@@ -73,12 +73,12 @@ def wait_for(pid: int, most: int) -> tuple[str, int]:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             return "ended", os.waitstatus_to_exitcode(status)
-        if files() > most:
+        if count_files() > most:
             return "files", -9
         time.sleep(PAUSE)
 
 
-def sweep() -> None:
+def kill_leftover_processes() -> None:
     """End whatever it left behind."""
     for _ in range(500):
         try:
@@ -86,12 +86,12 @@ def sweep() -> None:
             # What nobody has asked for is still there to be ended.
             os.waitpid(-1, os.WNOHANG)
         except (ProcessLookupError, ChildProcessError):
-            if not left():
+            if not has_leftover_processes():
                 return
         time.sleep(0.01)
 
 
-def left() -> bool:
+def has_leftover_processes() -> bool:
     """Whether there is another process still."""
     try:
         os.kill(-1, 0)
@@ -100,7 +100,7 @@ def left() -> bool:
     return True
 
 
-def result(path: str) -> "str | None":
+def read_result(path: str) -> "str | None":
     """The file that is handed out, if there is one of a size that may be."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
@@ -115,12 +115,12 @@ def main() -> None:
     asked = json.loads(sys.argv[1])
     # Whoever watches from outside may be gone: with this program the whole sandbox ends.
     signal.alarm(asked["seconds"])
-    drop(asked["uid"])
+    drop_privileges(asked["uid"])
     lay_out()
-    before = files()
-    why, status = wait_for(start(asked), before + asked["files"])
-    sweep()
-    told = {"why": why, "status": status, "result": result(asked["result"]) if asked["result"] else None}
+    before = count_files()
+    why, status = wait_for(spawn_workload(asked), before + asked["files"])
+    kill_leftover_processes()
+    told = {"why": why, "status": status, "result": read_result(asked["result"]) if asked["result"] else None}
     with open(asked["report"], "wb") as report:  # noqa: PTH123
         report.write(json.dumps(told).encode())
 

@@ -21,11 +21,11 @@ from pathlib import Path
 import structlog
 from django.conf import settings
 
-from orchestrator.gateways.monotonic_clock import steady
+from orchestrator.gateways.monotonic_clock import read_monotonic_clock
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
 from orchestrator.gateways.sandbox.process_io import Followed
-from orchestrator.gateways.subprocess_groups import started
+from orchestrator.gateways.subprocess_groups import spawn_process_group
 
 log = structlog.stdlib.get_logger(__name__)
 # The interpreter reserves more addresses than it uses.
@@ -39,83 +39,87 @@ _PLACE = re.compile(r"/dev/fd/\d+|/code/script\.py")
 _LAST = re.compile(r"(?:^|\n)[0-9.]+\S{1,2} ❯ (.*)\Z", re.DOTALL)
 
 
-def unavailable() -> str:
+def explain_unavailability() -> str:
     """Why no script can be run here; empty where it can."""
     if sys.platform != "linux":
         return "scripts are run on Linux alone"
-    if _program() is None:
+    if _find_program() is None:
         return "the package pydantic-monty-runtime is not installed here"
-    if _is_isolation_required() and (why := bubblewrap.unavailable()):
+    if _is_isolation_required() and (why := bubblewrap.explain_unavailability()):
         return f"scripts are run in isolation alone (INTERLOCK_SCRIPT_ISOLATION), and {why}"
     return ""
 
 
 def missing_isolation() -> str:
     """Why scripts run here without a sandbox of the operating system around them; empty where they do not."""
-    return bubblewrap.unavailable() if not unavailable() else ""
+    return bubblewrap.explain_unavailability() if not explain_unavailability() else ""
 
 
 def report_isolation() -> None:
     """Try the sandbox once, and log in one line where scripts run without it or are refused for that."""
-    if why := bubblewrap.unavailable():
-        log.warning("sandbox.unavailable", reason=why, scripts="refused" if unavailable() else "not isolated")
+    if why := bubblewrap.explain_unavailability():
+        log.warning(
+            "sandbox.unavailable",
+            reason=why,
+            scripts="refused" if explain_unavailability() else "not isolated",
+        )
 
 
-async def run(code: str, limits: Limits = LIMITS) -> Ended:
+async def run_script(code: str, limits: Limits = LIMITS) -> Ended:
     """Run a script to its end or its limits; `result` is the value of its last expression, as it is written.
 
     Raises bubblewrap.Unavailable where there is no interpreter, or no isolation and the operator insists.
     """
-    if why := await asyncio.to_thread(unavailable):
+    if why := await asyncio.to_thread(explain_unavailability):
         raise bubblewrap.Unavailable(why)
-    if await asyncio.to_thread(bubblewrap.unavailable):
+    if await asyncio.to_thread(bubblewrap.explain_unavailability):
         return await run_bare(code, limits)
     return await run_apart(code, limits)
 
 
 async def run_bare(code: str, limits: Limits = LIMITS) -> Ended:
     """Run a script by its interpreter alone. Raises bubblewrap.Unavailable where there is none."""
-    program, began = _program(), steady()
+    program, began = _find_program(), read_monotonic_clock()
     if program is None:
-        raise bubblewrap.Unavailable(unavailable())
+        raise bubblewrap.Unavailable(explain_unavailability())
     source = os.memfd_create("script")
     try:
         with os.fdopen(os.dup(source), "wb") as file:
             file.write(code.encode())
         os.lseek(source, 0, os.SEEK_SET)
-        process = await started(
-            str(program), *_bounds(), f"/dev/fd/{source}",
+        process = await spawn_process_group(
+            str(program), *_build_limit_options(), f"/dev/fd/{source}",
             stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env={}, cwd="/", pass_fds=(source,),
         )  # fmt: skip
     finally:
         os.close(source)
     with suppress(ProcessLookupError, PermissionError):
-        _bound(process.pid, limits)
+        _apply_process_limits(process.pid, limits)
     followed = Followed(process, limits)
     heard = await followed.until_the_end()
-    said, value = _parted(bytes(heard[1].head))
+    said, value = _split_output(bytes(heard[1].head))
     return Ended(
         why=followed.why, status=process.returncode if followed.why == "ended" else None,
-        stdout=bytes(heard[0].head), stderr=said, seconds=steady() - began,
+        stdout=bytes(heard[0].head), stderr=said, seconds=read_monotonic_clock() - began,
         cut=any(one.size > one.most for one in heard), result=value,
     )  # fmt: skip
 
 
 async def run_apart(code: str, limits: Limits = LIMITS) -> Ended:
     """Run a script in a sandbox of the machine around its interpreter. Raises bubblewrap.Unavailable."""
-    ended = await bubblewrap.run(script_job(code, limits))
-    said, value = _parted(ended.stderr)
+    ended = await bubblewrap.run_sandbox_job(script_job(code, limits))
+    said, value = _split_output(ended.stderr)
     return replace(ended, stderr=said, result=value)
 
 
 def script_job(code: str, limits: Limits = LIMITS) -> Job:
     """The job of a script in a sandbox of the machine. Raises bubblewrap.Unavailable where there is no
     interpreter."""
-    program = _program()
+    program = _find_program()
     if program is None:
-        raise bubblewrap.Unavailable(unavailable())
+        raise bubblewrap.Unavailable(explain_unavailability())
     return Job(
-        argv=(f"/packages/{program.name}", *_bounds(), "/code/script.py"),
+        argv=(f"/packages/{program.name}", *_build_limit_options(), "/code/script.py"),
         files={"code/script.py": code.encode()}, limits=limits, programs=(str(program),),
     )  # fmt: skip
 
@@ -124,7 +128,7 @@ def _is_isolation_required() -> bool:
     return bool(settings.INTERLOCK_SCRIPT_ISOLATION == "required")
 
 
-def _bounds() -> tuple[str, ...]:
+def _build_limit_options() -> tuple[str, ...]:
     return (
         "--max-feed-duration", str(SECONDS), "--max-memory", f"{MEGABYTES}MB",
         "--max-recursion-depth", str(DEPTH), "--max-suspensions", "100", "--max-total-sleep", "0",
@@ -132,7 +136,7 @@ def _bounds() -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _bound(pid: int, limits: Limits) -> None:
+def _apply_process_limits(pid: int, limits: Limits) -> None:
     """Limits of the operating system around those of the interpreter."""
     addresses = limits.address_bytes or limits.memory_bytes
     for name, bound in (
@@ -142,7 +146,7 @@ def _bound(pid: int, limits: Limits) -> None:
         resource.prlimit(pid, name, (bound, bound))
 
 
-def _parted(said: bytes) -> tuple[bytes, bytes | None]:
+def _split_output(said: bytes) -> tuple[bytes, bytes | None]:
     """What was said of faults, and the last value."""
     text = _PLACE.sub("script.py", said.decode("utf-8", "backslashreplace"))
     found = _LAST.search(text)
@@ -156,7 +160,7 @@ def _parted(said: bytes) -> tuple[bytes, bytes | None]:
 
 
 @cache
-def _program() -> Path | None:
+def _find_program() -> Path | None:
     for place in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):
         if (place / "monty").is_file():
             return place / "monty"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.gateways.sandbox import resource_monitor
 from orchestrator.gateways.sandbox.limits import Limits, Why
-from orchestrator.gateways.subprocess_groups import ended, kill, surely
+from orchestrator.gateways.subprocess_groups import kill_group_and_wait, kill_process_group, run_to_completion
 
 LOOK_EVERY = 0.05
 CHUNK = 64 * 1024
@@ -57,7 +57,7 @@ class Followed:
         finally:
             watch.cancel()
             # A sandbox that is ended while it is being made has not yet tied its inside to itself.
-            await surely(ended(self.process))
+            await run_to_completion(kill_group_and_wait(self.process))
         return heard
 
     async def feed(self, content: bytes) -> None:
@@ -79,7 +79,7 @@ class Followed:
         """The limits that the kernel keeps for each process alone, kept for all of them."""
         while self.process.returncode is None:
             await asyncio.sleep(LOOK_EVERY)
-            number, held = resource_monitor.measure(self.process.pid)
+            number, held = resource_monitor.measure_process_tree(self.process.pid)
             if number > self.limits.processes:
                 self._stop("processes")
             elif held > self.limits.memory_bytes:
@@ -88,4 +88,4 @@ class Followed:
     def _stop(self, why: Why) -> None:
         if self.why == "ended":
             self.why = why
-        kill(self.process)
+        kill_process_group(self.process)

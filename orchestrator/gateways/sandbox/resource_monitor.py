@@ -8,7 +8,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 PROCESSES = Path("/proc")
 
 
-def family(pid: int) -> Iterator[int]:
+def iter_process_tree(pid: int) -> Iterator[int]:
     """A process and all that come from it, as far as they can be seen now."""
     level = [pid]
     while level:
@@ -25,10 +25,10 @@ def family(pid: int) -> Iterator[int]:
                 continue
 
 
-def measure(pid: int) -> tuple[int, int]:
+def measure_process_tree(pid: int) -> tuple[int, int]:
     """The number of processes in a family, and the bytes that they hold."""
     number = held = 0
-    for one in family(pid):
+    for one in iter_process_tree(pid):
         number += 1
         try:
             held += int((PROCESSES / str(one) / "statm").read_text().split()[1]) * PAGE

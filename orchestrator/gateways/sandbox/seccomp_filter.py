@@ -68,7 +68,7 @@ MACHINES: Final[Mapping[str, Machine]] = {
 }  # fmt: skip
 
 
-def program(machine: str) -> bytes | None:
+def build_seccomp_filter(machine: str) -> bytes | None:
     """The filter for this kind of processor; None where its numbers are not known here."""
     found = MACHINES.get(machine)
     if found is None:

@@ -85,7 +85,7 @@ async def run_suite(
         packages=tuple(filter(bwrap_arguments.can_import, PYTEST)) if runner == "pytest" else (),
         result=RESULT,
     )
-    ended = await bubblewrap.run(job)
+    ended = await bubblewrap.run_sandbox_job(job)
     if ended.why != "ended" or ended.result is None:
         return ended, None
     try:

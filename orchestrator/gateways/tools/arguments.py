@@ -6,14 +6,19 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator.core.common.argument_parsing import Arguments, misfitting, parse, unsendable
+from orchestrator.core.common.argument_parsing import (
+    Arguments,
+    find_schema_mismatches,
+    parse_arguments,
+    validate_no_redactions,
+)
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.gateways.effect_result import Keeper
 from orchestrator.gateways.tools.registry import Tool
 from orchestrator.gateways.tools.service_client import CallFailed
 
 
-class Opened(NamedTuple):
+class OpenedArguments(NamedTuple):
     """The arguments as they are sent, and the values that were opened for them with their references;
     `known` are the other sealed values of the run."""
 
@@ -25,7 +30,7 @@ class Opened(NamedTuple):
 class Sealed(Protocol):
     """Opens what is sealed in the arguments of a call, at the moment of sending."""
 
-    def open(self, arguments: bytes) -> Opened:
+    def open(self, arguments: bytes) -> OpenedArguments:
         """The arguments as they are sent. Raises CallFailed; nothing was sent then."""
         ...
 
@@ -37,7 +42,7 @@ def open_arguments(arguments: bytes, spec: ToolSpec, sealed: Sealed | None, keep
         return arguments
     opened = sealed.open(arguments)
     keeper.opened = {**opened.known, **opened.values}
-    if opened.values and (places := misfitting(spec.input_schema, opened.arguments)):
+    if opened.values and (places := find_schema_mismatches(spec.input_schema, opened.arguments)):
         named = ", ".join(place[:80] for place in places[:8])
         detail = f"a sealed value does not fit what the tool takes at {named}"
         raise CallFailed("refused", sent=False, detail=detail.encode("utf-8", "backslashreplace"))
@@ -47,8 +52,8 @@ def open_arguments(arguments: bytes, spec: ToolSpec, sealed: Sealed | None, keep
 def check_sendable(arguments: bytes) -> None:
     """Raises CallFailed where the mark of a redaction stands in place of a value: whatever led here, it is
     never sent as one."""
-    parsed = parse(arguments)
-    fault = unsendable(parsed.value) if isinstance(parsed, Arguments) else None
+    parsed = parse_arguments(arguments)
+    fault = validate_no_redactions(parsed.value) if isinstance(parsed, Arguments) else None
     if fault is not None:
         raise CallFailed("refused", sent=False, detail=fault.detail.encode("utf-8", "backslashreplace"))
 

@@ -23,7 +23,7 @@ class Readiness(NamedTuple):
     cautions: dict[str, str]
 
 
-def lacking() -> dict[str, str]:
+def list_missing_dependencies() -> dict[str, str]:
     """The shipped tools that cannot be called on this machine, with the reason."""
     return {declared.spec.name: why for declared in particular_tools() if (why := declared.lacks())}
 
@@ -33,7 +33,7 @@ def missing_isolation() -> dict[str, str]:
     return {"sandbox.script": why} if (why := monty_scripts.missing_isolation()) else {}
 
 
-def unavailable(pinned: Mapping[str, ToolSpec], named: tuple[str, ...]) -> dict[str, str]:
+def list_unavailable_tools(pinned: Mapping[str, ToolSpec], named: tuple[str, ...]) -> dict[str, str]:
     """Of the tools that a run is pinned to and its workflow names, those that cannot be called as the run has
     them, with the reason: not at all, or not in isolation."""
     found: dict[str, str] = {}
@@ -43,16 +43,18 @@ def unavailable(pinned: Mapping[str, ToolSpec], named: tuple[str, ...]) -> dict[
         if spec is None or not is_listed(named, name):
             continue
         apart = spec.isolated and spec.isolation == "machine"
-        if why := declared.lacks() or (bubblewrap.unavailable() if apart else ""):
+        if why := declared.lacks() or (bubblewrap.explain_unavailability() if apart else ""):
             found[name] = why
     return found
 
 
-def readiness(tools: Iterable[ToolSpec], at: datetime, until: datetime) -> Readiness:
+def assess_tool_readiness(tools: Iterable[ToolSpec], at: datetime, until: datetime) -> Readiness:
     """How tools stand for a run from `at` to `until` at the latest (R-TOOL-6, R-TOOL-13). Inside the tenant's
     context."""
     asked = tuple(tools)
-    left_out = {spec.name: why for spec in asked if spec.remote is None and (why := _unset(spec))}
+    left_out = {
+        spec.name: why for spec in asked if spec.remote is None and (why := _find_missing_setting(spec))
+    }
     lacks = _credential_lacks([spec for spec in asked if spec.remote is not None], at, until)
     return Readiness(
         left_out | {name: lack.gone for name, lack in lacks.items() if lack.gone},
@@ -60,7 +62,7 @@ def readiness(tools: Iterable[ToolSpec], at: datetime, until: datetime) -> Readi
     )
 
 
-def _unset(spec: ToolSpec) -> str:
+def _find_missing_setting(spec: ToolSpec) -> str:
     declared = shipped_tools().get(spec.name)
     if declared is None:
         return ""
@@ -85,19 +87,19 @@ def _credential_lacks(remote: list[ToolSpec], at: datetime, until: datetime) -> 
             continue
         row = kept.get(secret)
         # What is sent to a server of tools is kept anew by hand; the secret of a request renews itself.
-        renews = row is not None and bool(row.renews_at) and _of(spec).kind == "http"
+        renews = row is not None and bool(row.renews_at) and _require_remote(spec).kind == "http"
         life = Life(row.expires_at, renews) if row is not None else None
         found[spec.name] = credential_lack(secret, life, at, until)
     return found
 
 
 def _secret_of(spec: ToolSpec, servers: Mapping[str, str]) -> str:
-    remote = _of(spec)
+    remote = _require_remote(spec)
     if remote.kind == "mcp":
         return servers.get(remote.server, "")
     return remote.request.secret if remote.request is not None else ""
 
 
-def _of(spec: ToolSpec) -> Remote:
+def _require_remote(spec: ToolSpec) -> Remote:
     assert spec.remote is not None
     return spec.remote

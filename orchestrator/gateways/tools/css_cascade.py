@@ -15,10 +15,10 @@ from orchestrator.gateways.tools.css_visibility import (
     Colour,
     Declared,
     Sight,
-    alike,
     colour_of,
-    declared,
     ground_of,
+    is_similar_colour,
+    parse_declarations,
     sight_of_all,
 )
 
@@ -91,9 +91,9 @@ class _Held:
 def take_hidden(tree: LexborHTMLParser, body: LexborNode, always: str) -> tuple[int, bool]:
     """Take out what no reader sees, with what `always` selects; how many characters of text that was, and
     whether something may hide more than was understood."""
-    rules, missed = _rules(tree)
-    held, cut = _cascade(body, rules)
-    missed = missed or cut or any(_doubtful(rule) for rule in rules if not _applies(rule))
+    rules, missed = _parse_rules(tree)
+    held, cut = _apply_cascade(body, rules)
+    missed = missed or cut or any(_may_hide_text(rule) for rule in rules if not _is_applicable_rule(rule))
     unseen: list[LexborNode] = []
     for one in held.values():
         sight = one.sight()
@@ -101,15 +101,15 @@ def take_hidden(tree: LexborHTMLParser, body: LexborNode, always: str) -> tuple[
             unseen.append(one.node)
         elif sight != "seen" and not missed:
             missed = bool(one.node.text(deep=True).strip())
-    taken = sum(_taken(node) for node in _outermost([*body.css(always), *unseen], body))
+    taken = sum(_remove_node(node) for node in _select_outermost([*body.css(always), *unseen], body))
     for node in body.css("details:not([open])"):
         loose = [child for child in node.iter(include_text=True) if child.is_text_node]
-        taken += sum(_taken(child) for child in loose)
-    swallowed, unknown = _swallowed(body, held)
-    return taken + sum(_taken(node) for node in swallowed), missed or unknown
+        taken += sum(_remove_node(child) for child in loose)
+    swallowed, unknown = _find_unreadable_texts(body, held)
+    return taken + sum(_remove_node(node) for node in swallowed), missed or unknown
 
 
-def _cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _Held], bool]:
+def _apply_cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _Held], bool]:
     """The styled elements, and whether something was left out."""
     held: dict[int, _Held] = {body.mem_id: _Held(body)}
     missed, count = False, 0
@@ -119,18 +119,20 @@ def _cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _Held], bo
             said = Declared(name, (node.attributes.get(attribute) or "").strip().lower(), False)
             held.setdefault(node.mem_id, _Held(node)).put([said], False, (-1, 0, 0), 0)
     for number, rule in enumerate(rules):
-        for part in _parts(rule.selector) if _applies(rule) else ():
-            found = _selected(body, part)
-            missed = missed or (found is None and _doubtful(rule))
+        for part in _split_selector(rule.selector) if _is_applicable_rule(rule) else ():
+            found = _select_elements(body, part)
+            missed = missed or (found is None and _may_hide_text(rule))
             count += len(found or ())
             if count > MOST_STYLED:
                 return held, True
             for node in found or ():
-                held.setdefault(node.mem_id, _Held(node)).put(rule.said, False, _weight(part), number)
-    return held, _inline(body, held) or missed
+                held.setdefault(node.mem_id, _Held(node)).put(
+                    rule.said, False, _compute_specificity(part), number
+                )
+    return held, _apply_inline_styles(body, held) or missed
 
 
-def _selected(body: LexborNode, part: str) -> list[LexborNode] | None:
+def _select_elements(body: LexborNode, part: str) -> list[LexborNode] | None:
     """What a selector means; None where it is not understood."""
     try:
         return [body] if part.lower() in _PAGE else body.css(part)
@@ -138,11 +140,11 @@ def _selected(body: LexborNode, part: str) -> list[LexborNode] | None:
         return None
 
 
-def _inline(body: LexborNode, held: dict[int, _Held]) -> bool:
+def _apply_inline_styles(body: LexborNode, held: dict[int, _Held]) -> bool:
     """Put the inline styles above the rules; whether one of them could not be read."""
     missed = False
     for node in _with_self(body, "[style]"):
-        said = declared(node.attributes.get("style") or "")
+        said = parse_declarations(node.attributes.get("style") or "")
         missed = missed or said is None
         held.setdefault(node.mem_id, _Held(node)).put(said or (), True, (0, 0, 0), 0)
     return missed
@@ -154,27 +156,29 @@ def _with_self(body: LexborNode, words: str) -> list[LexborNode]:
     return [*own, *(node for node in body.css(words) if node.mem_id != body.mem_id)]
 
 
-def _applies(rule: _Rule) -> bool:
+def _is_applicable_rule(rule: _Rule) -> bool:
     return rule.sure and (":" not in rule.selector or rule.selector.strip() == ":root")
 
 
-def _doubtful(rule: _Rule) -> bool:
+def _may_hide_text(rule: _Rule) -> bool:
     """Whether a rule that is not applied may hide something."""
     values = {one.name: one.value for one in rule.said}
     if sight_of_all(frozenset(values.items())) != "seen":
         return True
     colour = colour_of(values["color"]) if "color" in values else None
-    return colour in ("unknown", "transparent") or (isinstance(colour, tuple) and alike(colour, WHITE))
+    return colour in ("unknown", "transparent") or (
+        isinstance(colour, tuple) and is_similar_colour(colour, WHITE)
+    )
 
 
-def _rules(tree: LexborHTMLParser) -> tuple[list[_Rule], bool]:
+def _parse_rules(tree: LexborHTMLParser) -> tuple[list[_Rule], bool]:
     """The rules of the page's own sheets, and whether some of them could not be read."""
     written = "\n".join(node.text() for node in tree.css("style"))
     sheet = re.sub(r"/\*.*?(?:\*/|$)", " ", written[:MOST_SHEET], flags=re.S)
     found: list[_Rule] = []
     missed = len(written) > MOST_SHEET
     try:
-        blocks = list(_blocks(sheet))
+        blocks = list(_iter_blocks(sheet))
     except _TooDeep:
         return [], True
     for outer, selector, body in blocks:
@@ -183,7 +187,7 @@ def _rules(tree: LexborHTMLParser) -> tuple[list[_Rule], bool]:
         moment = _MOMENT.search(selector) and not re.search(r":(?:not|is|where|has)\(", selector)
         if selector.startswith("@") or moment:
             continue
-        said = declared(body)
+        said = parse_declarations(body)
         if said is None or "\\" in selector:
             missed = True
             continue
@@ -192,7 +196,7 @@ def _rules(tree: LexborHTMLParser) -> tuple[list[_Rule], bool]:
     return found[:MOST_RULES], missed or len(found) > MOST_RULES
 
 
-def _blocks(sheet: str) -> Iterator[tuple[list[str], str, str]]:
+def _iter_blocks(sheet: str) -> Iterator[tuple[list[str], str, str]]:
     """Each block with what it stands in, outermost first; what the sheet leaves open ends with it."""
     frames: list[tuple[str, list[str]]] = []
     written = ""
@@ -217,11 +221,11 @@ def _blocks(sheet: str) -> Iterator[tuple[list[str], str, str]]:
         written = ""
 
 
-def _parts(selector: str) -> list[str]:
+def _split_selector(selector: str) -> list[str]:
     return [part.strip() for part in selector.split(",")] if "(" not in selector else [selector]
 
 
-def _weight(selector: str) -> tuple[int, int, int]:
+def _compute_specificity(selector: str) -> tuple[int, int, int]:
     """How specific a selector is, as CSS counts it."""
     bare = re.sub(r"\[[^\]]*\]", "[", selector)
     types = len(re.findall(r"(?:^|[\s>+~])[a-zA-Z]", bare))
@@ -231,7 +235,7 @@ def _weight(selector: str) -> tuple[int, int, int]:
 # -- colours
 
 
-def _swallowed(body: LexborNode, held: dict[int, _Held]) -> tuple[list[LexborNode], bool]:
+def _find_unreadable_texts(body: LexborNode, held: dict[int, _Held]) -> tuple[list[LexborNode], bool]:
     """The texts that are written in what is behind them, and whether one could not be judged."""
     attached = {body.mem_id, *(node.mem_id for node in body.css("*"))}
     styled = {key: one for key, one in held.items() if key in attached}
@@ -244,14 +248,14 @@ def _swallowed(body: LexborNode, held: dict[int, _Held]) -> tuple[list[LexborNod
     for one in own.values():
         colour, ground = colours.of(one.node), grounds.of(one.node)
         known = isinstance(colour, tuple) and isinstance(ground, tuple)
-        if colour == "transparent" or (known and alike(colour, ground)):  # type: ignore[arg-type]
-            found += _texts(one.node, own)
+        if colour == "transparent" or (known and is_similar_colour(colour, ground)):  # type: ignore[arg-type]
+            found += _collect_texts(one.node, own)
         elif not known and not unknown:
-            unknown = any((text.text_content or "").strip() for text in _texts(one.node, own))
+            unknown = any((text.text_content or "").strip() for text in _collect_texts(one.node, own))
     return found, unknown
 
 
-def _texts(top: LexborNode, own: dict[int, _Held]) -> list[LexborNode]:
+def _collect_texts(top: LexborNode, own: dict[int, _Held]) -> list[LexborNode]:
     """The texts below an element, but for those of elements with colours of their own."""
     found: list[LexborNode] = []
     stack = [top]
@@ -288,7 +292,7 @@ class _Nearest:
 # -- taking out
 
 
-def _outermost(nodes: list[LexborNode], body: LexborNode) -> list[LexborNode]:
+def _select_outermost(nodes: list[LexborNode], body: LexborNode) -> list[LexborNode]:
     """Each of them once, and none that goes with another one: what was taken out is gone with all it held."""
     wanted = {node.mem_id: node for node in nodes if node.mem_id != body.mem_id}
     within: dict[int, bool] = {}
@@ -304,7 +308,7 @@ def _outermost(nodes: list[LexborNode], body: LexborNode) -> list[LexborNode]:
     return [node for name, node in wanted.items() if not within[name]]
 
 
-def _taken(node: LexborNode) -> int:
+def _remove_node(node: LexborNode) -> int:
     if node.parent is None:
         return 0
     size = len(_SPACE.sub(" ", node.text(deep=True)).strip())

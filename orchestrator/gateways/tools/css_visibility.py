@@ -71,7 +71,7 @@ class Declared(NamedTuple):
 
 
 @lru_cache(maxsize=4_096)
-def declared(style: str) -> tuple[Declared, ...] | None:
+def parse_declarations(style: str) -> tuple[Declared, ...] | None:
     """The declarations of a style; None where it is written so that it cannot be read here."""
     if len(style) > LONGEST or "\\" in style:
         return None
@@ -91,7 +91,7 @@ def declared(style: str) -> tuple[Declared, ...] | None:
 def sight_of_all(values: frozenset[tuple[str, str]]) -> Sight:
     """What all the values of an element make of its text."""
     others = dict(values)
-    return worst(sight_of(name, value, others) for name, value in values)
+    return pick_worst_sight(sight_of(name, value, others) for name, value in values)
 
 
 def sight_of(name: str, value: str, others: Mapping[str, str]) -> Sight:
@@ -105,8 +105,8 @@ def sight_of(name: str, value: str, others: Mapping[str, str]) -> Sight:
     if "var(" in value or "env(" in value or "attr(" in value:
         return "unsure"
     if name in _SIZED:
-        return _size(value, others)
-    return _place(name, value) if judge is None else judge(value)
+        return _judge_size(value, others)
+    return _judge_position(name, value) if judge is None else judge(value)
 
 
 @lru_cache(maxsize=4_096)
@@ -115,21 +115,23 @@ def colour_of(value: str) -> Colour | Literal["transparent", "unknown"]:
     if value == "transparent":
         return "transparent"
     if (named := NAMES.get(value)) is not None:
-        return _hex(named)
+        return _parse_hex_colour(named)
     if re.fullmatch(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", value):
         digits = value[1:] if len(value) > 5 else "".join(one * 2 for one in value[1:])
-        return _seen_through(_hex(digits[:6]), int(digits[6:] or "ff", 16) / 255)
+        return _seen_through(_parse_hex_colour(digits[:6]), int(digits[6:] or "ff", 16) / 255)
     called = re.fullmatch(r"(rgb|hsl)a?\(([-+\d.%, /edg]+)\)", value)
     numbers = re.findall(r"[-+]?(?:\d+\.?\d*|\.\d+)%?", called[2]) if called else []
     if called is None or len(numbers) not in (3, 4):
         return "unknown"
-    alpha = _part(numbers[3], 1) if len(numbers) == 4 else 1.0
+    alpha = _parse_component(numbers[3], 1) if len(numbers) == 4 else 1.0
     if called[1] == "rgb":
-        red, green, blue = (_part(one, 255) for one in numbers[:3])
-        return _seen_through((_byte(red), _byte(green), _byte(blue)), alpha)
+        red, green, blue = (_parse_component(one, 255) for one in numbers[:3])
+        return _seen_through((_clamp_byte(red), _clamp_byte(green), _clamp_byte(blue)), alpha)
     hue, full, light = (float(one.rstrip("%")) for one in numbers[:3])
     mixed = colorsys.hls_to_rgb(hue % 360 / 360, light / 100, full / 100)
-    return _seen_through((_byte(mixed[0] * 255), _byte(mixed[1] * 255), _byte(mixed[2] * 255)), alpha)
+    return _seen_through(
+        (_clamp_byte(mixed[0] * 255), _clamp_byte(mixed[1] * 255), _clamp_byte(mixed[2] * 255)), alpha
+    )
 
 
 @lru_cache(maxsize=4_096)
@@ -148,26 +150,26 @@ def ground_of(value: str) -> Colour | Literal["none", "unknown"]:
     return "unknown"
 
 
-def alike(one: Colour, other: Colour) -> bool:
+def is_similar_colour(one: Colour, other: Colour) -> bool:
     """Whether a reader cannot tell them apart."""
     return max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 24
 
 
-def worst(found: Iterable[Sight]) -> Sight:
+def pick_worst_sight(found: Iterable[Sight]) -> Sight:
     """Hidden before unsure before seen."""
     held = set(found)
     return "hidden" if "hidden" in held else "unsure" if "unsure" in held else "seen"
 
 
-def _hex(digits: str) -> Colour:
+def _parse_hex_colour(digits: str) -> Colour:
     return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
 
 
-def _byte(value: float) -> int:
+def _clamp_byte(value: float) -> int:
     return max(0, min(255, round(value)))
 
 
-def _part(written: str, whole: float) -> float:
+def _parse_component(written: str, whole: float) -> float:
     return float(written[:-1]) / 100 * whole if written.endswith("%") else float(written)
 
 
@@ -177,7 +179,7 @@ def _seen_through(colour: Colour, alpha: float) -> Colour | Literal["transparent
     return colour if alpha >= 0.5 else "unknown"
 
 
-def _length(value: str) -> tuple[float, str] | None:
+def _parse_length(value: str) -> tuple[float, str] | None:
     """The number and the unit of a length, None where it is none."""
     found = _LENGTH.fullmatch(value)
     if found is None or (found[2] != "%" and found[2] not in _PIXELS):
@@ -185,14 +187,14 @@ def _length(value: str) -> tuple[float, str] | None:
     return float(found[1]), found[2]
 
 
-def _pixels(value: str) -> float | None:
-    found = _length(value)
+def _parse_pixels(value: str) -> float | None:
+    found = _parse_length(value)
     return None if found is None or found[1] == "%" else found[0] * _PIXELS[found[1]]
 
 
-def _share(value: str) -> Sight:
+def _judge_ratio(value: str) -> Sight:
     """A number from nothing to all: opacity, zoom, scale."""
-    found = _length(value)
+    found = _parse_length(value)
     if found is None or found[1] not in ("", "%"):
         return "seen" if value in ("normal", "none") else "unsure"
     share = found[0] / 100 if found[1] else found[0]
@@ -202,25 +204,25 @@ def _share(value: str) -> Sight:
 def _font_size(value: str) -> Sight:
     if value in _SIZES:
         return "seen"
-    found = _length(value)
+    found = _parse_length(value)
     if found is None:
         return "unsure"
     pixels = found[0] * (0.16 if found[1] == "%" else _PIXELS[found[1]])
     return "hidden" if pixels <= 2 else "unsure" if pixels < 8 else "seen"
 
 
-def _font(value: str) -> Sight:
+def _judge_font(value: str) -> Sight:
     sizes = [one.partition("/")[0] for one in value.split()]
-    lengths = [one for one in sizes if _length(one) is not None and not one.isdigit()]
+    lengths = [one for one in sizes if _parse_length(one) is not None and not one.isdigit()]
     if "(" in value:
         return "unsure"
-    return worst(_font_size(one) for one in lengths)
+    return pick_worst_sight(_font_size(one) for one in lengths)
 
 
-def _size(value: str, others: Mapping[str, str]) -> Sight:
+def _judge_size(value: str, others: Mapping[str, str]) -> Sight:
     if value in _FREE:
         return "seen"
-    found = _length(value)
+    found = _parse_length(value)
     if found is None:
         return "unsure"
     if found[0] == 0:
@@ -233,14 +235,14 @@ def _size(value: str, others: Mapping[str, str]) -> Sight:
     return "hidden" if cut or others.get("contain") else "seen"
 
 
-def _place(name: str, value: str) -> Sight:
-    return worst(_moved(name, one) for one in re.split(r"[ /,]+", value))
+def _judge_position(name: str, value: str) -> Sight:
+    return pick_worst_sight(_judge_offset(name, one) for one in re.split(r"[ /,]+", value))
 
 
-def _moved(name: str, value: str) -> Sight:
+def _judge_offset(name: str, value: str) -> Sight:
     if value in ("auto", "none", "hanging", "each-line"):
         return "seen"
-    found = _length(value)
+    found = _parse_length(value)
     if found is None:
         return "unsure"
     number, unit = found
@@ -252,37 +254,37 @@ def _moved(name: str, value: str) -> Sight:
     return "seen" if pixels < 2_000 else "unsure"
 
 
-def _transform(value: str) -> Sight:
+def _judge_transform(value: str) -> Sight:
     if value == "none":
         return "seen"
     found = re.findall(r"([a-z0-9]+)\(([^()]*)\)", value)
     if re.sub(r"[a-z0-9]+\([^()]*\) ?", "", value) or not found:
         return "unsure"
-    return worst(_turned(name, given.split(",")) for name, given in found)
+    return pick_worst_sight(_judge_transform_function(name, given.split(",")) for name, given in found)
 
 
-def _turned(name: str, given: list[str]) -> Sight:
+def _judge_transform_function(name: str, given: list[str]) -> Sight:
     if name.startswith("translate"):
-        return worst(_moved(name, one) for one in given)
+        return pick_worst_sight(_judge_offset(name, one) for one in given)
     if name.startswith("scale"):
-        return worst(_share(one) for one in given)
+        return pick_worst_sight(_judge_ratio(one) for one in given)
     return "seen" if name in ("rotate", "rotatez") else "unsure"
 
 
-def _clip(value: str) -> Sight:
+def _judge_clip(value: str) -> Sight:
     if value in ("auto", "none"):
         return "seen"
     cut = re.match(r"rect\((?:0|1)(?:px)?[ ,)]|inset\((?:100|50)%|(?:circle|ellipse)\(0", value)
     return "hidden" if cut else "unsure"
 
 
-def _filter(value: str) -> Sight:
+def _judge_filter(value: str) -> Sight:
     if found := re.search(r"(?:^| )opacity\(([^()]*)\)", value):
-        return worst(("unsure" if found[0] != value else "seen", _share(found[1])))
+        return pick_worst_sight(("unsure" if found[0] != value else "seen", _judge_ratio(found[1])))
     return "seen" if _PLAIN_FILTER.fullmatch(value) else "unsure"
 
 
-def _only(*plain: str) -> "_Words":
+def _make_keyword_judge(*plain: str) -> "_Words":
     return _Words(frozenset(plain))
 
 
@@ -298,21 +300,21 @@ class _Words:
         return "seen" if value in self._plain else "unsure"
 
 
-def _spacing(value: str) -> Sight:
-    pixels = _pixels(value)
+def _judge_spacing(value: str) -> Sight:
+    pixels = _parse_pixels(value)
     return "seen" if value == "normal" or (pixels is not None and pixels > -3) else "unsure"
 
 
-def _line(value: str) -> Sight:
-    found = _length(value)
+def _judge_line_height(value: str) -> Sight:
+    found = _parse_length(value)
     return "seen" if value == "normal" or (found is not None and found[0] > 0.3) else "unsure"
 
 
-def _layer(value: str) -> Sight:
+def _judge_z_index(value: str) -> Sight:
     return "seen" if value == "auto" or value.isdigit() else "unsure"
 
 
-def _fill(value: str) -> Sight:
+def _judge_text_fill(value: str) -> Sight:
     found = colour_of(value)
     return "hidden" if found == "transparent" else "seen" if value == "currentcolor" else "unsure"
 
@@ -321,11 +323,27 @@ _JUDGES: Final[Mapping[str, Callable[[str], Sight]]] = {
     "display": _Words(_DISPLAYS, frozenset({"none"})),
     "visibility": _Words(frozenset({"visible"}), frozenset({"hidden", "collapse"})),
     "content-visibility": _Words(frozenset({"visible", "auto"}), frozenset({"hidden"})),
-    "opacity": _share, "zoom": _share, "scale": _share, "font-size": _font_size, "font": _font,
-    "transform": _transform, "clip": _clip, "clip-path": _clip, "filter": _filter,
-    "mask": _only("none"), "mask-image": _only("none"), "-webkit-mask": _only("none"),
-    "-webkit-mask-image": _only("none"), "mix-blend-mode": _only("normal"), "z-index": _layer,
-    "letter-spacing": _spacing, "word-spacing": _spacing, "line-height": _line,
-    "-webkit-text-fill-color": _fill, "-webkit-text-security": _only("none"), "all": _only(),
-    "rotate": _only("none"), "offset-path": _only("none"),
-}  # fmt: skip
+    "opacity": _judge_ratio,
+    "zoom": _judge_ratio,
+    "scale": _judge_ratio,
+    "font-size": _font_size,
+    "font": _judge_font,
+    "transform": _judge_transform,
+    "clip": _judge_clip,
+    "clip-path": _judge_clip,
+    "filter": _judge_filter,
+    "mask": _make_keyword_judge("none"),
+    "mask-image": _make_keyword_judge("none"),
+    "-webkit-mask": _make_keyword_judge("none"),
+    "-webkit-mask-image": _make_keyword_judge("none"),
+    "mix-blend-mode": _make_keyword_judge("normal"),
+    "z-index": _judge_z_index,
+    "letter-spacing": _judge_spacing,
+    "word-spacing": _judge_spacing,
+    "line-height": _judge_line_height,
+    "-webkit-text-fill-color": _judge_text_fill,
+    "-webkit-text-security": _make_keyword_judge("none"),
+    "all": _make_keyword_judge(),
+    "rotate": _make_keyword_judge("none"),
+    "offset-path": _make_keyword_judge("none"),
+}

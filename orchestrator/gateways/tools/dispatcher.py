@@ -12,17 +12,24 @@ from django.conf import settings
 from pydantic import BaseModel
 
 from orchestrator.core.domain.effects import CallTool
-from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
+from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.tools.circuit_breaker import Blocked, tool_silence_tells
+from orchestrator.core.tools.circuit_breaker import Blocked
 from orchestrator.core.tools.schema_drift import NO_JSON, fault_of
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.call_rate_limiter import Pace
 from orchestrator.gateways.circuit_breaker_client import Admitted, Circuits, LocalCircuits
 from orchestrator.gateways.counters import TALLY
-from orchestrator.gateways.effect_result import BeforeWait, Found, Keeper, Performed, done, nothing
-from orchestrator.gateways.monotonic_clock import steady
-from orchestrator.gateways.send_authorization import Permit, ask
+from orchestrator.gateways.effect_result import (
+    BeforeWait,
+    Found,
+    Keeper,
+    Performed,
+    do_nothing,
+    make_completed_future,
+)
+from orchestrator.gateways.monotonic_clock import read_monotonic_clock
+from orchestrator.gateways.send_authorization import SendAuthorization, check_before_send
 from orchestrator.gateways.tools.arguments import (
     Sealed,
     check_sendable,
@@ -30,20 +37,19 @@ from orchestrator.gateways.tools.arguments import (
     open_arguments,
     read_arguments,
 )
+from orchestrator.gateways.tools.call_failure import assess_health, build_failure, read_error
 from orchestrator.gateways.tools.registry import LookUp, Tool, shipped_tools
-from orchestrator.gateways.tools.result_encoding import apart, told, unread_of
+from orchestrator.gateways.tools.result_encoding import encode_tool_result, is_isolated_call
 from orchestrator.gateways.tools.service_client import (
-    KEPT,
-    Answer,
     CallFailed,
     Environment,
+    ServiceResponse,
     ToolContext,
     origin_of,
 )
 from orchestrator.gateways.tools.workspace_port import CopiedFiles, Files
 
 log = structlog.get_logger(__name__)
-UNHEALTHY = ("timeout", "crashed", "unreachable")
 LOOK_UP_PAUSES = (0.2, 0.8, 0.0)
 AnyTool = Tool[Any, Any]
 
@@ -84,13 +90,13 @@ class ToolGateway:
         arguments: bytes,
         spec: ToolSpec,
         salt: bytes,
-        permit: Permit,
+        permit: SendAuthorization,
         *,
         circuits: Circuits | None = None,
         remotes: Remotes | None = None,
         tenant: UUID | None = None,
         files: Files | None = None,
-        before_wait: BeforeWait = nothing,
+        before_wait: BeforeWait = do_nothing,
         sealed: Sealed | None = None,
     ) -> "Future[Performed]":
         """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
@@ -102,7 +108,7 @@ class ToolGateway:
         tool may ask for, `files` changes the files of the run.
         """
         keeper = Keeper(salt)
-        refused = ask(permit)
+        refused = check_before_send(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}".encode()
             failure = CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
@@ -115,13 +121,13 @@ class ToolGateway:
                 context = self._context(
                     loop, effect, arguments, declared, spec, tenant, permit.run, files, mutating=spec.mutating
                 )
-            admitted = _admitted(circuits or self.circuits, effect)
+            admitted = _admit_call(circuits or self.circuits, effect)
         except CallFailed as failure:
             return self._ended(effect, keeper, failure)
         if context is None:
             performed = self._local(effect, declared, values, keeper, spec)
-            admitted.tell(healthy=_healthy(performed, effect, spec), reason=_error(performed))
-            return done(performed)
+            admitted.tell(healthy=assess_health(performed, effect, spec), reason=read_error(performed))
+            return make_completed_future(performed)
         before_wait()
         call = self._waiting(effect, declared, values, context, keeper, spec)
         return loop.submit(self._reported(call, spec, admitted, effect))
@@ -133,12 +139,12 @@ class ToolGateway:
         arguments: bytes,
         spec: ToolSpec,
         salt: bytes,
-        permit: Permit,
+        permit: SendAuthorization,
         *,
         circuits: Circuits | None = None,
         remotes: Remotes | None = None,
         tenant: UUID | None = None,
-        before_wait: BeforeWait = nothing,
+        before_wait: BeforeWait = do_nothing,
         sealed: Sealed | None = None,
     ) -> Found:
         """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries.
@@ -163,7 +169,7 @@ class ToolGateway:
         arguments: bytes,
         spec: ToolSpec,
         salt: bytes,
-        permit: Permit,
+        permit: SendAuthorization,
         *,
         circuits: Circuits,
         remotes: Remotes | None,
@@ -172,7 +178,7 @@ class ToolGateway:
         sealed: Sealed | None,
     ) -> Found:
         keeper = Keeper(salt)
-        refused = ask(permit)
+        refused = check_before_send(permit)
         if refused is not None:
             return Found(answered=False, why=f"refused by the wall: {refused.reason}")
         try:
@@ -185,7 +191,7 @@ class ToolGateway:
                 loop, effect, arguments, declared, spec, tenant, permit.run, None, mutating=False
             )
             self._paced((permit.run, spec.name, "look_up"), spec)
-            admitted = _admitted(circuits, effect)
+            admitted = _admit_call(circuits, effect)
         except CallFailed as failure:
             return Found(answered=False, why=failure.error)
         before_wait()
@@ -254,16 +260,16 @@ class ToolGateway:
     def _local(
         self, effect: CallTool, declared: AnyTool, values: BaseModel, keeper: Keeper, spec: ToolSpec
     ) -> Performed:
-        began = steady()
+        began = read_monotonic_clock()
         try:
             result = declared.function(**keywords_of(values))
-            if (steady() - began) * 1000 > effect.timeout_ms:
+            if (read_monotonic_clock() - began) * 1000 > effect.timeout_ms:
                 raise CallFailed("timeout", sent=True)
-            return self._answered(effect, spec, told(result), keeper)
+            return self._answered(effect, spec, encode_tool_result(result), keeper)
         except CallFailed as failure:
-            return _failure(effect, keeper, failure)
+            return build_failure(effect, keeper, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return _failure(effect, keeper, _crash(declared, error, sent=True))
+            return build_failure(effect, keeper, _build_crash_failure(declared, error, sent=True))
 
     async def _waiting(
         self,
@@ -276,17 +282,21 @@ class ToolGateway:
     ) -> Performed:
         try:
             async with asyncio.timeout(context.seconds):
-                result = await _invoke(declared, context, values)
-            return self._answered(effect, spec, told(result, apart=apart(context)), keeper)
+                result = await _invoke_tool(declared, context, values)
+            return self._answered(
+                effect, spec, encode_tool_result(result, apart=is_isolated_call(context)), keeper
+            )
         except TimeoutError:
             sent = context.watch.sent
-            return _failure(
+            return build_failure(
                 effect, keeper, CallFailed("timeout" if sent else "unreachable", sent=sent, transient=True)
             )
         except CallFailed as failure:
-            return _failure(effect, keeper, failure)
+            return build_failure(effect, keeper, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
-            return _failure(effect, keeper, _crash(declared, error, sent=context.watch.sent))
+            return build_failure(
+                effect, keeper, _build_crash_failure(declared, error, sent=context.watch.sent)
+            )
 
     async def _reported(
         self, call: Coroutine[Any, Any, Performed], spec: ToolSpec, admitted: Admitted, effect: CallTool
@@ -294,19 +304,23 @@ class ToolGateway:
         """The call's outcome, once its circuit has been told. A call that is cut short tells nothing; where
         it was the probe, its lease ends."""
         performed = await call
-        await admitted.tell_aside(healthy=_healthy(performed, effect, spec), reason=_error(performed))
+        await admitted.tell_aside(
+            healthy=assess_health(performed, effect, spec), reason=read_error(performed)
+        )
         return performed
 
     # -- outcomes
     # ------------------------------------------------------------------------------------------------
 
-    def _answered(self, effect: CallTool, spec: ToolSpec, answer: Answer[Any], keeper: Keeper) -> Performed:
+    def _answered(
+        self, effect: CallTool, spec: ToolSpec, answer: ServiceResponse[Any], keeper: Keeper
+    ) -> Performed:
         """The observation as it came; what is no JSON is kept too, and malformed. So is whatever of a change
         cannot be read: it says nothing of what was done."""
         fault = fault_of(spec, answer.body, cut=answer.truncated)
         if fault == NO_JSON or (fault and effect.mutating):
             failed = CallFailed("malformed", sent=True, detail=answer.body, unread=answer)
-            return _failure(effect, keeper, failed, fault)
+            return build_failure(effect, keeper, failed, fault)
         TALLY.add("tool", effect.tool, "answered")
         # Of a result that was cut, the digest of the whole travels with its id (G7).
         mark = f" sha256={answer.whole}" if answer.truncated else ""
@@ -318,10 +332,10 @@ class ToolGateway:
         return Performed(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
 
     def _ended(self, effect: CallTool, keeper: Keeper, failure: CallFailed) -> "Future[Performed]":
-        return done(_failure(effect, keeper, failure))
+        return make_completed_future(build_failure(effect, keeper, failure))
 
 
-def _admitted(circuits: Circuits, effect: CallTool) -> Admitted:
+def _admit_call(circuits: Circuits, effect: CallTool) -> Admitted:
     """The right to make the call. Raises CallFailed where the tool's circuit lets none through."""
     ticket = circuits.admit("tool", effect.tool, timeout_ms=effect.timeout_ms)
     if isinstance(ticket, Blocked):
@@ -332,30 +346,7 @@ def _admitted(circuits: Circuits, effect: CallTool) -> Admitted:
     return Admitted(circuits=circuits, ticket=ticket)
 
 
-def _error(performed: Performed) -> str:
-    return str(performed.fields.get("error", ""))
-
-
-def _healthy(performed: Performed, effect: CallTool, spec: ToolSpec) -> bool | None:
-    """Whether the tool did its part; None where a timeout was the run's hurry."""
-    error = _error(performed)
-    if error in ("timeout", "unreachable") and not tool_silence_tells(effect.timeout_ms, spec.timeout_ms):
-        return None
-    return error not in UNHEALTHY
-
-
-def _failure(effect: CallTool, keeper: Keeper, failure: CallFailed, fault: str = "") -> Performed:
-    TALLY.add("tool", effect.tool, failure.error)
-    fields = {
-        "effect": effect.id, "error": failure.error, "sent": failure.sent, "transient": failure.transient,
-        "detail": keeper.keep(failure.detail[:KEPT]) if failure.detail else None,
-        "retry_after_ms": failure.retry_after_ms, "answer": failure.answer,
-    }  # fmt: skip
-    unread = unread_of(keeper, failure.unread, fault) if failure.unread is not None else None
-    return Performed(kind=ToolFailed, fields=fields, bodies=keeper.bodies, unread=unread)
-
-
-async def _invoke(declared: AnyTool, context: ToolContext, values: BaseModel) -> Any:
+async def _invoke_tool(declared: AnyTool, context: ToolContext, values: BaseModel) -> Any:
     if declared.takes_context:
         return await declared.function(context, **keywords_of(values))
     return await declared.function(**keywords_of(values))
@@ -373,7 +364,7 @@ async def _looked_up(look_up: LookUp, context: ToolContext, values: BaseModel, k
     return Found(answered=False, why="unreachable")
 
 
-def _as_found(answer: Answer[Any] | None, keeper: Keeper) -> Found:
+def _as_found(answer: ServiceResponse[Any] | None, keeper: Keeper) -> Found:
     if answer is None:
         return Found(answered=True)
     digest = keeper.keep(answer.body)
@@ -382,7 +373,7 @@ def _as_found(answer: Answer[Any] | None, keeper: Keeper) -> Found:
     )
 
 
-def _crash(declared: AnyTool, error: Exception, *, sent: bool) -> CallFailed:
+def _build_crash_failure(declared: AnyTool, error: Exception, *, sent: bool) -> CallFailed:
     """A fault in the tool's own code; the trace learns its kind and words, the log only its kind."""
     log.error("tool.crashed", tool=declared.spec.name, error=type(error).__name__)
     words = f"{type(error).__name__}: {error}"[:1_000]

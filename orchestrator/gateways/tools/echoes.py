@@ -11,7 +11,7 @@ from orchestrator.gateways.tools.secret_redaction import without_secret
 LEAST = 6
 
 
-def closed(body: bytes, opened: Mapping[str, str]) -> bytes:
+def replace_opened_values(body: bytes, opened: Mapping[str, str]) -> bytes:
     """The bytes without the values of `opened` (value to reference), in the spellings of an echo. JSON stays
     JSON: there, numbers that are such a value go too."""
     if not opened:
@@ -19,26 +19,30 @@ def closed(body: bytes, opened: Mapping[str, str]) -> bytes:
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return _without(body, opened, cut=True)
-    found = _closed(value, opened)
+        return _replace_in_bytes(body, opened, cut=True)
+    found = _replace_in_json(value, opened)
     return body if found == value else orjson.dumps(found)
 
 
-def _closed(value: Any, opened: Mapping[str, str]) -> Any:
+def _replace_in_json(value: Any, opened: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         if value in opened:
             return opened[value]
-        return _without(value.encode("utf-8", "surrogatepass"), opened).decode("utf-8", "surrogatepass")
+        return _replace_in_bytes(value.encode("utf-8", "surrogatepass"), opened).decode(
+            "utf-8", "surrogatepass"
+        )
     if isinstance(value, dict):
-        return {_closed(name, opened): _closed(held, opened) for name, held in value.items()}
+        return {
+            _replace_in_json(name, opened): _replace_in_json(held, opened) for name, held in value.items()
+        }
     if isinstance(value, list):
-        return [_closed(held, opened) for held in value]
+        return [_replace_in_json(held, opened) for held in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return opened.get(orjson.dumps(value).decode(), value)
     return value
 
 
-def _without(text: bytes, opened: Mapping[str, str], *, cut: bool = False) -> bytes:
+def _replace_in_bytes(text: bytes, opened: Mapping[str, str], *, cut: bool = False) -> bytes:
     for value in sorted(opened, key=len, reverse=True):
         if len(value) >= LEAST:
             text = without_secret(text, value, cut=cut, by=opened[value].encode())

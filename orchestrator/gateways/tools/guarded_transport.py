@@ -49,7 +49,9 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))[:MOST_ADDRESSES]
 
 
-async def judged(target: Target, leave: Leave, resolver: Resolver = system_resolver) -> tuple[str, ...]:
+async def resolve_allowed_addresses(
+    target: Target, leave: Leave, resolver: Resolver = system_resolver
+) -> tuple[str, ...]:
     """The addresses to connect for a target, each allowed. Raises EgressRefused."""
     leave.admit(target)
     if target.literal is not None:
@@ -62,7 +64,7 @@ async def judged(target: Target, leave: Leave, resolver: Resolver = system_resol
 def look_before_saving(url: str, leave: Leave, resolver: Resolver = system_resolver) -> Target:
     """What a URL points to, judged as it would be when it is connected. Waits. Raises EgressRefused."""
     target = target_of(url)
-    asyncio.run(judged(target, leave, resolver))
+    asyncio.run(resolve_allowed_addresses(target, leave, resolver))
     return target
 
 
@@ -87,13 +89,13 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._leave, self._resolver, self._most = leave, resolver, most_bytes
         alone = httpx2.Limits(max_connections=16, max_keepalive_connections=0)
         self._inner = httpx2.AsyncHTTPTransport(
-            verify=_certificates(), trust_env=False, limits=limits or alone, retries=0
+            verify=_build_ssl_context(), trust_env=False, limits=limits or alone, retries=0
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """One hop."""
         target = target_of(str(request.url))
-        addresses = await judged(target, self._leave, self._resolver)
+        addresses = await resolve_allowed_addresses(target, self._leave, self._resolver)
         response = await self._connected(request, target, addresses)
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             await response.aclose()
@@ -110,7 +112,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """The answer of the first address that can be connected; nothing was sent to the others."""
         for place, address in enumerate(addresses):
             try:
-                return await self._inner.handle_async_request(_pinned(request, target, address))
+                return await self._inner.handle_async_request(_pin_request(request, target, address))
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 if place == len(addresses) - 1:
                     raise
@@ -161,7 +163,7 @@ class _Bounded(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-def _pinned(request: httpx2.Request, target: Target, address: str) -> httpx2.Request:
+def _pin_request(request: httpx2.Request, target: Target, address: str) -> httpx2.Request:
     """The same request to one address, with the name's own Host header and certificate."""
     return httpx2.Request(
         request.method, request.url.copy_with(host=address), headers=request.headers, stream=request.stream,
@@ -170,5 +172,5 @@ def _pinned(request: httpx2.Request, target: Target, address: str) -> httpx2.Req
 
 
 @cache
-def _certificates() -> SSLContext:
+def _build_ssl_context() -> SSLContext:
     return httpx2.create_ssl_context(trust_env=False)

@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import BaseModel, ConfigDict
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from orchestrator.core.common.visible_text import shown
+from orchestrator.core.common.visible_text import escape_invisible_characters
 from orchestrator.gateways.tools.css_cascade import take_hidden
 
 MOST_TEXT = 600_000
@@ -75,7 +75,7 @@ def read_page(html: str, url: str) -> PageRead:
     within = _within_bounds(html)
     tree = LexborHTMLParser(within)
     found = tree.css_first("title")
-    title = _line(found.text() if found is not None else "")[:300]
+    title = _normalize_line(found.text() if found is not None else "")[:300]
     base = tree.css_first("base[href]")
     here = urljoin(url, (base.attributes.get("href") or "") if base is not None else "")
     top = tree.css_first("html")
@@ -83,15 +83,15 @@ def read_page(html: str, url: str) -> PageRead:
     body = tree.body
     if body is None:
         return PageRead(title=title, language="", text="", links=[], hidden=0, cut=False, unsure=[])
-    unsure = _unsure(tree, within)
+    unsure = _list_unsure_causes(tree, within)
     for node in body.css(_NEVER):
         node.decompose()
     hidden, missed = take_hidden(tree, body, _HIDDEN)
     if missed and "style_rules" not in unsure:
         unsure.append("style_rules")
-    text, links, cut = _told(body, here)
+    text, links, cut = _extract_text(body, here)
     return PageRead(
-        title=title, language=_line(language), text=text[:MOST_TEXT], links=links, hidden=hidden,
+        title=title, language=_normalize_line(language), text=text[:MOST_TEXT], links=links, hidden=hidden,
         cut=cut or len(text) > MOST_TEXT or len(within) < len(html), unsure=sorted(unsure),
     )  # fmt: skip
 
@@ -111,10 +111,10 @@ def _within_bounds(html: str) -> str:
     return html
 
 
-def _unsure(tree: LexborHTMLParser, html: str) -> list[Unsure]:
+def _list_unsure_causes(tree: LexborHTMLParser, html: str) -> list[Unsure]:
     """What of the page may hide text and is not in the page, or runs in it."""
     found: list[Unsure] = []
-    linked = [node for node in tree.css("link[rel]") if "stylesheet" in _rel(node)]
+    linked = [node for node in tree.css("link[rel]") if "stylesheet" in _parse_rel(node)]
     if linked or any(_IMPORT.search(node.text().lower()) for node in tree.css("style")):
         found.append("style_files")
     acts = _EVENT.search(html) and any(
@@ -125,18 +125,18 @@ def _unsure(tree: LexborHTMLParser, html: str) -> list[Unsure]:
     return found
 
 
-def _rel(node: LexborNode) -> list[str]:
+def _parse_rel(node: LexborNode) -> list[str]:
     return (node.attributes.get("rel") or "").lower().split()
 
 
-def _told(body: LexborNode, base: str) -> tuple[str, list[Link], bool]:
+def _extract_text(body: LexborNode, base: str) -> tuple[str, list[Link], bool]:
     """The text, its links numbered, and whether something was left out for its size."""
     parts: list[str] = []
     links: list[Link] = []
     seen = 0
-    for step, (node, opening) in enumerate(_walk(body)):
+    for step, (node, opening) in enumerate(_walk_nodes(body)):
         if step > MOST_NODES or seen > MOST_TEXT:
-            return _tidy(parts), links, True
+            return _normalize_text(parts), links, True
         tag = node.tag or ""
         if node.is_text_node:
             if opening:
@@ -149,14 +149,14 @@ def _told(body: LexborNode, base: str) -> tuple[str, list[Link], bool]:
                 parts.append("- ")
             elif opening and tag in ("td", "th"):
                 parts[-1] = " | "
-        elif tag == "img" and opening and (words := _line(node.attributes.get("alt"))):
+        elif tag == "img" and opening and (words := _normalize_line(node.attributes.get("alt"))):
             parts.append(f" [image: {words[:LONGEST_LINK]}] ")
         elif tag == "a" and not opening:
-            parts.append(_linked(node, base, links))
-    return _tidy(parts), links, False
+            parts.append(_format_link(node, base, links))
+    return _normalize_text(parts), links, False
 
 
-def _walk(top: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
+def _walk_nodes(top: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
     """Every node in order, elements at their beginning (True) and at their end; no depth exhausts a stack."""
     stack: list[tuple[LexborNode, bool]] = [(top, True)]
     while stack:
@@ -172,7 +172,7 @@ def _in_pre(node: LexborNode) -> bool:
     return parent is not None and parent.tag == "pre"
 
 
-def _linked(node: LexborNode, base: str, links: list[Link]) -> str:
+def _format_link(node: LexborNode, base: str, links: list[Link]) -> str:
     written = (node.attributes.get("href") or "").strip()
     try:
         target = urljoin(base, written).partition("#")[0] if written else ""
@@ -181,15 +181,15 @@ def _linked(node: LexborNode, base: str, links: list[Link]) -> str:
         return ""
     if not known or len(target) > 2_000 or len(links) >= MOST_LINKS:
         return ""
-    words = _line(node.text(deep=True))[:LONGEST_LINK]
-    links.append(Link(number=len(links) + 1, text=words, url=shown(target)))
+    words = _normalize_line(node.text(deep=True))[:LONGEST_LINK]
+    links.append(Link(number=len(links) + 1, text=words, url=escape_invisible_characters(target)))
     return f" [{len(links)}]"
 
 
-def _tidy(parts: list[str]) -> str:
+def _normalize_text(parts: list[str]) -> str:
     text = _SPACE.sub(" ", "".join(parts))
-    return shown(_LINES.sub("\n", text).strip())
+    return escape_invisible_characters(_LINES.sub("\n", text).strip())
 
 
-def _line(text: str | None) -> str:
-    return shown(" ".join((text or "").split()))
+def _normalize_line(text: str | None) -> str:
+    return escape_invisible_characters(" ".join((text or "").split()))

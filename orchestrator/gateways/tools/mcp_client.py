@@ -33,19 +33,26 @@ from mcp_types import (
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
-from orchestrator.core.common.visible_text import shown
+from orchestrator.core.common.visible_text import escape_invisible_characters
 from orchestrator.core.domain.call_outcomes import Answer as Reply
 from orchestrator.core.domain.call_outcomes import answer_of
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.core.tools.remote_definition import MOST_PAGES, MOST_TOOLS, Drift, Listed, Listing, listed
+from orchestrator.core.tools.remote_definition import (
+    MOST_PAGES,
+    MOST_TOOLS,
+    Drift,
+    Listed,
+    Listing,
+    parse_listed_tool,
+)
 from orchestrator.gateways.tools.guarded_transport import Resolver, TooMuch, guarded_client, system_resolver
 from orchestrator.gateways.tools.mcp_stdio import child_process
 from orchestrator.gateways.tools.secret_redaction import without_secret
 from orchestrator.gateways.tools.service_client import (
     CONNECT_SECONDS,
     KEPT,
-    Answer,
     CallFailed,
+    ServiceResponse,
     Watch,
     too_much,
 )
@@ -85,25 +92,34 @@ class Changed(Exception):
         self.drift = drift
 
 
-async def look(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
+async def list_server_tools(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
     """Everything a server offers. Raises ServerUnreachable, EgressRefused."""
     try:
-        async with asyncio.timeout(seconds), _session(place) as client:
-            tools = tuple([listed(_raw(tool, place.secret)) async for tool in _offered(client)])
+        async with asyncio.timeout(seconds), _open_session(place) as client:
+            tools = tuple(
+                [
+                    parse_listed_tool(_dump_raw_tool(tool, place.secret))
+                    async for tool in _iter_offered_tools(client)
+                ]
+            )
             info = client.server_info
-            named = _plain(f"{info.name} {info.version}", place.secret)[:120] if info is not None else ""
-            return Listing(tools=tools, protocol=shown(client.protocol_version)[:20], server=named)
+            named = (
+                _redact_text(f"{info.name} {info.version}", place.secret)[:120] if info is not None else ""
+            )
+            return Listing(
+                tools=tools, protocol=escape_invisible_characters(client.protocol_version)[:20], server=named
+            )
     except BaseException as error:
-        cause = _cause(error)
+        cause = _find_root_cause(error)
         if isinstance(cause, EgressRefused):
             raise cause from None
         if isinstance(cause, Exception):
-            words = _plain(_words(cause), place.secret, cut=True)
+            words = _redact_text(_describe_error(cause), place.secret, cut=True)
             raise ServerUnreachable(server=place.server, detail=words) from None
         raise
 
 
-async def call(
+async def call_server_tool(
     place: Place,
     tool: str,
     arguments: Mapping[str, Any],
@@ -112,13 +128,13 @@ async def call(
     key: str,
     watch: Watch,
     mutating: bool,
-) -> Answer[Any]:
+) -> ServiceResponse[Any]:
     """Call a tool once, if it is still what was admitted. Raises Changed (nothing was called), CallFailed.
 
     The caller sets the deadline. `watch` says whether the call itself has left.
     """
     try:
-        async with _session(place, watch, follows=not mutating) as client:
+        async with _open_session(place, watch, follows=not mutating) as client:
             now = await _listed_now(client, tool, place.secret)
             if now is None or now.definition is None or now.definition.digest != admitted:
                 raise Changed(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
@@ -127,21 +143,21 @@ async def call(
             request = CallToolRequest(params=CallToolRequestParams.model_validate(given))
             watch.sent = True
             result = await client.session.send_request(request, _RESULT)
-            return _hidden(_answer(result, typed=typed, mutating=mutating), place.secret)
+            return _redact_answer(_build_answer(result, typed=typed, mutating=mutating), place.secret)
     except BaseException as error:
-        cause = _cause(error)
+        cause = _find_root_cause(error)
         if isinstance(cause, CallFailed):
             raise cause.clean(lambda said: without_secret(said, place.secret, cut=True)) from None
         if isinstance(cause, Changed):
             raise cause from None
         if isinstance(cause, Exception) and not isinstance(cause, TimeoutError):
-            failed = _failed(cause, watch, mutating=mutating)
+            failed = _build_failure(cause, watch, mutating=mutating)
             raise failed.clean(lambda said: without_secret(said, place.secret, cut=True)) from None
         raise
 
 
 @asynccontextmanager
-async def _session(
+async def _open_session(
     place: Place, watch: Watch | None = None, *, follows: bool = True
 ) -> AsyncIterator[Client]:
     """A session with nothing granted to the server: no sampling, no input, no roots, no cache. `follows`:
@@ -166,7 +182,7 @@ async def _session(
         yield await stack.enter_async_context(Client(transport, cache=None, client_info=info))
 
 
-async def _offered(client: Client) -> AsyncIterator[Tool]:
+async def _iter_offered_tools(client: Client) -> AsyncIterator[Tool]:
     """The tools of all pages. Raises TooMuch past their bound; a cursor that comes again is endless."""
     cursor: str | None = None
     seen: set[str] = set()
@@ -189,13 +205,17 @@ async def _offered(client: Client) -> AsyncIterator[Tool]:
 
 async def _listed_now(client: Client, name: str, secret: str) -> Listed | None:
     """A tool as it is offered at this moment; two of one name are none."""
-    found = [listed(_raw(tool, secret)) async for tool in _offered(client) if tool.name == name]
+    found = [
+        parse_listed_tool(_dump_raw_tool(tool, secret))
+        async for tool in _iter_offered_tools(client)
+        if tool.name == name
+    ]
     if len(found) > 1:
         return Listed(name=name, refused="the server offers it twice")
     return found[0] if found else None
 
 
-def _raw(tool: Tool, secret: str) -> dict[str, Any]:
+def _dump_raw_tool(tool: Tool, secret: str) -> dict[str, Any]:
     """A tool as it came, without what it repeats of the secret: its words go into pages and prompts."""
     raw: dict[str, Any] = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
     if secret:
@@ -203,11 +223,15 @@ def _raw(tool: Tool, secret: str) -> dict[str, Any]:
     return raw
 
 
-def _plain(text: str, secret: str, *, cut: bool = False) -> str:
-    return shown(without_secret(text.encode("utf-8", "backslashreplace"), secret, cut=cut).decode())
+def _redact_text(text: str, secret: str, *, cut: bool = False) -> str:
+    return escape_invisible_characters(
+        without_secret(text.encode("utf-8", "backslashreplace"), secret, cut=cut).decode()
+    )
 
 
-def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool) -> Answer[Any]:
+def _build_answer(
+    result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool
+) -> ServiceResponse[Any]:
     """The result as an observation. Raises CallFailed for what is no result."""
     if isinstance(result, InputRequiredResult):
         detail = b"the server asked for input during the call; none is given"
@@ -221,43 +245,45 @@ def _answer(result: CallToolResult | InputRequiredResult, *, typed: bool, mutati
     if typed:
         if result.structured_content is None:
             body = "\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace")
-            said: Answer[Any] = Answer(body=body, status=0)
+            said: ServiceResponse[Any] = ServiceResponse(body=body, status=0)
             detail = b"the result lacks its structured content"
             raise CallFailed("malformed", sent=True, detail=detail, unread=said)
-        return _bounded(result.structured_content)
+        return _encode_bounded_answer(result.structured_content)
     left_out = [str(block.type) for block in result.content if not isinstance(block, TextContent)][:50]
-    return _bounded({"text": "\n".join(texts), **({"left_out": left_out} if left_out else {})})
+    return _encode_bounded_answer({"text": "\n".join(texts), **({"left_out": left_out} if left_out else {})})
 
 
-def _bounded(value: Any) -> Answer[Any]:
+def _encode_bounded_answer(value: Any) -> ServiceResponse[Any]:
     try:
         body = orjson.dumps(value)
     except (orjson.JSONEncodeError, UnicodeEncodeError):
         raise CallFailed("malformed", sent=True, detail=b"the result cannot be kept exactly") from None
     whole = sha256(body).hexdigest()
-    return Answer(body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=len(body) > KEPT)
+    return ServiceResponse(
+        body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=len(body) > KEPT
+    )
 
 
-def _hidden(answer: Answer[Any], secret: str) -> Answer[Any]:
+def _redact_answer(answer: ServiceResponse[Any], secret: str) -> ServiceResponse[Any]:
     body = without_secret(answer.body, secret, cut=answer.truncated)
-    return Answer(
+    return ServiceResponse(
         body=body, status=answer.status, size=answer.size, whole=answer.whole, truncated=answer.truncated
     )
 
 
-def _cause(error: BaseException) -> BaseException:
+def _find_root_cause(error: BaseException) -> BaseException:
     """What lies at the bottom of the groups that task groups raise: our own word first."""
     if not isinstance(error, BaseExceptionGroup):
         return error
-    causes = [_cause(one) for one in error.exceptions]
+    causes = [_find_root_cause(one) for one in error.exceptions]
     ours = (Changed, CallFailed, EgressRefused, TooMuch)
     return next((one for one in causes if isinstance(one, ours)), causes[0])
 
 
-def _failed(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
+def _build_failure(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
     """A failure in the closed words of ToolFailed: before the call has left it was not made; after that,
     nothing but a result says what became of a change. Its class says how far an answer goes."""
-    words = _words(error).encode("utf-8", "backslashreplace")
+    words = _describe_error(error).encode("utf-8", "backslashreplace")
     if isinstance(error, EgressRefused):
         word = "crashed" if mutating and watch.sent else "refused"
         return CallFailed(word, sent=watch.sent, detail=words, answer=Reply.NONE)
@@ -269,12 +295,12 @@ def _failed(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
     if not mutating and (code in NOT_READ or isinstance(error, TooMuch | ValidationError)):
         return CallFailed("malformed", sent=True, detail=words, unread=too_much(error))
     return CallFailed(
-        "crashed", sent=True, transient=True, detail=words, answer=_class(error, code, watch),
+        "crashed", sent=True, transient=True, detail=words, answer=_classify_answer(error, code, watch),
         unread=too_much(error),
     )  # fmt: skip
 
 
-def _class(error: Exception, code: int, watch: Watch) -> Reply:
+def _classify_answer(error: Exception, code: int, watch: Watch) -> Reply:
     """What an error after the call has left says of it: by the status of the answer, where it was none of
     success, else by what the server said."""
     if watch.status >= 400:
@@ -284,7 +310,7 @@ def _class(error: Exception, code: int, watch: Watch) -> Reply:
     return Reply.NONE if code in (0, *NO_ANSWER) else Reply.ERROR
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
     if isinstance(error, ValidationError):

@@ -13,7 +13,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from orchestrator.gateways.subprocess_groups import ended, started, surely
+from orchestrator.gateways.subprocess_groups import (
+    kill_group_and_wait,
+    run_to_completion,
+    spawn_process_group,
+)
 
 LONGEST_LINE = 4 * 1024 * 1024
 MOST_BYTES = 16 * 1024 * 1024
@@ -31,7 +35,7 @@ async def child_process(
     tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 ]:
     """The streams of a child process that speaks the protocol. Raises OSError where it cannot be started."""
-    process = await started(
+    process = await spawn_process_group(
         *argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, cwd="/", env={**CLEAN, **environment},
         limit=LONGEST_LINE,
     )  # fmt: skip
@@ -39,8 +43,8 @@ async def child_process(
     saying, said = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_hear, process, heard)
-            tasks.start_soon(_say, process, said)
+            tasks.start_soon(_read_messages, process, heard)
+            tasks.start_soon(_write_messages, process, said)
             try:
                 yield hearing, saying
             finally:
@@ -49,10 +53,10 @@ async def child_process(
         for stream in (heard, hearing, saying, said):
             stream.close()
         with anyio.CancelScope(shield=True):
-            await _end(process)
+            await _terminate_process(process)
 
 
-async def _hear(process: Process, heard: Heard) -> None:
+async def _read_messages(process: Process, heard: Heard) -> None:
     """Hand on one message a line. Raises ConnectionError at the end, and past the bound of a line or of all:
     whoever still waits for an answer must not wait on."""
     assert process.stdout is not None
@@ -62,11 +66,11 @@ async def _hear(process: Process, heard: Heard) -> None:
             size += len(line)
             if size > MOST_BYTES:
                 break
-            await heard.send(_message(line))
+            await heard.send(_parse_message_line(line))
     raise ConnectionError("the command ended, or said too much")
 
 
-def _message(line: bytes) -> SessionMessage | Exception:
+def _parse_message_line(line: bytes) -> SessionMessage | Exception:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -74,7 +78,7 @@ def _message(line: bytes) -> SessionMessage | Exception:
         return ValueError("a line that is no message")
 
 
-async def _say(process: Process, said: Said) -> None:
+async def _write_messages(process: Process, said: Said) -> None:
     assert process.stdin is not None
     async with said:
         with suppress(OSError):
@@ -84,7 +88,7 @@ async def _say(process: Process, said: Said) -> None:
                 await process.stdin.drain()
 
 
-async def _end(process: Process) -> None:
+async def _terminate_process(process: Process) -> None:
     """Close its input, wait a moment, then end the whole group: nothing of it outlives the call."""
     assert process.stdin is not None
     process.stdin.close()
@@ -94,4 +98,4 @@ async def _end(process: Process) -> None:
                 await process.wait()
     finally:
         # Whoever is cancelled once more waits no longer, and leaves nothing.
-        await surely(ended(process))
+        await run_to_completion(kill_group_and_wait(process))

@@ -31,6 +31,6 @@ def register_proposer(propose: Propose) -> None:
     _KEEPERS["memory"] = propose
 
 
-def proposer() -> Propose:
+def get_memory_proposer() -> Propose:
     """The verb that was registered."""
     return _KEEPERS["memory"]

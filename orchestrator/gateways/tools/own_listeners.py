@@ -19,7 +19,7 @@ REMEMBERED_SECONDS: Final = 60
 def own_listeners() -> tuple[Listener, ...]:
     """The web server, the metrics, the database, the broker and the demo company, as this deployment's
     settings name them. Waits for names that were not resolved within the last minute."""
-    return tuple(_listener(name, host, port) for name, host, port in _named())
+    return tuple(_build_listener(name, host, port) for name, host, port in _list_own_endpoints())
 
 
 def is_here(address: str) -> bool:
@@ -36,7 +36,7 @@ def is_here(address: str) -> bool:
     return True
 
 
-def _named() -> Iterator[tuple[str, str, int]]:
+def _list_own_endpoints() -> Iterator[tuple[str, str, int]]:
     """What listens, at which host, at which port; an empty host is this machine."""
     yield "web server", "", settings.INTERLOCK_PORT
     for port in (settings.INTERLOCK_METRICS_PORT, settings.INTERLOCK_WEB_METRICS_PORT):
@@ -63,14 +63,14 @@ def _of_database(hosts: str, ports: str) -> Iterator[tuple[str, str, int]]:
             yield "database", "" if at_socket else host, port
 
 
-def _listener(name: str, host: str, port: int) -> Listener:
-    addresses = _addresses(host, int(time.monotonic() // REMEMBERED_SECONDS)) if host else ()
+def _build_listener(name: str, host: str, port: int) -> Listener:
+    addresses = _resolve_addresses(host, int(time.monotonic() // REMEMBERED_SECONDS)) if host else ()
     here = not host or any(is_here(one) for one in addresses)
     return Listener(name=name, port=port, addresses=addresses, here=here)
 
 
 @lru_cache(maxsize=64)
-def _addresses(host: str, _minute: int) -> tuple[str, ...]:
+def _resolve_addresses(host: str, _minute: int) -> tuple[str, ...]:
     """The addresses of a host; none where nobody knows it."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)

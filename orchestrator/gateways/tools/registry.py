@@ -7,8 +7,8 @@ it declares.
         \"\"\"The current time in a named zone.\"\"\"
 
 A plain function is local: it waits for nobody and bounds its own work. An async function may take a
-ToolContext first and reach the one service it names by `service`; it returns `Answer[Model]`, the bytes as
-they came.
+ToolContext first and reach the one service it names by `service`; it returns `ServiceResponse[Model]`, the
+bytes as they came.
 """
 
 import inspect
@@ -43,14 +43,14 @@ from orchestrator.core.domain.tool_spec import (
     Verifier,
 )
 from orchestrator.gateways.tools import builtin
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LookUp = Callable[[ToolContext, Any], Awaitable["Answer[Any] | None"]]
+LookUp = Callable[[ToolContext, Any], Awaitable["ServiceResponse[Any] | None"]]
 
 
-class Told(BaseModel):
+class ToolResult(BaseModel):
     """Base of what tools return: frozen; a service may say more than we read."""
 
     model_config = ConfigDict(frozen=True)
@@ -121,10 +121,10 @@ READING: Mapping[str, Any] = {
 
 
 # What is declared and is no part of the pinned version.
-OURS = ("service", "lacks", "unset")
+UNPINNED = ("service", "lacks", "unset")
 
 
-def _nothing() -> str:
+def _return_empty_text() -> str:
     return ""
 
 
@@ -135,8 +135,8 @@ class Tool(Generic[P, R]):
         self.function = function
         self.waits = inspect.iscoroutinefunction(function)
         self.service: str | None = declared.get("service")
-        self.lacks: Callable[[], str] = declared.get("lacks", _nothing)
-        self.unset: Callable[[], str] = declared.get("unset", _nothing)
+        self.lacks: Callable[[], str] = declared.get("lacks", _return_empty_text)
+        self.unset: Callable[[], str] = declared.get("unset", _return_empty_text)
         hints = get_type_hints(function, include_extras=True)
         result = hints.pop("return")
         self.takes_context = next(iter(hints.values()), None) is ToolContext
@@ -144,7 +144,7 @@ class Tool(Generic[P, R]):
         self.look_up: LookUp | None = None
         self.spec = ToolSpec.model_validate(
             {
-                "version": 1, **{name: value for name, value in declared.items() if name not in OURS},
+                "version": 1, **{name: value for name, value in declared.items() if name not in UNPINNED},
                 "description": inspect.cleandoc(function.__doc__ or ""), "local": not self.waits,
                 "input_schema": input_schema(self.arguments), "output_schema": output_schema(result),
             }
@@ -170,7 +170,7 @@ def tool(**declared: Unpack[Declaration]) -> Callable[[Callable[P, R]], Tool[P, 
     return lambda function: Tool(function, declared)
 
 
-def reading(**declared: Unpack[Described]) -> Callable[[Callable[P, R]], Tool[P, R]]:
+def read_only_tool(**declared: Unpack[Described]) -> Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a function that only looks something up at a service; see `tool` and READING."""
     return lambda function: Tool(function, {**READING, **declared})
 
@@ -195,20 +195,20 @@ def particular_tools() -> tuple[Tool[Any, Any], ...]:
     return tuple(
         declared
         for declared in shipped_tools().values()
-        if declared.lacks is not _nothing or declared.spec.isolation == "machine"
+        if declared.lacks is not _return_empty_text or declared.spec.isolation == "machine"
     )
 
 
 def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
     """The JSON Schema of a call's arguments: closed, strict types, no titles."""
-    schema: dict[str, Any] = _plain(arguments.model_json_schema())
+    schema: dict[str, Any] = _strip_schema_titles(arguments.model_json_schema())
     return schema
 
 
 def output_schema(result: Any) -> dict[str, Any]:
-    """The JSON Schema of a result: of the model inside `Answer[…]`, or of the returned type."""
-    told = get_args(result)[0] if get_origin(result) is Answer else result
-    schema: dict[str, Any] = _plain(TypeAdapter(told).json_schema(mode="serialization"))
+    """The JSON Schema of a result: of the model inside `ServiceResponse[…]`, or of the returned type."""
+    told = get_args(result)[0] if get_origin(result) is ServiceResponse else result
+    schema: dict[str, Any] = _strip_schema_titles(TypeAdapter(told).json_schema(mode="serialization"))
     return schema
 
 
@@ -223,16 +223,16 @@ def _argument_model(function: Callable[..., Any], hints: Mapping[str, Any]) -> t
     return create_model(function.__name__, __config__=config, **fields)
 
 
-def _plain(schema: Any, *, names: bool = False) -> Any:
+def _strip_schema_titles(schema: Any, *, names: bool = False) -> Any:
     """The schema without titles and null defaults; under `properties` and `$defs` the keys are names, not
     words.
     """
     if isinstance(schema, list):
-        return [_plain(item) for item in schema]
+        return [_strip_schema_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: _plain(value, names=not names and key in ("properties", "$defs"))
+        key: _strip_schema_titles(value, names=not names and key in ("properties", "$defs"))
         for key, value in schema.items()
         if names or (key != "title" and (key, value) != ("default", None))
     }

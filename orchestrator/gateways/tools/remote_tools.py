@@ -17,20 +17,20 @@ from pydantic import BaseModel, ConfigDict
 from orchestrator.core.common.errors import DefinitionRefused
 from orchestrator.core.domain.tool_spec import HttpRequest, RemoteLookup, ToolSpec
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.core.tools.http_tool import Prepared, prepare
+from orchestrator.core.tools.http_tool import Prepared, prepare_request
 from orchestrator.core.tools.remote_definition import Drift
-from orchestrator.core.workflow.goal_inputs import MISSING, pointed
+from orchestrator.core.workflow.goal_inputs import MISSING, resolve_pointer
 from orchestrator.gateways.tools import mcp_client
 from orchestrator.gateways.tools.guarded_transport import Resolver, guarded_client, system_resolver
 from orchestrator.gateways.tools.registry import Tool
 from orchestrator.gateways.tools.secret_redaction import without_secret
 from orchestrator.gateways.tools.service_client import (
     CONNECT_SECONDS,
-    Answer,
     CallFailed,
+    ServiceResponse,
     ToolContext,
     Watch,
-    exchanged,
+    send_bounded_request,
 )
 
 Changed = Callable[[Drift], None]
@@ -61,8 +61,8 @@ class RemoteTool(Tool[Any, Any]):
     def __init__(
         self,
         spec: ToolSpec,
-        function: Callable[[ToolContext], Awaitable[Answer[Any]]],
-        look_up: Callable[[ToolContext, Any], Awaitable[Answer[Any] | None]] | None,
+        function: Callable[[ToolContext], Awaitable[ServiceResponse[Any]]],
+        look_up: Callable[[ToolContext, Any], Awaitable[ServiceResponse[Any] | None]] | None,
     ) -> None:
         self.function = function
         self.waits, self.takes_context, self.service = True, True, None
@@ -76,25 +76,35 @@ def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> Re
     remote = spec.remote
     assert remote is not None
 
-    async def function(context: ToolContext) -> Answer[Any]:
+    async def function(context: ToolContext) -> ServiceResponse[Any]:
         try:
-            return await mcp_client.call(
-                place, remote.tool, _arguments(context), admitted=remote.definition, key=context.key,
-                watch=context.watch, mutating=spec.mutating,
-            )  # fmt: skip
+            return await mcp_client.call_server_tool(
+                place,
+                remote.tool,
+                _parse_call_arguments(context),
+                admitted=remote.definition,
+                key=context.key,
+                watch=context.watch,
+                mutating=spec.mutating,
+            )
         except mcp_client.Changed as found:
             await asyncio.to_thread(changed, found.drift)
             detail = f"{spec.name} is not what was admitted any more; it is quarantined and was not called"
             raise CallFailed("refused", sent=False, detail=detail.encode()) from None
 
-    async def look_up(context: ToolContext, _values: Any) -> Answer[Any] | None:
+    async def look_up(context: ToolContext, _values: Any) -> ServiceResponse[Any] | None:
         lookup = remote.lookup
         assert lookup is not None
-        answer = await mcp_client.call(
-            place, lookup.tool, _asked(lookup, context), admitted=lookup.definition, key=context.key,
-            watch=Watch(), mutating=False,
-        )  # fmt: skip
-        return _found(lookup, answer)
+        answer = await mcp_client.call_server_tool(
+            place,
+            lookup.tool,
+            _build_lookup_arguments(lookup, context),
+            admitted=lookup.definition,
+            key=context.key,
+            watch=Watch(),
+            mutating=False,
+        )
+        return _extract_lookup_result(lookup, answer)
 
     return RemoteTool(spec, function, look_up if remote.lookup is not None else None)
 
@@ -108,35 +118,37 @@ def request_tool(
     assert remote.request is not None
     request = remote.request
 
-    async def function(context: ToolContext) -> Answer[Any]:
+    async def function(context: ToolContext) -> ServiceResponse[Any]:
         try:
-            prepared = prepare(request, _arguments(context), context.key)
+            prepared = prepare_request(request, _parse_call_arguments(context), context.key)
         except DefinitionRefused as refused:
             detail = str(refused.data["detail"]).encode("utf-8", "backslashreplace")
             raise CallFailed("refused", sent=False, detail=detail) from None
-        return await _authorized(prepared, request, context, leave, secret, resolver)
+        return await _send_with_renewal(prepared, request, context, leave, secret, resolver)
 
-    async def look_up(context: ToolContext, _values: Any) -> Answer[Any] | None:
+    async def look_up(context: ToolContext, _values: Any) -> ServiceResponse[Any] | None:
         assert remote.lookup is not None
-        asked = _asked(remote.lookup, context)
+        asked = _build_lookup_arguments(remote.lookup, context)
         reading = request.evolve(
             method="GET", url=remote.origin + remote.lookup.path, body="none",
             query={name: name for name in asked if f"{{{name}}}" not in remote.lookup.path},
         )  # fmt: skip
-        prepared = prepare(reading, asked, context.key)
-        return _found(remote.lookup, await _authorized(prepared, reading, context, leave, secret, resolver))
+        prepared = prepare_request(reading, asked, context.key)
+        return _extract_lookup_result(
+            remote.lookup, await _send_with_renewal(prepared, reading, context, leave, secret, resolver)
+        )
 
     return RemoteTool(spec, function, look_up if remote.lookup is not None else None)
 
 
-async def _authorized(
+async def _send_with_renewal(
     prepared: Prepared,
     request: HttpRequest,
     context: ToolContext,
     leave: Leave,
     secret: Sealed,
     resolver: Resolver,
-) -> Answer[Any]:
+) -> ServiceResponse[Any]:
     """Send under a secret that lasts; one that is turned away is renewed, and what may be sent twice (a read,
     or a change under its key) is sent once more (R-TOOL-13). Of any other change nobody knows whether it was
     done before it was turned away: it is not repeated (R-TOOL-10)."""
@@ -144,31 +156,31 @@ async def _authorized(
         raise CallFailed("credential_expired", sent=False, detail=b"its secret lasts no longer")
     value = await secret.renew() if secret.expired and secret.renew is not None else secret.value
     try:
-        return await _sent(prepared, request, context, leave, value, resolver)
+        return await _send_request(prepared, request, context, leave, value, resolver)
     except CallFailed as failure:
         if failure.error != "unauthorized" or secret.renew is None or value != secret.value:
             raise
-        if not _repeatable(context):
+        if not _is_safe_to_repeat(context):
             # Whatever comes of renewing, this call stays as open as it is; the next one has the new secret.
             with suppress(CallFailed):
                 await secret.renew()
             raise
-    return await _sent(prepared, request, context, leave, await secret.renew(), resolver)
+    return await _send_request(prepared, request, context, leave, await secret.renew(), resolver)
 
 
-def _repeatable(context: ToolContext) -> bool:
+def _is_safe_to_repeat(context: ToolContext) -> bool:
     """Whether sending twice does no more than sending once."""
     return not context.mutating or (context.spec is not None and context.spec.honours_keys)
 
 
-async def _sent(
+async def _send_request(
     prepared: Prepared,
     request: HttpRequest,
     context: ToolContext,
     leave: Leave,
     secret: str,
     resolver: Resolver,
-) -> Answer[Any]:
+) -> ServiceResponse[Any]:
     headers = dict(prepared.headers)
     if secret:
         headers[request.secret_header] = request.secret_form.replace("{secret}", secret)
@@ -179,7 +191,7 @@ async def _sent(
             extensions={"trace": context.watch},
         )  # fmt: skip
         try:
-            answer = await exchanged(
+            answer = await send_bounded_request(
                 client, sending, context.watch, follow=prepared.method == "GET",
                 clean=lambda said: without_secret(said, secret),
             )  # fmt: skip
@@ -187,31 +199,31 @@ async def _sent(
             failure.clean(lambda said: without_secret(said, secret, cut=True))
             raise
     body = without_secret(answer.body, secret, cut=answer.truncated) or b"null"
-    return Answer(
+    return ServiceResponse(
         body=body, status=answer.status, request_id=answer.request_id, size=answer.size, whole=answer.whole,
         truncated=answer.truncated,
     )  # fmt: skip
 
 
-def _arguments(context: ToolContext) -> dict[str, Any]:
+def _parse_call_arguments(context: ToolContext) -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(context.arguments or b"{}")
     return found
 
 
-def _asked(lookup: RemoteLookup, context: ToolContext) -> Mapping[str, Any]:
+def _build_lookup_arguments(lookup: RemoteLookup, context: ToolContext) -> Mapping[str, Any]:
     """The arguments of a look-up, from the call's key and arguments."""
-    document = {"key": context.key, "arguments": _arguments(context)}
-    found = {name: pointed(document, pointer) for name, pointer in lookup.arguments.items()}
+    document = {"key": context.key, "arguments": _parse_call_arguments(context)}
+    found = {name: resolve_pointer(document, pointer) for name, pointer in lookup.arguments.items()}
     return {name: value for name, value in found.items() if value is not MISSING}
 
 
-def _found(lookup: RemoteLookup, answer: Answer[Any]) -> Answer[Any] | None:
+def _extract_lookup_result(lookup: RemoteLookup, answer: ServiceResponse[Any]) -> ServiceResponse[Any] | None:
     """What the answer has where the effect would stand; None where it says that nothing is there. Raises
     CallFailed for an answer that was cut or lacks that place: it does not say what became of the effect."""
     if answer.truncated:
         raise CallFailed("malformed", sent=True)
     document = answer.json()
-    found = pointed(document, lookup.found)
+    found = resolve_pointer(document, lookup.found)
     if isinstance(found, list) and found:
         # An entry without content is there all the same, and nobody can read which one it is.
         found = found[-1] or MISSING
@@ -220,10 +232,10 @@ def _found(lookup: RemoteLookup, answer: Answer[Any]) -> Answer[Any] | None:
     if found is MISSING or not found:
         return None
     body = orjson.dumps(found)
-    return Answer(body=body, size=len(body))
+    return ServiceResponse(body=body, size=len(body))
 
 
 def _is_short_list(document: Any, pointer: str) -> bool:
     """True if the pointer names an entry of a list that has none, as of a search that found nothing."""
     parent, _, entry = pointer.rpartition("/")
-    return entry.isdigit() and pointed(document, parent) == []
+    return entry.isdigit() and resolve_pointer(document, parent) == []

@@ -9,32 +9,34 @@ from pydantic import BaseModel
 from orchestrator.core.domain.run_state import Unread
 from orchestrator.core.tools.isolation import MARK
 from orchestrator.gateways.effect_result import Keeper
-from orchestrator.gateways.tools.service_client import KEPT, Answer, CallFailed, ToolContext
+from orchestrator.gateways.tools.service_client import KEPT, CallFailed, ServiceResponse, ToolContext
 
 UNREADABLE = "the answer cannot be read"
 
 
-def apart(context: ToolContext) -> bool:
+def is_isolated_call(context: ToolContext) -> bool:
     """Whether the call is made in isolation."""
     return context.spec is not None and context.spec.isolated
 
 
-def told(result: Any, *, apart: bool = False) -> Answer[Any]:
+def encode_tool_result(result: Any, *, apart: bool = False) -> ServiceResponse[Any]:
     """What a tool returned, as an answer within the bound; marked where it was called in isolation. Raises
     CallFailed."""
-    if isinstance(result, Answer):
+    if isinstance(result, ServiceResponse):
         return result
     plain = result.model_dump(mode="json") if isinstance(result, BaseModel) else result
     body = orjson.dumps({**plain, MARK: True} if apart and isinstance(plain, dict) else plain)
     if len(body) > KEPT:
         detail = b"the result is larger than a result may be"
         whole = sha256(body).hexdigest()
-        cut: Answer[Any] = Answer(body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=True)
+        cut: ServiceResponse[Any] = ServiceResponse(
+            body=body[:KEPT], status=0, size=len(body), whole=whole, truncated=True
+        )
         raise CallFailed("malformed", sent=True, detail=detail, unread=cut)
-    return Answer(body=body, status=0, size=len(body))
+    return ServiceResponse(body=body, status=0, size=len(body))
 
 
-def unread_of(keeper: Keeper, answer: Answer[Any], fault: str) -> Unread:
+def unread_of(keeper: Keeper, answer: ServiceResponse[Any], fault: str) -> Unread:
     """What is kept of an answer that could not be read: its status, its digest and its first bytes."""
     return Unread(
         observation=keeper.keep(answer.body), size=answer.size or len(answer.body), status=answer.status,

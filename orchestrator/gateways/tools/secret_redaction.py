@@ -17,13 +17,13 @@ def without_secret(text: bytes, secret: str, *, cut: bool = False, by: bytes = H
     """
     if not secret:
         return text
-    spelt = _spellings(secret)
+    spelt = _list_secret_encodings(secret)
     for form in spelt:
         text = text.replace(form, by)
     return _without_beginning(text, spelt) if cut else text
 
 
-def _spellings(secret: str) -> tuple[bytes, ...]:
+def _list_secret_encodings(secret: str) -> tuple[bytes, ...]:
     """The longest first: a shorter one may stand within it."""
     quoted = json.dumps(secret)[1:-1]
     twice = json.dumps(quoted)[1:-1]

@@ -33,7 +33,7 @@ WORDS = {"refused": Reply.REFUSED, "unauthorized": Reply.REFUSED, "malformed": R
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Generic[T]):
+class ServiceResponse(Generic[T]):
     """A service's answer as it came; T is what its JSON must fit. `whole` is the SHA-256 of all that was
     read.
 
@@ -56,7 +56,7 @@ class Answer(Generic[T]):
         detail = self.body + f"\n{why}".encode()
         raise CallFailed("malformed", sent=True, detail=detail, unread=self)
 
-    def newest(self, listing: str, **equal: str) -> "Answer[Any] | None":
+    def newest(self, listing: str, **equal: str) -> "ServiceResponse[Any] | None":
         """Of a listing, oldest first, the last entry with these values, as an answer of its own. Raises
         CallFailed where it is no list."""
         listed = self.json()[listing]
@@ -66,7 +66,7 @@ class Answer(Generic[T]):
         if not entries:
             return None
         body = orjson.dumps(entries[-1])
-        return Answer(body=body, status=self.status, request_id=self.request_id, size=len(body))
+        return ServiceResponse(body=body, status=self.status, request_id=self.request_id, size=len(body))
 
 
 class CallFailed(Exception):
@@ -85,7 +85,7 @@ class CallFailed(Exception):
         detail: bytes = b"",
         retry_after_ms: int | None = None,
         answer: Reply | None = None,
-        unread: "Answer[Any] | None" = None,
+        unread: "ServiceResponse[Any] | None" = None,
     ) -> None:
         super().__init__(error)
         self.error, self.sent, self.transient = error, sent, transient
@@ -141,11 +141,13 @@ class ToolContext:
     run: UUID | None = None
     files: Files | None = None
 
-    async def get(self, path: str, *parts: str, query: Mapping[str, str] | None = None) -> Answer[Any]:
+    async def get(
+        self, path: str, *parts: str, query: Mapping[str, str] | None = None
+    ) -> ServiceResponse[Any]:
         """GET below the service's origin; each `{}` of `path` is one quoted part. Raises CallFailed."""
         return await self._request("GET", path.format(*(quote(part, safe="") for part in parts)), query=query)
 
-    async def post(self, path: str, body: bytes) -> Answer[Any]:
+    async def post(self, path: str, body: bytes) -> ServiceResponse[Any]:
         """POST JSON bytes, under the call's idempotency key. Raises CallFailed."""
         headers = {"content-type": "application/json", "idempotency-key": self.key}
         return await self._request("POST", path, body=body, headers=headers)
@@ -158,32 +160,32 @@ class ToolContext:
         query: Mapping[str, str] | None = None,
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer[Any]:
+    ) -> ServiceResponse[Any]:
         key = ("tools", self.mutating, self.origin)
-        client = self.loop.client(key, lambda: _client(self.origin, reuse=not self.mutating))
+        client = self.loop.client(key, lambda: _build_client(self.origin, reuse=not self.mutating))
         url = httpx2.URL(self.origin + path)
         timeout = httpx2.Timeout(self.seconds, connect=min(CONNECT_SECONDS, self.seconds))
         request = client.build_request(
             method, url, params=query, content=body, headers=headers, timeout=timeout,
             extensions={"trace": self.watch},
         )  # fmt: skip
-        return await exchanged(client, request, self.watch)
+        return await send_bounded_request(client, request, self.watch)
 
 
-async def exchanged(
+async def send_bounded_request(
     client: httpx2.AsyncClient,
     request: httpx2.Request,
     watch: Watch,
     *,
     follow: bool = False,
     clean: Callable[[bytes], bytes] = bytes,
-) -> Answer[Any]:
+) -> ServiceResponse[Any]:
     """Send a request and read its answer, bounded; every failure as CallFailed. `follow`: redirects, each hop
     judged anew. `clean` takes out of the answer's name what must not be kept, before it is cut."""
     with as_failures(watch):
         async with _streaming(client, request, follow=follow) as response:
-            answer = await _read(response, clean)
-            return _judged(answer, response)
+            answer = await _read_bounded_answer(response, clean)
+            return _require_success(answer, response)
 
 
 @contextmanager
@@ -196,24 +198,28 @@ def as_failures(watch: Watch) -> Iterator[None]:
     except httpx2.TimeoutException as error:
         raise _unsent_or("timeout", error, watch) from error
     except httpx2.ConnectError as error:
-        raise CallFailed("unreachable", sent=False, transient=True, detail=_name(error)) from error
+        raise CallFailed("unreachable", sent=False, transient=True, detail=_format_error(error)) from error
     except (httpx2.DecodingError, TooMuch, httpx2.TooManyRedirects) as error:
-        raise CallFailed("malformed", sent=True, detail=_name(error), unread=too_much(error)) from error
+        raise CallFailed(
+            "malformed", sent=True, detail=_format_error(error), unread=too_much(error)
+        ) from error
     except httpx2.TransportError as error:
         raise _unsent_or("crashed", error, watch) from error
 
 
-def too_much(error: Exception) -> Answer[Any] | None:
+def too_much(error: Exception) -> ServiceResponse[Any] | None:
     """The first bytes of an answer that was not read to its end; None where none came."""
     if not isinstance(error, TooMuch) or not error.size:
         return None
-    return Answer(body=error.first, status=error.status, size=error.size, whole=error.whole, truncated=True)
+    return ServiceResponse(
+        body=error.first, status=error.status, size=error.size, whole=error.whole, truncated=True
+    )
 
 
 def _unsent_or(word: str, error: Exception, watch: Watch) -> CallFailed:
     if not watch.sent:
-        return CallFailed("unreachable", sent=False, transient=True, detail=_name(error))
-    return CallFailed(word, sent=True, transient=True, detail=_name(error))
+        return CallFailed("unreachable", sent=False, transient=True, detail=_format_error(error))
+    return CallFailed(word, sent=True, transient=True, detail=_format_error(error))
 
 
 def origin_of(url: str) -> str | None:
@@ -246,7 +252,9 @@ class _streaming:  # noqa: N801 - a context manager, used as a word
             await self._response.aclose()
 
 
-async def _read(response: httpx2.Response, clean: Callable[[bytes], bytes]) -> Answer[Any]:
+async def _read_bounded_answer(
+    response: httpx2.Response, clean: Callable[[bytes], bytes]
+) -> ServiceResponse[Any]:
     kept, size, hashed = bytearray(), 0, sha256()
     async for chunk in response.aiter_bytes():
         size += len(chunk)
@@ -256,13 +264,13 @@ async def _read(response: httpx2.Response, clean: Callable[[bytes], bytes]) -> A
             break
     named = response.headers.get("x-request-id", "").encode("utf-8", "backslashreplace")
     request_id = clean(named).decode("utf-8", "replace")[:120]
-    return Answer(
+    return ServiceResponse(
         body=bytes(kept), status=response.status_code, request_id=request_id,
         size=size, whole=hashed.hexdigest(), truncated=size > len(kept),
     )  # fmt: skip
 
 
-def _judged(answer: Answer[Any], response: httpx2.Response) -> Answer[Any]:
+def _require_success(answer: ServiceResponse[Any], response: httpx2.Response) -> ServiceResponse[Any]:
     """The answer of a call that was done; any other says that it failed, and how far that is believed."""
     if response.is_success:
         return answer
@@ -289,7 +297,7 @@ def retry_after(response: httpx2.Response) -> int | None:
     return int(min(seconds * 1000, MAX_RETRY_AFTER_MS)) if isfinite(seconds) and seconds >= 0 else None
 
 
-def _client(origin: str, *, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
+def _build_client(origin: str, *, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
     """The operator's settings name the origin exactly, so it may be private; nothing else is reached.
 
     A change goes out on a connection of its own: a stale one would leave it in doubt for nothing.
@@ -301,5 +309,5 @@ def _client(origin: str, *, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
     return client, client.aclose
 
 
-def _name(error: Exception) -> bytes:
+def _format_error(error: Exception) -> bytes:
     return f"{type(error).__name__}: {error}"[:500].encode("utf-8", "backslashreplace")

@@ -22,14 +22,14 @@ from django.conf import settings
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import MailServer, another_account
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.tools.guarded_transport import judged, operators_leave
+from orchestrator.gateways.tools.guarded_transport import operators_leave, resolve_allowed_addresses
 from orchestrator.gateways.tools.secret_redaction import without_secret
 from orchestrator.gateways.tools.service_client import CONNECT_SECONDS, CallFailed, ToolContext
 from orchestrator.gateways.tools.tenant_services import in_house
 from orchestrator.queries.destinations import mail_server
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import SecretUnusable
-from tenancy.secret_store import reveal
+from tenancy.secret_store import reveal_secret
 
 BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 
@@ -57,10 +57,10 @@ class Post:
 
 async def mail_post(context: ToolContext) -> Post:
     """The tenant's way to its mail server. Raises CallFailed where there is none."""
-    return await in_house(context, lambda: _post(context))
+    return await in_house(context, lambda: _resolve_mail_server(context))
 
 
-def composed(letter: Letter, server: MailServer, *, key: str, at: datetime) -> EmailMessage:
+def build_mail_message(letter: Letter, server: MailServer, *, key: str, at: datetime) -> EmailMessage:
     """The letter as it goes over the wire; the same key, the same Message-ID. Raises CallFailed for what
     cannot stand in a header."""
     message = EmailMessage(policy=WIRE)
@@ -77,7 +77,7 @@ def composed(letter: Letter, server: MailServer, *, key: str, at: datetime) -> E
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(letter.text)
     except (ValueError, MessageError) as error:
-        raise _refused(f"the letter cannot be written: {error}") from None
+        raise _build_refusal(f"the letter cannot be written: {error}") from None
     return message
 
 
@@ -104,7 +104,7 @@ def _without_login(said: bytes, post: Post) -> bytes:
 
 async def _given_up(context: ToolContext, letter: Letter, message: EmailMessage, post: Post) -> str:
     _within_domains(letter, post.server)
-    client = await _connected(context, post)
+    client = await _open_mail_session(context, post)
     try:
         await client.mail(post.server.sender)
         for address in (*letter.to, *letter.cc):
@@ -114,26 +114,26 @@ async def _given_up(context: ToolContext, letter: Letter, message: EmailMessage,
         answer = await client.data(message.as_bytes())
         return answer.message[:300]
     except aiosmtplib.SMTPResponseException as error:
-        raise _refused(f"{error.code} {error.message}", sent=False) from None
+        raise _build_refusal(f"{error.code} {error.message}", sent=False) from None
     except aiosmtplib.SMTPTimeoutError:
         raise CallFailed("timeout", sent=context.watch.sent, detail=b"the mail server is silent") from None
     except (aiosmtplib.SMTPException, OSError) as error:
         word = "crashed" if context.watch.sent else "unreachable"
-        raise CallFailed(word, sent=context.watch.sent, detail=_words(error)) from None
+        raise CallFailed(word, sent=context.watch.sent, detail=_format_error(error)) from None
     finally:
         client.close()
 
 
-async def _connected(context: ToolContext, post: Post) -> aiosmtplib.SMTP:
+async def _open_mail_session(context: ToolContext, post: Post) -> aiosmtplib.SMTP:
     """A session with the server at a judged address, under its own name's certificate."""
     server, seconds = post.server, min(CONNECT_SECONDS, context.seconds)
     target = server.target
     try:
-        addresses = await judged(target, post.leave)
+        addresses = await resolve_allowed_addresses(target, post.leave)
     except EgressRefused as error:
-        raise _refused(str(error.data["detail"])) from None
+        raise _build_refusal(str(error.data["detail"])) from None
     try:
-        link = await _socket(addresses[0], target.port, seconds)
+        link = await _connect_socket(addresses[0], target.port, seconds)
         client = aiosmtplib.SMTP(
             hostname=target.host, sock=link, timeout=context.seconds, use_tls=server.tls == "implicit",
             start_tls=server.tls == "starttls", tls_context=ssl.create_default_context(),
@@ -141,13 +141,13 @@ async def _connected(context: ToolContext, post: Post) -> aiosmtplib.SMTP:
         )  # fmt: skip
         await client.connect()
     except aiosmtplib.SMTPResponseException as error:
-        raise _refused(f"{error.code} {error.message}") from None
+        raise _build_refusal(f"{error.code} {error.message}") from None
     except (aiosmtplib.SMTPException, OSError) as error:
-        raise CallFailed("unreachable", sent=False, transient=True, detail=_words(error)) from None
+        raise CallFailed("unreachable", sent=False, transient=True, detail=_format_error(error)) from None
     return client
 
 
-async def _socket(address: str, port: int, seconds: float) -> socket.socket:
+async def _connect_socket(address: str, port: int, seconds: float) -> socket.socket:
     loop = asyncio.get_running_loop()
     link = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
     link.setblocking(False)
@@ -169,31 +169,31 @@ def no_mail_server() -> str:
     return "" if server.host or own else "neither the tenant nor the operator names a mail server"
 
 
-def _post(context: ToolContext) -> Post:
+def _resolve_mail_server(context: ToolContext) -> Post:
     """Inside the tenant's context. Raises CallFailed."""
     server = mail_server()
     if server is None or context.tenant is None:
-        raise _refused("no admin has said from whom letters are")
+        raise _build_refusal("no admin has said from whom letters are")
     if not server.host:
-        return _operators(server)
+        return _resolve_operator_mail_server(server)
     user = password = ""
     if server.secret:
         try:
-            user, _, password = reveal(context.tenant, server.secret, server.origin).partition(":")
+            user, _, password = reveal_secret(context.tenant, server.secret, server.origin).partition(":")
         except SecretUnusable as unusable:
-            raise _refused(str(unusable)) from None
+            raise _build_refusal(str(unusable)) from None
     if another_account(server.account, user):
-        raise _refused(
+        raise _build_refusal(
             f"the secret {server.secret} names another user than was agreed to for letters; an administrator "
             "has to name the mail server anew"
         )
     return Post(server=server, user=user, password=password, leave=leave_for(server.target.origin))
 
 
-def _operators(server: MailServer) -> Post:
+def _resolve_operator_mail_server(server: MailServer) -> Post:
     """The mail server of the operator's settings, which may be private; the sender is the tenant's."""
     if settings.EMAIL_BACKEND != BACKEND or not settings.EMAIL_HOST:
-        raise _refused("there is no mail server: neither the tenant nor the operator names one")
+        raise _build_refusal("there is no mail server: neither the tenant nor the operator names one")
     found = server.evolve(
         host=settings.EMAIL_HOST, port=settings.EMAIL_PORT,
         tls="starttls" if settings.EMAIL_USE_TLS else "implicit" if settings.EMAIL_USE_SSL else "off",
@@ -210,12 +210,12 @@ def _within_domains(letter: Letter, server: MailServer) -> None:
         return
     for address in (*letter.to, *letter.cc):
         if address.rpartition("@")[2].lower() not in server.domains:
-            raise _refused(f"{address} is at none of the domains that letters go to")
+            raise _build_refusal(f"{address} is at none of the domains that letters go to")
 
 
-def _words(error: Exception) -> bytes:
+def _format_error(error: Exception) -> bytes:
     return f"{type(error).__name__}: {error}"[:500].encode("utf-8", "backslashreplace")
 
 
-def _refused(why: str, *, sent: bool = False) -> CallFailed:
+def _build_refusal(why: str, *, sent: bool = False) -> CallFailed:
     return CallFailed("refused", sent=sent, detail=why[:500].encode("utf-8", "backslashreplace"))

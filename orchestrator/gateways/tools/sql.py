@@ -20,13 +20,13 @@ from django.conf import settings
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import Database, another_account
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.tools.guarded_transport import judged, operators_leave
+from orchestrator.gateways.tools.guarded_transport import operators_leave, resolve_allowed_addresses
 from orchestrator.gateways.tools.service_client import CONNECT_SECONDS, CallFailed, ToolContext
 from orchestrator.gateways.tools.tenant_services import in_house
-from orchestrator.queries.destinations import databases
+from orchestrator.queries.destinations import get_allowed_databases
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import SecretUnusable
-from tenancy.secret_store import reveal
+from tenancy.secret_store import reveal_secret
 
 Role = Literal["reader", "writer"]
 Scalar: TypeAlias = str | int | bool | None
@@ -102,12 +102,12 @@ async def ask_database(
     context: ToolContext, source: str, query: str, parameters: Sequence[Scalar], most: int
 ) -> Rows:
     """What a query brings, `most` rows of it. Raises CallFailed."""
-    async with _connected(context, source, "reader") as connection:
-        await _run(connection, "BEGIN READ ONLY")
+    async with _open_connection(context, source, "reader") as connection:
+        await _execute_statement(connection, "BEGIN READ ONLY")
         await _check_role(connection, "reader")
         bare = query.strip().removesuffix(";")
-        await _run(connection, f"{DECLARE}\n({bare}\n) AS t", parameters)
-        return await _fetched(connection, most, _bound_of(context))
+        await _execute_statement(connection, f"{DECLARE}\n({bare}\n) AS t", parameters)
+        return await _fetch_rows(connection, most, _bound_of(context))
 
 
 async def change_database(
@@ -116,52 +116,52 @@ async def change_database(
     """Change exactly `expected` rows, or none: all tables together, with what triggers and cascades change.
     Raises CallFailed; after COMMIT only an answer tells."""
     if CHANGES.match(statement) is None:
-        raise _refused("only INSERT, UPDATE, DELETE and MERGE are taken", sent=False)
-    async with _connected(context, source, "writer") as connection:
-        await _run(connection, "BEGIN")
+        raise _build_refusal("only INSERT, UPDATE, DELETE and MERGE are taken", sent=False)
+    async with _open_connection(context, source, "writer") as connection:
+        await _execute_statement(connection, "BEGIN")
         await _check_role(connection, "writer")
-        before = await _touched(connection)
-        tag, _ = await _run(connection, statement.strip().removesuffix(";"), parameters)
+        before = await _read_touched_counters(connection)
+        tag, _ = await _execute_statement(connection, statement.strip().removesuffix(";"), parameters)
         if tag not in TAGS:
-            raise _refused("it is no change of rows; nothing was done", sent=False)
-        changed = await _changed(connection, before, _bound_of(context))
+            raise _build_refusal("it is no change of rows; nothing was done", sent=False)
+        changed = await _count_changed_rows(connection, before, _bound_of(context))
         if (count := changed.total()) != expected:
             where = ", ".join(f"{rows} of {name}" for name, rows in sorted(changed.items())) or "none"
             why = f"it would change {count} rows and not {expected} ({where}); nothing was done"
-            raise _refused(why, sent=False)
+            raise _build_refusal(why, sent=False)
         context.watch.sent = True
-        done, _ = await _run(connection, "COMMIT")
+        done, _ = await _execute_statement(connection, "COMMIT")
         if done == "ROLLBACK":
-            raise _refused("the database took it back", sent=True)
+            raise _build_refusal("the database took it back", sent=True)
         if done != "COMMIT":
             raise CallFailed("malformed", sent=True, detail=b"the database did not say that it was done")
         return count
 
 
 @asynccontextmanager
-async def _connected(
+async def _open_connection(
     context: ToolContext, source: str, role: Role
 ) -> AsyncIterator["psycopg.AsyncConnection[Any]"]:
-    way = await in_house(context, lambda: _way(context, source, role))
+    way = await in_house(context, lambda: _resolve_database(context, source, role))
     try:
-        addresses = ("",) if way.socket else await judged(way.database.target, way.leave)
+        addresses = ("",) if way.socket else await resolve_allowed_addresses(way.database.target, way.leave)
     except EgressRefused as error:
-        raise _refused(str(error.data["detail"]), sent=False) from None
+        raise _build_refusal(str(error.data["detail"]), sent=False) from None
     try:
         connection = await psycopg.AsyncConnection.connect(
-            **_parameters(way, addresses[0], _bound_of(context), role), autocommit=True
+            **_build_connect_parameters(way, addresses[0], _bound_of(context), role), autocommit=True
         )
     except psycopg.Error as error:
-        raise _failure(error, sent=False) from None
+        raise _build_failure(error, sent=False) from None
     try:
         yield connection
     except psycopg.Error as error:
-        raise _failure(error, sent=context.watch.sent) from None
+        raise _build_failure(error, sent=context.watch.sent) from None
     finally:
         await connection.close()
 
 
-def _parameters(way: _Way, address: str, bound: int, role: Role) -> dict[str, Any]:
+def _build_connect_parameters(way: _Way, address: str, bound: int, role: Role) -> dict[str, Any]:
     options = {
         "statement_timeout": bound, "lock_timeout": min(bound, 5_000),
         "idle_in_transaction_session_timeout": bound, "default_transaction_read_only": role == "reader",
@@ -182,18 +182,18 @@ def _bound_of(context: ToolContext) -> int:
     return max(100, int(context.seconds * 1000) - 500)
 
 
-async def _bind(connection: "psycopg.AsyncConnection[Any]", bound: int) -> None:
+async def _set_statement_timeout(connection: "psycopg.AsyncConnection[Any]", bound: int) -> None:
     """Set the time of the next statement: one that was asked for may have taken it off."""
-    await _run(connection, f"SET statement_timeout = {bound}")
+    await _execute_statement(connection, f"SET statement_timeout = {bound}")
 
 
-async def _run(
+async def _execute_statement(
     connection: "psycopg.AsyncConnection[Any]", statement: str, parameters: Sequence[Scalar] = ()
 ) -> tuple[str, int]:
     """The command's tag and how many rows it touched."""
     async with psycopg.AsyncRawCursor(connection) as cursor:
         # The binary form is spoken in the extended protocol alone, which takes one statement and no more.
-        await cursor.execute(statement.encode(), _bound(parameters), binary=True)
+        await cursor.execute(statement.encode(), _encode_parameters(parameters), binary=True)
         return (cursor.statusmessage or "").partition(" ")[0], cursor.rowcount
 
 
@@ -203,46 +203,46 @@ async def _check_role(connection: "psycopg.AsyncConnection[Any]", role: Role) ->
         await cursor.execute(f"{MINE}{MIGHTY}".encode())
         row = await cursor.fetchone()
         if row is None or row[0]:
-            raise _refused(f"the {role} may reach past the tables; name a plain role", sent=False)
+            raise _build_refusal(f"the {role} may reach past the tables; name a plain role", sent=False)
         if role == "writer":
             return
         await cursor.execute(f"{MINE}{WRITES}".encode())
         row = await cursor.fetchone()
         if row is None or row[0]:
-            raise _refused("the reader may write; name a role that only reads", sent=False)
+            raise _build_refusal("the reader may write; name a role that only reads", sent=False)
 
 
-async def _changed(
+async def _count_changed_rows(
     connection: "psycopg.AsyncConnection[Any]", before: Counter[str], bound: int
 ) -> Counter[str]:
     """The rows that were touched since, by table. Raises CallFailed where not all of them are counted."""
-    await _bind(connection, bound)
+    await _set_statement_timeout(connection, bound)
     # What would be done at COMMIT is done now, so that it counts.
-    await _run(connection, "SET CONSTRAINTS ALL IMMEDIATE")
+    await _execute_statement(connection, "SET CONSTRAINTS ALL IMMEDIATE")
     # The statement may have named other places for the names that we ask by.
-    await _run(connection, "SET search_path = pg_catalog, pg_temp")
-    await _bind(connection, bound)
+    await _execute_statement(connection, "SET search_path = pg_catalog, pg_temp")
+    await _set_statement_timeout(connection, bound)
     async with psycopg.AsyncRawCursor(connection) as cursor:
         await cursor.execute(UNCOUNTED.encode())
         row = await cursor.fetchone()
     if row is None or row[0]:
-        raise _refused("it would change what is not counted by rows; nothing was done", sent=False)
-    return await _touched(connection) - before
+        raise _build_refusal("it would change what is not counted by rows; nothing was done", sent=False)
+    return await _read_touched_counters(connection) - before
 
 
-async def _touched(connection: "psycopg.AsyncConnection[Any]") -> Counter[str]:
+async def _read_touched_counters(connection: "psycopg.AsyncConnection[Any]") -> Counter[str]:
     async with psycopg.AsyncRawCursor(connection) as cursor:
         await cursor.execute(TOUCHED.encode())
         return Counter(dict(await cursor.fetchall()))
 
 
-async def _fetched(connection: "psycopg.AsyncConnection[Any]", most: int, bound: int) -> Rows:
+async def _fetch_rows(connection: "psycopg.AsyncConnection[Any]", most: int, bound: int) -> Rows:
     rows: list[dict[str, Any]] = []
     size = too_large = 0
     async with psycopg.AsyncRawCursor(connection) as cursor:
         while True:
             left = most + 1 - len(rows) - too_large
-            await _bind(connection, bound)
+            await _set_statement_timeout(connection, bound)
             await cursor.execute(f"FETCH {min(AT_ONCE, left)} FROM interlock_rows".encode())
             found = await cursor.fetchall()
             for (text,) in found:
@@ -250,27 +250,27 @@ async def _fetched(connection: "psycopg.AsyncConnection[Any]", most: int, bound:
                     return Rows(rows=rows, cut=True, too_large=too_large)
                 size += len(text or "")
                 too_large += text is None
-                rows += [] if text is None else [_row(text)]
+                rows += [] if text is None else [_parse_row(text)]
             if len(found) < AT_ONCE:
                 return Rows(rows=rows, cut=False, too_large=too_large)
 
 
-def _row(text: str) -> dict[str, Any]:
-    row: dict[str, Any] = json.loads(text, parse_float=str, parse_int=_whole, parse_constant=str)
+def _parse_row(text: str) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(text, parse_float=str, parse_int=_parse_integer, parse_constant=str)
     return row
 
 
-def _whole(digits: str) -> int | str:
+def _parse_integer(digits: str) -> int | str:
     number = int(digits) if len(digits) < 20 else BIG
     return number if -BIG < number < BIG else digits
 
 
-def _bound(parameters: Sequence[Scalar]) -> list[str | None]:
+def _encode_parameters(parameters: Sequence[Scalar]) -> list[str | None]:
     """As text of no stated type, which takes the type of its place."""
-    return [value if value is None else _word(value) for value in parameters]
+    return [value if value is None else _format_parameter(value) for value in parameters]
 
 
-def _word(value: str | int) -> str:
+def _format_parameter(value: str | int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -280,29 +280,29 @@ def no_database(role: Role) -> Callable[[], str]:
 
     def unset() -> str:
         named: Mapping[str, Mapping[Role, str]] = settings.INTERLOCK_DATABASES
-        theirs = any(getattr(one, role) for one in databases().databases)
+        theirs = any(getattr(one, role) for one in get_allowed_databases().databases)
         return "" if theirs or any(role in one for one in named.values()) else f"no database has a {role}"
 
     return unset
 
 
-def _way(context: ToolContext, source: str, role: Role) -> _Way:
+def _resolve_database(context: ToolContext, source: str, role: Role) -> _Way:
     """Inside the tenant's context. Raises CallFailed."""
     named: Mapping[str, Mapping[Role, str]] = settings.INTERLOCK_DATABASES
-    found = next((one for one in databases().databases if one.name == source), None)
+    found = next((one for one in get_allowed_databases().databases if one.name == source), None)
     if found is None and source in named:
-        return _operators(named[source], source, role)
+        return _resolve_operator_database(named[source], source, role)
     secret = getattr(found, role) if found is not None else ""
     if found is None or not secret or context.tenant is None:
-        known = sorted({*(one.name for one in databases().databases), *named})
+        known = sorted({*(one.name for one in get_allowed_databases().databases), *named})
         there_are = f"; there are {', '.join(known)}" if known else ""
-        raise _refused(f"there is no database {source} with a {role} here{there_are}", sent=False)
+        raise _build_refusal(f"there is no database {source} with a {role} here{there_are}", sent=False)
     try:
-        user, _, password = reveal(context.tenant, secret, found.origin).partition(":")
+        user, _, password = reveal_secret(context.tenant, secret, found.origin).partition(":")
     except SecretUnusable as unusable:
-        raise _refused(str(unusable), sent=False) from None
+        raise _build_refusal(str(unusable), sent=False) from None
     if another_account(getattr(found, f"{role}_account"), user):
-        raise _refused(
+        raise _build_refusal(
             f"the secret {secret} names another user than was agreed to for {source}; an administrator has "
             "to name the database anew",
             sent=False,
@@ -311,10 +311,10 @@ def _way(context: ToolContext, source: str, role: Role) -> _Way:
     return _Way(database=found, user=user, password=password, leave=leave, sslmode=SSL[found.tls])
 
 
-def _operators(given: Mapping[Role, str], source: str, role: Role) -> _Way:
+def _resolve_operator_database(given: Mapping[Role, str], source: str, role: Role) -> _Way:
     """A database of the operator's own settings: it may be private, as their word is exact."""
     if role not in given:
-        raise _refused(f"the database {source} has no {role}", sent=False)
+        raise _build_refusal(f"the database {source} has no {role}", sent=False)
     at = urlsplit(given[role])
     asked = dict(parse_qsl(at.query))
     socket = asked.get("host", "")
@@ -328,7 +328,7 @@ def _operators(given: Mapping[Role, str], source: str, role: Role) -> _Way:
     )  # fmt: skip
 
 
-def _failure(error: psycopg.Error, *, sent: bool) -> CallFailed:
+def _build_failure(error: psycopg.Error, *, sent: bool) -> CallFailed:
     """The database's own word; a connection that ended leaves open what was sent."""
     words = (error.diag.message_primary or type(error).__name__).encode("utf-8", "replace")[:1_000]
     state = error.sqlstate or ""
@@ -341,5 +341,5 @@ def _failure(error: psycopg.Error, *, sent: bool) -> CallFailed:
     return CallFailed("refused", sent=sent, detail=words)
 
 
-def _refused(why: str, *, sent: bool) -> CallFailed:
+def _build_refusal(why: str, *, sent: bool) -> CallFailed:
     return CallFailed("refused", sent=sent, detail=why.encode("utf-8", "replace"))

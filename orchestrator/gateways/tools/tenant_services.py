@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import Error, connection
 
 from orchestrator.gateways.tools.service_client import CallFailed, ToolContext
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 T = TypeVar("T")
 _KEEPERS: "dict[str, KeepDraft]" = {}
@@ -38,15 +38,15 @@ async def in_house(context: ToolContext, ask: Callable[[], T]) -> T:
     if context.tenant is None:
         raise CallFailed("refused", sent=False, detail=b"this tool is called for a tenant")
     try:
-        return await asyncio.to_thread(_asked, context.tenant, ask)
+        return await asyncio.to_thread(_call_in_tenant, context.tenant, ask)
     except Error as error:
         detail = type(error).__name__.encode()
         raise CallFailed("unreachable", sent=False, transient=True, detail=detail) from error
 
 
-def _asked(tenant_id: UUID, ask: Callable[[], T]) -> T:
+def _call_in_tenant(tenant_id: UUID, ask: Callable[[], T]) -> T:
     try:
-        with tenant(tenant_id):
+        with tenant_transaction(tenant_id):
             return ask()
     finally:
         connection.close()

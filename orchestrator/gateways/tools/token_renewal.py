@@ -6,7 +6,7 @@ import httpx2
 
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.tools.guarded_transport import Resolver, guarded_client, system_resolver
-from orchestrator.gateways.tools.service_client import CallFailed, Watch, exchanged
+from orchestrator.gateways.tools.service_client import CallFailed, Watch, send_bounded_request
 from tenancy.secret_store import Renewal
 
 SECONDS = 10.0
@@ -31,11 +31,11 @@ async def ask_token(renewal: Renewal, leave: Leave, *, resolver: Resolver = syst
         async with guarded_client(leave, resolver=resolver, timeout=httpx2.Timeout(SECONDS)) as client:
             auth = httpx2.BasicAuth(renewal.client_id, renewal.client_secret)
             request = next(auth.auth_flow(client.build_request("POST", renewal.url, data=form)))
-            answer = await exchanged(client, request, Watch())
+            answer = await send_bounded_request(client, request, Watch())
         told = answer.json()
         value, seconds = told["access_token"], told.get("expires_in", USUAL_SECONDS)
     except (CallFailed, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CallFailed("credential_expired", sent=False, detail=_why(error)) from None
+        raise CallFailed("credential_expired", sent=False, detail=_format_renewal_error(error)) from None
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST or not value.isprintable():
         raise CallFailed("credential_expired", sent=False, detail=b"the token endpoint gave no token")
     lasts = int(seconds) if isinstance(seconds, int | float) and 0 < seconds < 10**8 else USUAL_SECONDS
@@ -43,7 +43,7 @@ async def ask_token(renewal: Renewal, leave: Leave, *, resolver: Resolver = syst
     return Renewed(value, lasts, following if isinstance(following, str) else renewal.refresh_token)
 
 
-def _why(error: Exception) -> bytes:
+def _format_renewal_error(error: Exception) -> bytes:
     """Which kind of thing went wrong: what the endpoint said may hold what it was asked with."""
     word = error.error if isinstance(error, CallFailed) else "malformed"
     return f"the token endpoint could not be asked: {word}".encode()

@@ -15,11 +15,11 @@ def in_words(do: Callable[[], T]) -> T:
     try:
         return do()
     except OrchestratorError as error:
-        raise refused(str(error)) from error
+        raise build_tool_refusal(str(error)) from error
     except NotFound:
-        raise refused("there is no such state, or its content is not what was handed in") from None
+        raise build_tool_refusal("there is no such state, or its content is not what was handed in") from None
 
 
-def refused(why: str) -> CallFailed:
+def build_tool_refusal(why: str) -> CallFailed:
     """The refusal of a call; the sentence goes to whoever asked."""
     return CallFailed("refused", sent=True, detail=why.encode("utf-8", "backslashreplace"))

@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 import httpx2
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.tools.destinations import admits
+from orchestrator.core.tools.destinations import is_url_allowed
 from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.gateways.tools.guarded_transport import Resolver, guarded_client, system_resolver
 from orchestrator.gateways.tools.service_client import (
@@ -70,35 +70,35 @@ class Reach:
     def leave(self, url: str) -> Leave:
         """Leave for one hop. Raises EgressRefused."""
         origin = target_of(url).origin
-        if origin != self.approved and not admits(self.allow, url):
+        if origin != self.approved and not is_url_allowed(self.allow, url):
             raise EgressRefused(detail=f"{url[:300]} is not on the list of this tenant")
         return self.tenants.evolve(origins=(origin,))
 
 
 async def read_web(context: ToolContext, url: str, *, resolver: Resolver = system_resolver) -> Found:
     """What stands at an address, redirects followed and judged. Raises CallFailed."""
-    reach = await in_house(context, lambda: _reach(context, url))
+    reach = await in_house(context, lambda: _build_egress_reach(context, url))
     at = url
     for _ in range(MOST_HOPS):
         with as_failures(context.watch):
-            found = await _hop(context, at, reach.leave(at), resolver)
+            found = await _fetch_hop(context, at, reach.leave(at), resolver)
         if isinstance(found, Found):
             return found
         at = found
     raise CallFailed("refused", sent=True, detail=f"it leads on more than {MOST_HOPS} times".encode())
 
 
-def _reach(context: ToolContext, url: str) -> Reach:
+def _build_egress_reach(context: ToolContext, url: str) -> Reach:
     """The list of now; the address itself where the pinned list does not have it, for then a person said
     yes."""
     pinned = context.spec.egress if context.spec is not None else None
-    listed = pinned is None or admits(pinned.allow, url)
+    listed = pinned is None or is_url_allowed(pinned.allow, url)
     with as_failures(context.watch):
         origin = target_of(url).origin
     return Reach(allow=web_rules().allow, tenants=leave_for(origin), approved="" if listed else origin)
 
 
-async def _hop(context: ToolContext, url: str, leave: Leave, resolver: Resolver) -> Found | str:
+async def _fetch_hop(context: ToolContext, url: str, leave: Leave, resolver: Resolver) -> Found | str:
     """What stands there, or where it leads."""
     timeout = httpx2.Timeout(context.seconds, connect=min(CONNECT_SECONDS, context.seconds))
     async with guarded_client(
@@ -109,13 +109,13 @@ async def _hop(context: ToolContext, url: str, leave: Leave, resolver: Resolver)
         try:
             if response.status_code in REDIRECTS:
                 return urljoin(url, response.headers.get("location", "")).partition("#")[0]
-            _check(response)
-            return await _read(url, response)
+            _check_response(response)
+            return await _read_bounded_body(url, response)
         finally:
             await response.aclose()
 
 
-def _check(response: httpx2.Response) -> None:
+def _check_response(response: httpx2.Response) -> None:
     """Raises CallFailed for an answer that is no content, or none that can be read as text."""
     status = response.status_code
     if not response.is_success:
@@ -130,7 +130,7 @@ def _check(response: httpx2.Response) -> None:
         raise CallFailed("refused", sent=True, detail=detail.encode("ascii", "replace"))
 
 
-async def _read(url: str, response: httpx2.Response) -> Found:
+async def _read_bounded_body(url: str, response: httpx2.Response) -> Found:
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
@@ -138,7 +138,7 @@ async def _read(url: str, response: httpx2.Response) -> Found:
             break
     kept = bytes(body[:MOST_BYTES])
     return Found(
-        url=url, media_type=_media_type(response), charset=_charset(response, kept), body=kept,
+        url=url, media_type=_media_type(response), charset=_detect_charset(response, kept), body=kept,
         sha256=sha256(kept).hexdigest(), cut=len(body) > MOST_BYTES,
     )  # fmt: skip
 
@@ -147,12 +147,12 @@ def _media_type(response: httpx2.Response) -> str:
     return str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
 
 
-def _charset(response: httpx2.Response, body: bytes) -> str:
+def _detect_charset(response: httpx2.Response, body: bytes) -> str:
     """A byte-order mark says it, then the header, then the page itself; else it is UTF-8."""
     for mark, name in _BOMS:
         if body.startswith(mark):
             return name
-    for given in (response.charset_encoding, _meta(body)):
+    for given in (response.charset_encoding, _parse_meta_charset(body)):
         try:
             if given:
                 return lookup(given).name
@@ -161,6 +161,6 @@ def _charset(response: httpx2.Response, body: bytes) -> str:
     return "utf-8"
 
 
-def _meta(body: bytes) -> str:
+def _parse_meta_charset(body: bytes) -> str:
     match = _DECLARED.search(body[:1024])
     return match[1].decode() if match is not None else ""

@@ -6,8 +6,8 @@ from typing import Protocol
 from uuid import UUID
 
 from orchestrator.core.common.errors import WorkspaceMoved
-from orchestrator.core.files.workspace import Tree, replaced
-from orchestrator.queries.workspace import Held, newest, revision
+from orchestrator.core.files.workspace import Tree, with_changed_files
+from orchestrator.queries.workspace import Held, get_newest_revision, get_workspace_revision
 
 
 class Files(Protocol):
@@ -34,15 +34,17 @@ class CopiedFiles:
     def change(self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str) -> Held:
         """As Files says, but nothing is kept."""
         now = self._at(base)
-        return self._next(now, key, replaced(now.tree, changes), summary)
+        return self._next(now, key, with_changed_files(now.tree, changes), summary)
 
     def restore(self, *, key: str, base: str, number: int) -> Held:
         """As Files says, but nothing is kept."""
         now = self._at(base)
-        return self._next(now, key, revision(self.run, number).tree, f"as it was at revision {number}")
+        return self._next(
+            now, key, get_workspace_revision(self.run, number).tree, f"as it was at revision {number}"
+        )
 
     def _at(self, base: str) -> Held:
-        now = newest(self.run)
+        now = get_newest_revision(self.run)
         if now.digest != base:
             raise WorkspaceMoved(now=now.digest[:12], base=base[:12])
         return now

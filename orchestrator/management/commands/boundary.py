@@ -21,9 +21,9 @@ from orchestrator.queries.boundaries import (
     boundary_versions,
     in_force_of,
 )
-from orchestrator.workflow_yaml import written
+from orchestrator.workflow_yaml import format_workflow_yaml
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             raise CommandError(f"there is no boundary {options['slug']!r} of that version") from None
 
     def _list(self, house: Tenant, _options: dict[str, Any]) -> None:
-        with tenant(house.id):
+        with tenant_transaction(house.id):
             for one in boundaries_now():
                 tools = ", ".join(grant.name for grant in one.boundary.tools) or "no tool"
                 self.stdout.write(f"{one.row.slug}  v{one.row.version}  {tools}")
@@ -73,13 +73,13 @@ class Command(BaseCommand):
                 self.stdout.write(f"{one.row.slug}  v{one.row.version}  retired")
 
     def _show(self, house: Tenant, options: dict[str, Any]) -> None:
-        with tenant(house.id):
+        with tenant_transaction(house.id):
             rows = boundary_versions(options["slug"])
             number = options["number"] or (in_force_of(rows) or rows[0]).version
             row = next((one for one in rows if one.version == number), None)
             if row is None:
                 raise NotFound
-            self.stdout.write(written(boundary_document(row)), ending="")
+            self.stdout.write(format_workflow_yaml(boundary_document(row)), ending="")
 
     def _check(self, house: Tenant, options: dict[str, Any]) -> None:
         found = preview_boundary(house.id, _document(options["file"]))

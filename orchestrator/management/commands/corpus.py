@@ -12,7 +12,7 @@ from orchestrator.core.files.chunking import LANGUAGES
 from orchestrator.gateways.tools.html_text import read_page
 from orchestrator.queries.corpora import documents_of
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 
@@ -57,7 +57,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{made.corpus}/{made.name} v{made.version}  {made.sha256[:16]}")
 
     def _list(self, house: Tenant, options: dict[str, Any]) -> None:
-        with tenant(house.id):
+        with tenant_transaction(house.id):
             for one in documents_of(options["corpus"]):
                 self.stdout.write(f"{one.name} v{one.version}  {one.language}  {one.title}")
 

@@ -9,14 +9,18 @@ from uuid import UUID
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.price_corrections import Correction, preview, reprice
+from orchestrator.actions.price_corrections import (
+    Correction,
+    apply_price_correction,
+    preview_price_correction,
+)
 from orchestrator.queries.cross_tenant import tenant_of_run
 from orchestrator.queries.mispriced_calls import Wrong
 from orchestrator.worker.effects.ledger_audit import Proof, prove_ledger
 from tenancy.core.errors import InterlockError
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 
 class Command(BaseCommand):
@@ -55,12 +59,12 @@ class Command(BaseCommand):
         while True:
             found = _stretch(house, wrong, options, after)
             for one in found.runs:
-                self.stdout.write(f"{one.run}: {one.calls} calls, {plain(one.delta)} US$")
+                self.stdout.write(f"{one.run}: {one.calls} calls, {format_decimal(one.delta)} US$")
             runs, calls, delta = runs + len(found.runs), calls + found.calls, delta + found.delta
             if (after := found.beyond) is None:
                 break
         done = "corrected" if options["apply"] else "would be corrected (--apply does it)"
-        self.stdout.write(f"{calls} calls of {runs} runs {done}, {plain(delta)} US$ in all")
+        self.stdout.write(f"{calls} calls of {runs} runs {done}, {format_decimal(delta)} US$ in all")
 
     def _verify(self, options: dict[str, Any]) -> None:
         proofs = {house.slug: prove_ledger(house.id, options["run"]) for house in _houses(options)}
@@ -87,8 +91,8 @@ def _wrong(options: dict[str, Any]) -> Wrong:
 def _stretch(house: Tenant, wrong: Wrong, options: dict[str, Any], after: UUID | None) -> Correction:
     try:
         if options["apply"]:
-            return reprice(house.id, wrong, by=None, reason=options["reason"], after=after)
-        return preview(house.id, wrong, after=after)
+            return apply_price_correction(house.id, wrong, by=None, reason=options["reason"], after=after)
+        return preview_price_correction(house.id, wrong, after=after)
     except InterlockError as error:
         detail = " ".join(found["detail"] for found in error.data.get("errors", ()))
         raise CommandError(detail or str(error)) from error

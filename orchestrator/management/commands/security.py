@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.safety_acknowledgement import review
+from orchestrator.actions.safety_acknowledgement import record_safety_review
 from tenancy.core.errors import NotFound
 from tenancy.queries import tenant_by_slug
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         if not finding:
             raise CommandError("say what was found: --finding")
         try:
-            review(house.id, options["run"], by=None, finding=finding)
+            record_safety_review(house.id, options["run"], by=None, finding=finding)
         except NotFound:
             raise CommandError(f"no safety rule closed a run {options['run']} of {house.slug}") from None
         self.stderr.write("the review is written down")

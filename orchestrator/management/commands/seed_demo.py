@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from tenancy.core.demo_users import CAST, PASSWORD
 from tenancy.demo_seed import seed_people
 
@@ -17,7 +17,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """People first, then what they work with."""
         for house in seed_people():
-            furnish(house.id)
+            seed_tenant(house.id)
             if options["verbosity"] > 0:
                 names = ", ".join(f"{title}@{house.slug}.example" for title, _, _ in CAST)
                 self.stdout.write(f"{house.name}: {names} (password: {PASSWORD})")

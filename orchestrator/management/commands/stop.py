@@ -7,9 +7,9 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.emergency_stop import lift, stop_everything
+from orchestrator.actions.emergency_stop import lift_stop, stop_everything
 from orchestrator.queries.system_status import ended_by, stops_in_force
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 
@@ -77,7 +77,9 @@ class Command(BaseCommand):
 
     def _lift(self, options: dict[str, Any]) -> None:
         found = next((stop for stop in stops_in_force() if stop.id == options["stop"]), None)
-        if found is None or not lift(found.id, tenant_id=found.tenant_id, by=None, reason=options["reason"]):
+        if found is None or not lift_stop(
+            found.id, tenant_id=found.tenant_id, by=None, reason=options["reason"]
+        ):
             raise CommandError("no such stop is in force")
         self.stdout.write("lifted")
 
@@ -86,7 +88,7 @@ def _counts(houses: Iterable[UUID], scope: str, target: str) -> int | None:
     """Return how many runs the stop ends in these tenants, or None for a tool's, which ends none itself."""
     ended = 0
     for house in houses:
-        with tenant(house):
+        with tenant_transaction(house):
             found = ended_by(scope, target)
         if found is None:
             return None

@@ -10,10 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.models import WorkflowVersion
-from orchestrator.queries.workflows import document_of, in_force, versions_of, workflows
-from orchestrator.workflow_yaml import written
+from orchestrator.queries.workflows import document_of, in_force, list_all_workflows, versions_of
+from orchestrator.workflow_yaml import format_workflow_yaml
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
 
@@ -65,17 +65,17 @@ class Command(BaseCommand):
         self.stdout.write(f"{version.slug} v{version.version}  {version.digest}  {said}")
 
     def _show(self, house: Tenant, options: dict[str, Any]) -> None:
-        with tenant(house.id):
+        with tenant_transaction(house.id):
             found = versions_of(options["slug"])
             number = options["number"]
             version = in_force(found) if number is None else _numbered(found, number)
             if version is None:
                 raise NotFound
-            self.stdout.write(written(document_of(version)), ending="")
+            self.stdout.write(format_workflow_yaml(document_of(version)), ending="")
 
     def _list(self, house: Tenant, options: dict[str, Any]) -> None:
-        with tenant(house.id):
-            for listed in workflows():
+        with tenant_transaction(house.id):
+            for listed in list_all_workflows():
                 row = listed.row
                 words = (row.slug, f"v{row.version}", f"tier {row.tier}", listed.state, f"{listed.runs} runs")
                 self.stdout.write("  ".join((*words, row.digest)))

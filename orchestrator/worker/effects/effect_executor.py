@@ -16,10 +16,10 @@ from typing import Protocol
 from django.db import connection
 
 from orchestrator.actions.circuit_breakers import TenantCircuits
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.actions.model_queue import RunLines
 from orchestrator.actions.remote_resolver import TenantRemotes
-from orchestrator.actions.send_once import dispatch
+from orchestrator.actions.send_once import claim_dispatch
 from orchestrator.actions.workspace import RunFiles
 from orchestrator.core.domain.call_outcomes import Fate, Look
 from orchestrator.core.domain.effects import CallModel, CallTool
@@ -70,7 +70,12 @@ class Performer:
     tools: ToolGateway
 
     def perform(
-        self, hand: Hand, effects: tuple[CallModel | CallTool, ...], fault: Fault, *, again: bool = False
+        self,
+        hand: ClaimedRun,
+        effects: tuple[CallModel | CallTool, ...],
+        fault: Fault,
+        *,
+        again: bool = False,
     ) -> Outcomes:
         """Perform all and wait for all. `again`: a worker that died may have sent it before."""
         at = hand.manifest.admitted_at
@@ -79,13 +84,15 @@ class Performer:
         effect = effects[0]
         if isinstance(effect, CallTool) and effect.mutating:
             return self._mutate(hand, effect, at, fault, again=again)
-        return joined([self._one(hand, effect).result()], at)
+        return merge_outcomes([self._one(hand, effect).result()], at)
 
-    def _side_by_side(self, hand: Hand, effects: tuple[CallModel | CallTool, ...], at: datetime) -> Outcomes:
+    def _side_by_side(
+        self, hand: ClaimedRun, effects: tuple[CallModel | CallTool, ...], at: datetime
+    ) -> Outcomes:
         started = [self._one(hand, effect) for effect in effects]
-        return joined([future.result() for future in started], at)
+        return merge_outcomes([future.result() for future in started], at)
 
-    def _one(self, hand: Hand, effect: CallModel | CallTool) -> "Future[Performed]":
+    def _one(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[Performed]":
         """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
         known = hand.permits.pop(effect.id, None)
         permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, known)
@@ -130,7 +137,9 @@ class Performer:
             sealed=SealedOfRun(hand),
         )
 
-    def _mutate(self, hand: Hand, effect: CallTool, at: datetime, fault: Fault, *, again: bool) -> Outcomes:
+    def _mutate(
+        self, hand: ClaimedRun, effect: CallTool, at: datetime, fault: Fault, *, again: bool
+    ) -> Outcomes:
         """Send one mutating call. What is done where no result came of it says the table of
         orchestrator/core/domain/call_outcomes.py."""
         request = Request(hand=hand, effect=effect, again=again)
@@ -141,20 +150,20 @@ class Performer:
             if not request.may_follow(found):
                 return looked
         fault("before_dispatch")
-        if not effect.honours_keys and not dispatch(hand.tenant, hand.run, effect.id, "started"):
+        if not effect.honours_keys and not claim_dispatch(hand.tenant, hand.run, effect.id, "started"):
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         fault("dispatched")
         performed = self._one(hand, effect).result()
         fault("sent")
         event = performed.event(at)
         for wait in REPEAT_AFTER_SECONDS if again else ():
-            if not _away(event):
+            if not _is_transiently_unsent(event):
                 break
             sleep(wait)
             performed = self._one(hand, effect).result()
             event = performed.event(at)
         if not isinstance(event, ToolFailed):
-            return joined([performed], at)
+            return merge_outcomes([performed], at)
         if held_back(event) and not request.before:
             # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
@@ -181,7 +190,7 @@ class Performer:
 
     def resolve(
         self,
-        hand: Hand,
+        hand: ClaimedRun,
         effect: CallTool,
         at: datetime,
         *,
@@ -212,7 +221,7 @@ class Performer:
         ended = said.evolve(resolution="abandoned" if sure else "in_doubt", detail=detail)
         return Outcomes(events=(ended,), bodies=bodies)
 
-    def look_up(self, hand: Hand, effect: CallTool, *, late: bool = False) -> Found:
+    def look_up(self, hand: ClaimedRun, effect: CallTool, *, late: bool = False) -> Found:
         """Ask the tool what became of a change; `late` after the end of its run. Raises ContentMissing."""
         return self.tools.look_up(
             self.loop,
@@ -229,16 +238,16 @@ class Performer:
         )
 
 
-def _circuits_of(hand: Hand) -> TenantCircuits:
+def _circuits_of(hand: ClaimedRun) -> TenantCircuits:
     return TenantCircuits(hand.tenant, hand.circuits, run=hand.run, fence=hand.fence)
 
 
-def _away(event: AnyEvent) -> bool:
+def _is_transiently_unsent(event: AnyEvent) -> bool:
     """Whether a call was not sent for a reason that may pass: then a repetition waits a moment."""
     return isinstance(event, ToolFailed) and event.transient and not event.sent and not held_back(event)
 
 
-def joined(performed: list[Performed], at: datetime) -> Outcomes:
+def merge_outcomes(performed: list[Performed], at: datetime) -> Outcomes:
     """The outcomes of several effects as one."""
     bodies: dict[str, bytes] = {}
     for one in performed:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.core.common.errors import ContentMissing
 from orchestrator.core.domain.effects import CallTool, SentChange
 from orchestrator.core.domain.run_events import LOOKED, EffectLookedUp
@@ -10,14 +10,14 @@ from orchestrator.core.tools.schema_drift import fault_of
 from orchestrator.queries.inflight_effects import open_intents
 from orchestrator.queries.pending_signals import AskedLookUp, asked_look_ups
 from orchestrator.worker.effects.effect_executor import ABSENT, Outcomes, Performer
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 
 
-def look_up_after_end(hand: Hand, performer: Performer) -> Outcomes:
+def look_up_after_end(hand: ClaimedRun, performer: Performer) -> Outcomes:
     """Make every look-up that a person asked for since; the commit that records one takes the wish for it."""
     if hand.state.outcome is None:
         return Outcomes()
-    with tenant(hand.tenant):
+    with tenant_transaction(hand.tenant):
         asked = asked_look_ups(hand.run)
     bodies: dict[str, bytes] = {}
     events = []
@@ -29,7 +29,7 @@ def look_up_after_end(hand: Hand, performer: Performer) -> Outcomes:
 
 
 def _looked_up(
-    hand: Hand, performer: Performer, asked: AskedLookUp, at: datetime
+    hand: ClaimedRun, performer: Performer, asked: AskedLookUp, at: datetime
 ) -> tuple[EffectLookedUp, dict[str, bytes]]:
     change = SentChange.model_validate(asked.change)
     unknown = EffectLookedUp(at=at, change=change, resolution="unknown", by=asked.by)

@@ -14,9 +14,9 @@ from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.models import Account
 from orchestrator.models import Run
 from orchestrator.queries.state_loader import state_of
-from tenancy.db.tenant_context import tenant
-from traces.queries import recall
-from traces.verification import Fault
+from tenancy.db.tenant_context import tenant_transaction
+from traces.queries import load_state_parts
+from traces.verification import VerificationFault
 
 LIVE = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
 
@@ -26,13 +26,13 @@ class Proof:
     """What was looked at, and what is wrong with it."""
 
     runs: int
-    faults: list[Fault]
+    faults: list[VerificationFault]
 
 
 def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
     """Every fault of a tenant's ledger, or of one run's. Outermost verb: owns a transaction that sees one
     moment, so that runs under way are no faults."""
-    with one_moment(), tenant(tenant_id):
+    with one_moment(), tenant_transaction(tenant_id):
         accounts = Account.objects.filter(kind=Account.Kind.RUN).order_by("id")
         chosen = accounts if run_id is None else accounts.filter(id=run_id)
         proof = Proof(runs=0, faults=[])
@@ -48,7 +48,7 @@ def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
 def in_flight(run_id: UUID) -> frozenset[str]:
     """The effects that a run has begun and not ended, as its state says, and its lanes that are open. Inside
     the tenant's context."""
-    found = recall(run_id)
+    found = load_state_parts(run_id)
     state, _ = state_of(found.state, found.patches)
     lanes = Account.objects.filter(parent_id=run_id, closed_at=None).values_list("id", flat=True)
     return frozenset((*state.pending, *(lane_effect(lane.hex) for lane in lanes)))

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of, state_of
 from traces.core.errors import TraceMissing
 from traces.core.integrity.chain import Head
-from traces.queries import RECALL, SALT, SEALED, recalled, salted, sealing_key
+from traces.queries import RECALL, SALT, SEALED, parse_salt, parse_state_parts, sealing_key
 from traces.sealed_values import learn_sealed
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ MANIFEST = "SELECT body, pins_digest FROM orchestrator_manifestrow WHERE id = %(
 READ = (RECALL, MANIFEST, SALT, SEALED)
 
 
-def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed") -> Hand:
+def load_claimed_run(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed") -> ClaimedRun:
     """Everything a worker needs of a claimed run. Raises TraceMissing where it has none."""
     states, manifests, salts, sealed = claimed.read
-    found = recalled(states)
+    found = parse_state_parts(states)
     if not manifests:
         raise TraceMissing
     ((body, pins_digest),) = manifests
@@ -34,7 +34,7 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed")
         event_seq=claimed.event_seq,
         event_hash=claimed.event_hash,
     )
-    hand = Hand(
+    hand = ClaimedRun(
         run=run_id,
         tenant=tenant_id,
         worker=worker,
@@ -43,7 +43,7 @@ def take_in_hand(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed")
         takeovers=claimed.takeovers,
         graph=graph_of(tenant_id, claimed.workflow_version),
         manifest=manifest,
-        salt=salted(salts),
+        salt=parse_salt(salts),
         sealing_key=sealing_key(salts),
         state=state,
         head=head,

@@ -5,36 +5,42 @@ from typing import Any
 
 import orjson
 
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.core.calls.open_effects import opened_key
 from orchestrator.core.common.errors import ContentMissing
-from orchestrator.gateways.tools.arguments import Opened
+from orchestrator.gateways.tools.arguments import OpenedArguments
 from orchestrator.gateways.tools.service_client import CallFailed
 from orchestrator.worker.effects.payload_loader import body_of
 from traces.core.canonical import canonical_outside
-from traces.core.canonical import digest as digest_of
+from traces.core.canonical import compute_digest as digest_of
 from traces.core.errors import NotCanonical, Unopenable
-from traces.core.sealed_references import REFERENCE, opened_text, references, spoken, with_opened
+from traces.core.sealed_references import (
+    REFERENCE,
+    extract_references,
+    iterate_secret_texts,
+    opened_text,
+    with_opened,
+)
 from traces.sealed_values import Vault
 
 
 class SealedOfRun:
     """The sealed values of the run in hand."""
 
-    def __init__(self, hand: Hand) -> None:
+    def __init__(self, hand: ClaimedRun) -> None:
         self._hand = hand
 
-    def open(self, arguments: bytes) -> Opened:
+    def open(self, arguments: bytes) -> OpenedArguments:
         """The arguments with what their references stand for. Raises CallFailed where one cannot be opened:
         nothing was sent."""
         vault = self._hand.vault
         if vault is None:
-            return Opened(arguments, {}, dict(self._hand.known))
+            return OpenedArguments(arguments, {}, dict(self._hand.known))
         value = orjson.loads(arguments) if b"[sealed:" in arguments else None
         try:
             known = self._known(vault)
-            if not any(references(value)):
-                return Opened(arguments, {}, known)
+            if not any(extract_references(value)):
+                return OpenedArguments(arguments, {}, known)
             opened = canonical_outside(with_opened(value, self._opener(vault)))
             values = self._spoken(vault, value)
         except (Unopenable, ContentMissing, NotCanonical) as error:
@@ -43,7 +49,7 @@ class SealedOfRun:
         except ValueError as error:
             detail = b"a sealed value is not of the kind that its reference says"
             raise CallFailed("refused", sent=False, detail=detail) from error
-        return Opened(opened, values, known)
+        return OpenedArguments(opened, values, known)
 
     def _known(self, vault: Vault) -> dict[str, str]:
         """The run's values; those of the calls under way by the references that stand in these, with which
@@ -59,15 +65,15 @@ class SealedOfRun:
         """What the references in the value stand for, with the reference of each."""
         return {
             text: reference
-            for reference, kind in _referring(value)
-            for text in spoken(kind, opened_text(reference, self._opener(vault)))
+            for reference, kind in _extract_reference_kinds(value)
+            for text in iterate_secret_texts(kind, opened_text(reference, self._opener(vault)))
         }
 
     def _opener(self, vault: Vault) -> Any:
         return lambda digest: vault.open(body_of(self._hand, digest))
 
 
-def vault_of_reply(hand: Hand) -> Vault | None:
+def vault_of_reply(hand: ClaimedRun) -> Vault | None:
     """The vault in which a model's reply is sealed. A call that is open is known in it by what it opens to:
     whatever became known since, it is sealed as it was."""
     vault = hand.vault
@@ -84,7 +90,7 @@ def vault_of_reply(hand: Hand) -> Vault | None:
     return vault
 
 
-def _referring(value: Any) -> set[tuple[str, str]]:
+def _extract_reference_kinds(value: Any) -> set[tuple[str, str]]:
     """Every reference in the value as it is written, with its kind."""
     text = orjson.dumps(value).decode()
     return {(found[0], found[1]) for found in REFERENCE.finditer(text)}

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.core.calls.invocation import may_pass, repeats_left
 from orchestrator.core.calls.open_effects import open_of
 from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Answer, Came, Fate, fate_of
@@ -19,7 +19,7 @@ from orchestrator.queries.inflight_effects import was_sent_in_line
 class Request:
     """One request of a change. `again`: a worker that died may have sent it before."""
 
-    hand: Hand
+    hand: ClaimedRun
     effect: CallTool
     again: bool
 

@@ -83,7 +83,7 @@ class Parts:
             return self._anchors.get(fragment, [])
         last = address.rpartition("/")[2].rpartition(":")[2]
         among = [one for one in self._resources if not address or _id_of(one).endswith(last)]
-        return [found for one in among if (found := _at(one, fragment)) is not None]
+        return [found for one in among if (found := _resolve_pointer(one, fragment)) is not None]
 
 
 class _Costs(Parts):
@@ -130,7 +130,7 @@ def applied_parts(part: _Place) -> Iterator[Any]:
             yield from part[name].values()
 
 
-def _at(resource: _Place, pointer: str) -> Any:
+def _resolve_pointer(resource: _Place, pointer: str) -> Any:
     """What stands at a JSON pointer; None where nothing does, or no schema."""
     found: Any = resource
     for step in pointer.split("/")[1:]:

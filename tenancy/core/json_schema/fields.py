@@ -46,9 +46,9 @@ class Shape(NamedTuple):
 
 def shape_of(schema: object, root: Schema, value: Any = ABSENT, depth: int = 0) -> Shape:
     """The shape of a place that holds `value`. What no field can hold without loss is asked for as JSON."""
-    found = _shape(_followed(schema, root), root)
+    found = _build_shape(_resolve_schema(schema, root), root)
     empty = value is ABSENT or (value is None and found.nullable)
-    misfit = not empty and not _holds(found, value)
+    misfit = not empty and not _can_round_trip(found, value)
     too_deep = found.kind in ("list", "object") and depth >= DEEPEST
     return found._replace(kind="json", choices=()) if misfit or too_deep else found
 
@@ -67,7 +67,7 @@ def label_of(schema: Schema, name: str) -> str:
     return words[:1].upper() + words[1:] if words else name
 
 
-def properties(shape: Shape, held: Mapping[str, Any]) -> list[tuple[str, object]]:
+def collect_properties(shape: Shape, held: Mapping[str, Any]) -> list[tuple[str, object]]:
     """An object's properties with their schemas: those that are named, then whatever else is held."""
     named: Mapping[str, object] = shape.schema["properties"]
     more = shape.schema.get("additionalProperties")
@@ -75,7 +75,7 @@ def properties(shape: Shape, held: Mapping[str, Any]) -> list[tuple[str, object]
     return [*named.items(), *((key, other) for key in held if key not in named)]
 
 
-def shown(shape: Shape, value: Any) -> str:
+def format_field_value(shape: Shape, value: Any) -> str:
     """What a field says for a value."""
     if value is ABSENT:
         return ""
@@ -88,7 +88,7 @@ def shown(shape: Shape, value: Any) -> str:
     return value if isinstance(value, str) else key_of(value)
 
 
-def lines(text: str) -> str:
+def normalize_newlines(text: str) -> str:
     """A form sends every line's end as two characters."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -113,43 +113,43 @@ def is_secret(shape: Shape, pointer: str, secrets: tuple[str, ...]) -> bool:
     return pointer in secrets or shape.schema.get("writeOnly") is True
 
 
-def escaped(key: str) -> str:
+def escape_pointer_token(key: str) -> str:
     """One step of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _followed(schema: object, root: Schema) -> Schema:
+def _resolve_schema(schema: object, root: Schema) -> Schema:
     """The schema without local references and single `allOf`s; what is no object says nothing."""
     for _ in range(_HOPS):
         if not isinstance(schema, Mapping):
             return {}
         reference, parts = schema.get("$ref"), schema.get("allOf")
         if isinstance(reference, str) and reference.startswith("#/"):
-            schema = {**_beside(schema, "$ref"), **_pointed(root, reference)}
+            schema = {**_without_keyword(schema, "$ref"), **_resolve_reference(root, reference)}
         elif isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], Mapping):
-            schema = {**_beside(schema, "allOf"), **parts[0]}
+            schema = {**_without_keyword(schema, "allOf"), **parts[0]}
         else:
             return schema
     return {}
 
 
-def _beside(schema: Schema, name: str) -> dict[str, Any]:
+def _without_keyword(schema: Schema, name: str) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key != name}
 
 
-def _pointed(root: Schema, reference: str) -> Schema:
+def _resolve_reference(root: Schema, reference: str) -> Schema:
     found: Any = root
     for step in reference[2:].split("/"):
         found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
-def _shape(schema: Schema, root: Schema) -> Shape:
+def _build_shape(schema: Schema, root: Schema) -> Shape:
     if "const" in schema or isinstance(schema.get("enum"), list):
-        return _closed(schema, [schema["const"]] if "const" in schema else schema["enum"])
+        return _build_choice_shape(schema, [schema["const"]] if "const" in schema else schema["enum"])
     either = schema.get("anyOf", schema.get("oneOf"))
     if isinstance(either, list):
-        return _either(schema, [_followed(part, root) for part in either], root)
+        return _build_union_shape(schema, [_resolve_schema(part, root) for part in either], root)
     kinds = schema.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
     others = [kind for kind in kinds if kind != "null"]
@@ -162,7 +162,7 @@ def _shape(schema: Schema, root: Schema) -> Shape:
 
 def _of_type(name: str, schema: Schema, *, nullable: bool) -> Shape:
     if name == "boolean":
-        return _closed(schema, [True, False, *([None] if nullable else [])])
+        return _build_choice_shape(schema, [True, False, *([None] if nullable else [])])
     if name == "object" and not isinstance(schema.get("properties"), Mapping):
         return Shape("json", schema, nullable)
     if name == "array" and not isinstance(schema.get("items"), Mapping):
@@ -170,13 +170,13 @@ def _of_type(name: str, schema: Schema, *, nullable: bool) -> Shape:
     return Shape(_SIMPLE[name], schema, nullable)
 
 
-def _either(schema: Schema, parts: list[Schema], root: Schema) -> Shape:
+def _build_union_shape(schema: Schema, parts: list[Schema], root: Schema) -> Shape:
     """One of several: with null beside it, an amount as number or text, or constants; else JSON."""
     others = [part for part in parts if part.get("type") != "null"]
     nullable = len(others) < len(parts)
     words = {key: schema[key] for key in ("title", "description", "default") if key in schema}
     if len(others) == 1:
-        inner = _shape(others[0], root)
+        inner = _build_shape(others[0], root)
         null = (Choice("null", "None", None),) if nullable and inner.kind == "choice" else ()
         return Shape(
             inner.kind, {**inner.schema, **words}, nullable or inner.nullable, (*inner.choices, *null)
@@ -184,7 +184,7 @@ def _either(schema: Schema, parts: list[Schema], root: Schema) -> Shape:
     if others and all("const" in part for part in others):
         nothing = [None] if nullable else []
         titles = {key_of(part["const"]): part.get("title") for part in others}
-        closed = _closed(schema, [*(part["const"] for part in others), *nothing])
+        closed = _build_choice_shape(schema, [*(part["const"] for part in others), *nothing])
         named = tuple(one._replace(label=titles.get(one.key) or one.label) for one in closed.choices)
         return closed._replace(choices=named)
     if sorted(str(part.get("type")) for part in others) == ["number", "string"]:
@@ -192,17 +192,17 @@ def _either(schema: Schema, parts: list[Schema], root: Schema) -> Shape:
     return Shape("json", schema, nullable)
 
 
-def _closed(schema: Schema, values: list[Any]) -> Shape:
-    choices = tuple(Choice(key_of(value), _said(value), value) for value in values)
+def _build_choice_shape(schema: Schema, values: list[Any]) -> Shape:
+    choices = tuple(Choice(key_of(value), _format_choice_label(value), value) for value in values)
     return Shape("choice", schema, None in values, choices)
 
 
-def _said(value: Any) -> str:
+def _format_choice_label(value: Any) -> str:
     names = {"true": "Yes", "false": "No", "null": "None"}
     return value if isinstance(value, str) else names.get(key_of(value), key_of(value))
 
 
-def _holds(shape: Shape, value: Any) -> bool:
+def _can_round_trip(shape: Shape, value: Any) -> bool:
     """Whether the field gives this very value back when nobody touches it."""
     if shape.kind == "json":
         return True

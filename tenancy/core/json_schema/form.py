@@ -23,16 +23,16 @@ from tenancy.core.json_schema.fields import (
     Schema,
     Sent,
     Shape,
+    collect_properties,
     drop_of,
-    escaped,
+    escape_pointer_token,
+    format_field_value,
     is_secret,
     key_of,
     label_of,
-    lines,
-    properties,
+    normalize_newlines,
     rows_of,
     shape_of,
-    shown,
 )
 
 Faults = Mapping[str, tuple[str, ...]]
@@ -89,7 +89,7 @@ class SchemaForm(NamedTuple):
     @property
     def flawed(self) -> tuple[Field, ...]:
         """The fields that something is wrong with, in reading order."""
-        return tuple(field for field in _all(self.fields) if field.faults)
+        return tuple(field for field in _flatten_fields(self.fields) if field.faults)
 
 
 class _Maker(NamedTuple):
@@ -117,24 +117,24 @@ def schema_form(
     """
     given = faults or {}
     maker = _Maker(schema, prefix, sent, given, secrets)
-    top = _field(maker, schema, "", "", value, required=True, depth=0)
+    top = _build_field(maker, schema, "", "", value, required=True, depth=0)
     fields = top.children if top.kind == "object" else (top,)
-    known = [field.pointer for field in _all(fields)]
+    known = [field.pointer for field in _flatten_fields(fields)]
     lost = [said for pointer, texts in given.items() if pointer not in known for said in texts]
     return SchemaForm(fields, tuple(lost))
 
 
-def _all(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    return tuple(found for field in fields for found in (field, *_all(field.children)))
+def _flatten_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    return tuple(found for field in fields for found in (field, *_flatten_fields(field.children)))
 
 
-def _field(
+def _build_field(
     maker: _Maker, schema: object, pointer: str, key: str, value: Any, *, required: bool, depth: int
 ) -> Field:
     shape = shape_of(schema, maker.root, value, depth)
     name, drop_name = f"{maker.prefix}:{pointer}", f"{maker.prefix}.drop:{pointer}"
     secret = is_secret(shape, pointer, maker.secrets)
-    original = "" if secret else shown(shape, value)
+    original = "" if secret else format_field_value(shape, value)
     field = Field(
         name=name,
         pointer=pointer,
@@ -145,8 +145,8 @@ def _field(
         text="" if secret else _sent_text(maker.sent, name, original),
         original=original,
         given=value is not ABSENT,
-        description=_text(shape.schema.get("description")),
-        hint=_hint(shape),
+        description=_coerce_text(shape.schema.get("description")),
+        hint=_format_field_hint(shape),
         choices=shape.choices,
         drop=drop_of(shape, value, required=required),
         drop_name=drop_name,
@@ -155,37 +155,39 @@ def _field(
         faults=maker.faults.get(pointer, ()),
     )
     if shape.kind == "object":
-        return field._replace(children=_members(maker, shape, pointer, value, depth))
+        return field._replace(children=_build_member_fields(maker, shape, pointer, value, depth))
     if shape.kind == "list":
-        return _listed(maker, field, shape, value, depth)
+        return _with_row_fields(maker, field, shape, value, depth)
     return field._replace(long=_is_long(shape, field.text))
 
 
-def _members(maker: _Maker, shape: Shape, pointer: str, value: Any, depth: int) -> tuple[Field, ...]:
+def _build_member_fields(
+    maker: _Maker, shape: Shape, pointer: str, value: Any, depth: int
+) -> tuple[Field, ...]:
     """A field for every property that the schema names, then for whatever else is there."""
     held = value if isinstance(value, dict) else {}
     must = shape.schema.get("required", ())
     return tuple(
-        _field(
+        _build_field(
             maker,
             part,
-            f"{pointer}/{escaped(key)}",
+            f"{pointer}/{escape_pointer_token(key)}",
             key,
             held.get(key, ABSENT),
             required=key in must,
             depth=depth + 1,
         )
-        for key, part in properties(shape, held)
+        for key, part in collect_properties(shape, held)
     )
 
 
-def _listed(maker: _Maker, field: Field, shape: Shape, value: Any, depth: int) -> Field:
+def _with_row_fields(maker: _Maker, field: Field, shape: Shape, value: Any, depth: int) -> Field:
     """A field a row, and an empty one to add with while the schema takes more."""
     held = value if isinstance(value, list) else []
     rows_name = f"{maker.prefix}.rows:{field.pointer}"
     rows = _rows_shown(maker.sent, field, shape, max(len(held), rows_of(maker.sent, rows_name)))
     children = tuple(
-        _field(
+        _build_field(
             maker,
             shape.schema["items"],
             f"{field.pointer}/{place}",
@@ -206,7 +208,7 @@ def _rows_shown(sent: Sent | None, field: Field, shape: Shape, rows: int) -> int
         last = [sent.get(name) for name in sent if name == start or name.startswith(f"{start}/")]
         if last and not any(last):
             return rows
-    most = min(_count(shape.schema.get("maxItems"), MOST_ROWS), MOST_ROWS)
+    most = min(_coerce_integer(shape.schema.get("maxItems"), MOST_ROWS), MOST_ROWS)
     return max(rows, min(rows + 1, most))
 
 
@@ -215,19 +217,19 @@ def _rows_shown(sent: Sent | None, field: Field, shape: Shape, rows: int) -> int
 
 def _sent_text(sent: Sent | None, name: str, original: str) -> str:
     text = sent.get(name) if sent is not None else None
-    return lines(text) if isinstance(text, str) else original
+    return normalize_newlines(text) if isinstance(text, str) else original
 
 
-def _hint(shape: Shape) -> str:
+def _format_field_hint(shape: Shape) -> str:
     """The limits of a field in words."""
     schema = shape.schema
     said: list[str] = []
     if shape.kind == "text":
-        said += _between(schema.get("minLength"), schema.get("maxLength"), "characters")
+        said += _format_bounds(schema.get("minLength"), schema.get("maxLength"), "characters")
     elif shape.kind == "list":
-        said += _between(schema.get("minItems"), schema.get("maxItems"), "rows")
+        said += _format_bounds(schema.get("minItems"), schema.get("maxItems"), "rows")
     else:
-        said += _between(schema.get("minimum"), schema.get("maximum"), "")
+        said += _format_bounds(schema.get("minimum"), schema.get("maximum"), "")
         said += [f"more than {schema['exclusiveMinimum']}"] if "exclusiveMinimum" in schema else []
         said += [f"less than {schema['exclusiveMaximum']}"] if "exclusiveMaximum" in schema else []
     said += [_form_of(shape, schema["pattern"])] if isinstance(schema.get("pattern"), str) else []
@@ -265,7 +267,7 @@ def _form_of(shape: Shape, pattern: str) -> str:
     return f"written like {pattern}"
 
 
-def _between(least: Any, most: Any, what: str) -> list[str]:
+def _format_bounds(least: Any, most: Any, what: str) -> list[str]:
     low, high = isinstance(least, int | float), isinstance(most, int | float)
     if low and high:
         return [f"{least} to {most} {what}".rstrip()]
@@ -277,13 +279,13 @@ def _between(least: Any, most: Any, what: str) -> list[str]:
 def _is_long(shape: Shape, text: str) -> bool:
     if shape.kind == "json":
         return True
-    most = _count(shape.schema.get("maxLength"), 0)
+    most = _coerce_integer(shape.schema.get("maxLength"), 0)
     return shape.kind == "text" and ("\n" in text or len(text) > LONG or most > 4 * LONG)
 
 
-def _count(value: Any, otherwise: int) -> int:
+def _coerce_integer(value: Any, otherwise: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 
-def _text(value: Any) -> str:
+def _coerce_text(value: Any) -> str:
     return value if isinstance(value, str) else ""

@@ -15,14 +15,14 @@ from tenancy.core.json_schema.fields import (
     Schema,
     Sent,
     Shape,
+    collect_properties,
     drop_of,
-    escaped,
+    escape_pointer_token,
+    format_field_value,
     is_secret,
-    lines,
-    properties,
+    normalize_newlines,
     rows_of,
     shape_of,
-    shown,
 )
 from tenancy.core.json_schema.validation import validator_of
 
@@ -62,30 +62,32 @@ def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
 
     The validator is the one that judges calls and answers at the other doors.
     """
-    judge = _judge(schema)
+    judge = _build_validator(schema)
     if (short := short_verdict(judge, Growth(schema), value)) is not None:
         return {"": (f"{short[0].upper()}{short[1:]}.",)} if short else {}
     found: dict[str, tuple[str, ...]] = {}
     for number, error in enumerate(judge.iter_errors(value)):
         if number >= MOST_FAULTS:
             break
-        where = "".join(f"/{escaped(str(step))}" for step in error.instance_path)
-        for place, said in _said(error):
+        where = "".join(f"/{escape_pointer_token(str(step))}" for step in error.instance_path)
+        for place, said in _format_schema_error(error):
             found[where + place] = (*found.get(where + place, ()), said)
     return found
 
 
-def _judge(schema: Schema) -> jsonschema_rs.Validator:
+def _build_validator(schema: Schema) -> jsonschema_rs.Validator:
     """Its sentences do not repeat the value: it may be long, and it may be a secret."""
     return validator_of(schema, mask="The value")
 
 
-def _said(error: jsonschema_rs.ValidationError) -> list[tuple[str, str]]:
+def _format_schema_error(error: jsonschema_rs.ValidationError) -> list[tuple[str, str]]:
     kind: Any = error.kind
     if kind.name == "required":
-        return [(f"/{escaped(kind.property)}", "A value is needed here.")]
+        return [(f"/{escape_pointer_token(kind.property)}", "A value is needed here.")]
     if kind.name == "additionalProperties":
-        return [(f"/{escaped(key)}", "The schema knows no such field.") for key in kind.unexpected]
+        return [
+            (f"/{escape_pointer_token(key)}", "The schema knows no such field.") for key in kind.unexpected
+        ]
     return [("", error.message[:LONGEST_FAULT])]
 
 
@@ -121,8 +123,8 @@ class _Reader:
         held = value if isinstance(value, dict) else {}
         must = shape.schema.get("required", ())
         found = {}
-        for key, part in properties(shape, held):
-            where, old = f"{pointer}/{escaped(key)}", held.get(key, ABSENT)
+        for key, part in collect_properties(shape, held):
+            where, old = f"{pointer}/{escape_pointer_token(key)}", held.get(key, ABSENT)
             read = self.read(part, where, old, required=key in must, depth=depth + 1)
             if read is not ABSENT:
                 found[key] = read
@@ -146,47 +148,47 @@ class _Reader:
         text = self.sent.get(f"{self.prefix}:{pointer}")
         if not isinstance(text, str) or (not text and is_secret(shape, pointer, self.secrets)):
             return value
-        text = lines(text)
-        if value is not ABSENT and text == lines(shown(shape, value)):
+        text = normalize_newlines(text)
+        if value is not ABSENT and text == normalize_newlines(format_field_value(shape, value)):
             return value
         if not text and (value is ABSENT or shape.kind != "text"):
             return None if shape.nullable and required else ABSENT
         try:
-            return _typed(shape, text, value)
+            return _parse_field_value(shape, text, value)
         except ValueError as error:
             self.faults[pointer] = (str(error),)
             return value
 
 
-def _typed(shape: Shape, text: str, before: Any) -> Any:
+def _parse_field_value(shape: Shape, text: str, before: Any) -> Any:
     """The value that a text stands for. Raises ValueError with a sentence."""
     if shape.kind == "choice":
-        return _chosen(shape, text)
+        return _parse_choice(shape, text)
     if shape.kind == "decimal" and isinstance(before, int | float):
-        return _number(text)
+        return _parse_number(text)
     return _READERS.get(shape.kind, str)(text)
 
 
-def _chosen(shape: Shape, text: str) -> Any:
+def _parse_choice(shape: Shape, text: str) -> Any:
     for choice in shape.choices:
         if choice.key == text:
             return choice.value
     raise ValueError("Choose one of the values.")
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if _WHOLE.fullmatch(text.strip()) is None:
         raise ValueError("A whole number is needed, such as 12.")
     return int(text)
 
 
-def _number(text: str) -> Any:
+def _parse_number(text: str) -> Any:
     if _NUMBER.fullmatch(text.strip()) is None:
         raise ValueError("A number is needed, such as 12.5.")
     return orjson.loads(text.strip())
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return read_json(text)
     except orjson.JSONDecodeError as error:
@@ -194,5 +196,5 @@ def _json(text: str) -> Any:
 
 
 _READERS: Mapping[Kind, Callable[[str], Any]] = {
-    "integer": _whole, "number": _number, "decimal": str.strip, "json": _json,
+    "integer": _parse_integer, "number": _parse_number, "decimal": str.strip, "json": _parse_json,
 }  # fmt: skip

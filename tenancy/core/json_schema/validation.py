@@ -15,7 +15,7 @@ def validator_of(schema: Mapping[str, Any], *, mask: str | None = None) -> jsons
     models, admins and strangers' servers. Raises jsonschema_rs.ValidationError for what is no schema, or
     refers elsewhere.
     """
-    return jsonschema_rs.validator_for(dict(schema), mask=mask, retriever=_elsewhere)
+    return jsonschema_rs.validator_for(dict(schema), mask=mask, retriever=_reject_external_reference)
 
 
 def schema_fault(schema: Mapping[str, Any]) -> str | None:
@@ -28,6 +28,6 @@ def schema_fault(schema: Mapping[str, Any]) -> str | None:
     return cost_fault(schema)
 
 
-def _elsewhere(uri: str) -> NoReturn:
+def _reject_external_reference(uri: str) -> NoReturn:
     message = f"a schema may not refer to another document: {uri[:100]}"
     raise ValueError(message)

@@ -13,7 +13,7 @@ from tenancy.core.errors import InvalidInput, KeyGone, NotFound, RoleLacking, Te
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import Role, scopes_of
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, Person, Tenant
 from tenancy.queries import tenant_by_slug
 
@@ -107,7 +107,7 @@ class Command(BaseCommand):
         self.stdout.write(new.clear)
 
     def _list(self, found: Tenant, options: dict[str, Any]) -> None:
-        with tenant(found.id):
+        with tenant_transaction(found.id):
             now = database_now()
             for key in ApiKey.objects.order_by("created_at", "id"):
                 self.stdout.write(

@@ -11,14 +11,14 @@ from django.core.management.base import BaseCommand, CommandError
 from tenancy.actions.confirmation import NothingToConfirm, NotSignedIn, confirm_by_command
 from tenancy.actions.people import (
     Limits,
-    invite,
+    invite_member,
     may_get_link,
     note_printed_link,
 )
 from tenancy.actions.sign_in_rules import forget_factors
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import SCOPES, Role, Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Person, Tenant
 from tenancy.people.first_password import first_password_path
 from tenancy.queries import tenant_by_slug
@@ -76,7 +76,7 @@ class Command(BaseCommand):
             raise CommandError("say in which queues they decide: --queue NAME, or --queue '*' for every one")
         limits = Limits(queues=tuple(options["queue"]))
         try:
-            invited = invite(
+            invited = invite_member(
                 found.id, options["email"], options["name"], Role(options["role"]), limits, by=None
             )
         except InvalidInput as error:
@@ -106,7 +106,7 @@ class Command(BaseCommand):
 
     def _person(self, found: Tenant, email: str) -> Person:
         """The tenant's person of this address. Raises CommandError."""
-        with tenant(found.id):
+        with tenant_transaction(found.id):
             members = Person.objects.filter(memberships__tenant_id=found.id)
             person = members.filter(email__iexact=email).distinct().first()
         if person is None:

@@ -9,7 +9,7 @@ from tenancy.actions.sign_in_rules import rules_document, set_sign_in_rules
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Role
 from tenancy.core.sign_in.rules import Area, SignInRules
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
 from tenancy.queries import tenant_by_slug
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         found = tenant_by_slug(options["tenant"])
         if found is None:
             raise CommandError(f"there is no tenant {options['tenant']!r}")
-        with tenant(found.id):
+        with tenant_transaction(found.id):
             now = sign_in_rules_now()
         if options["verb"] == "set":
             now = self._set(found, now, options)

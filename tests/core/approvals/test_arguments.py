@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from approvals.core.argument_display import Argument, different, secret_pointers, shown_arguments, to_type
+from approvals.core.argument_display import (
+    Argument,
+    diff_shown_arguments,
+    secret_pointers,
+    shown_arguments,
+    to_type,
+)
 from approvals.core.packet import ArgumentOrigin
 from tests.proves import proves
 
@@ -99,7 +105,7 @@ def test_what_is_destructive_asks_for_its_target() -> None:
 def test_only_the_places_that_differ_stand_side_by_side() -> None:
     asked = {"order_id": "A-1", "amount": "1", "note": "x", "password": KEY, "lines": [1, 2]}
     approved = {"order_id": "A-1", "amount": 1, "password": f"{KEY}9", "lines": [1], "to": "b"}
-    found = {pair.pointer: pair for pair in different(asked, approved)}
+    found = {pair.pointer: pair for pair in diff_shown_arguments(asked, approved)}
     assert list(found) == ["/amount", "/note", "/password", "/lines/1", "/to"]
     amount = found["/amount"]
     assert amount.asked is not None
@@ -107,7 +113,7 @@ def test_only_the_places_that_differ_stand_side_by_side() -> None:
     assert (amount.asked.kind, amount.approved.kind) == ("text", "integer")
     assert (found["/note"].approved, found["/to"].asked) == (None, None)
     assert KEY not in str(found["/password"])
-    assert different(asked, asked) == ()
+    assert diff_shown_arguments(asked, asked) == ()
 
 
 @proves("R-APPR-2", part="an untrusted input is not called a tool's output")

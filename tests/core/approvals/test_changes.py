@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.core.argument_diff import Change, changes
+from approvals.core.argument_diff import Change, diff_json_values
 from tests.proves import proves
 
 LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "b/~"])
@@ -14,12 +14,12 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_nothing_changed_is_no_change(value: object) -> None:
-    assert changes(value, value) == ()
+    assert diff_json_values(value, value) == ()
 
 
 @given(JSON, JSON)
 def test_whatever_differs_is_named_and_turns_around(before: object, after: object) -> None:
-    there, back = changes(before, after), changes(after, before)
+    there, back = diff_json_values(before, after), diff_json_values(after, before)
     assert [one.pointer for one in there] == [one.pointer for one in back]
     assert [(one.before, one.after) for one in there] == [(one.after, one.before) for one in back]
     assert there or repr(before) == repr(after) or _sorted(before) == _sorted(after)
@@ -35,7 +35,7 @@ def _sorted(value: object) -> str:
 def test_each_difference_has_its_pointer() -> None:
     before = {"amount": "150.00", "lines": [1, 2], "note": "x"}
     after = {"amount": "120.00", "lines": [1, 3], "a/b": None}
-    assert changes(before, after) == (
+    assert diff_json_values(before, after) == (
         Change("/a~1b", "added", None, None),
         Change("/amount", "changed", "150.00", "120.00"),
         Change("/lines/1", "changed", 2, 3),
@@ -44,4 +44,4 @@ def test_each_difference_has_its_pointer() -> None:
 
 
 def test_true_is_not_one() -> None:
-    assert changes({"n": 1}, {"n": True}) == (Change("/n", "changed", 1, True),)
+    assert diff_json_values({"n": 1}, {"n": True}) == (Change("/n", "changed", 1, True),)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from approvals.core.assignment import Handle, Handled, asleep_until, holder, snooze_fault
+from approvals.core.assignment import Handle, Handled, asleep_until, derive_assignee, snooze_fault
 from tests.proves import proves
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -17,10 +17,10 @@ def done(kind: Handle, owner: str = "ann", to: str = "", until: datetime | None 
 @proves("R-APPR-9", part="whose it is")
 def test_the_newest_of_claims_gifts_and_releases_holds() -> None:
     claimed, given = done(Handle.CLAIM, to="ann"), done(Handle.ASSIGN, to="bob")
-    assert holder([]) == ""
-    assert holder([claimed, done(Handle.COMMENT)]) == "ann"
-    assert holder([claimed, given]) == "bob"
-    assert holder([claimed, given, done(Handle.RELEASE)]) == ""
+    assert derive_assignee([]) == ""
+    assert derive_assignee([claimed, done(Handle.COMMENT)]) == "ann"
+    assert derive_assignee([claimed, given]) == "bob"
+    assert derive_assignee([claimed, given, done(Handle.RELEASE)]) == ""
 
 
 @proves("R-APPR-9", part="put aside by one, not by all")

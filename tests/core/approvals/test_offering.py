@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from approvals.core.allowed_decisions import LONGEST_WORDS, offered, unfit_words, why_not_back
+from approvals.core.allowed_decisions import LONGEST_WORDS, list_allowed_decisions, unfit_words, why_not_back
 from approvals.core.lifecycle import FITTING, DecisionKind
 from approvals.core.packet import Proposal
 from tests.factories.approvals import make_packet
@@ -24,13 +24,15 @@ BACK = DecisionKind.REVISE
 )
 def test_a_call_is_sent_back_only_where_its_packet_says_so(proposal: Proposal | None, may: bool) -> None:
     packet = make_packet(proposal=proposal)
-    assert (BACK in offered(packet)) is may
-    assert {*offered(packet), BACK} == set(FITTING["action"])
+    assert (BACK in list_allowed_decisions(packet)) is may
+    assert {*list_allowed_decisions(packet), BACK} == set(FITTING["action"])
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FITTING if kind != "action"])
 def test_nothing_else_is_sent_back(kind: Any) -> None:
-    assert BACK not in offered(make_packet(kind=kind, proposal=Proposal(number=1, most=3, returnable=True)))
+    assert BACK not in list_allowed_decisions(
+        make_packet(kind=kind, proposal=Proposal(number=1, most=3, returnable=True))
+    )
 
 
 def test_why_it_cannot_be_says_which_of_the_two_it_is() -> None:

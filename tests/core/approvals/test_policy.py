@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.core.policy import RISKS, Asked, Decider, Rule, refusal
+from approvals.core.policy import RISKS, Asked, Decider, Rule, explain_decision_refusal
 from tenancy.core.roles import EVERY_QUEUE, Authority
 from tests.proves import proves
 
@@ -61,7 +61,7 @@ def bob(*authorities: Authority) -> Decider:
 
 def rule(request: Asked, *authorities: Authority) -> Rule | None:
     """The rule that keeps Bob from deciding."""
-    found = refusal(request, bob(*authorities))
+    found = explain_decision_refusal(request, bob(*authorities))
     return found.rule if found is not None else None
 
 
@@ -80,9 +80,9 @@ def reaches(authority: Authority, request: Asked) -> bool:
 def test_nobody_decides_their_own_run_by_any_key(request: Asked, decider: Decider) -> None:
     own = decider.principal == request.submitter or decider.owner == request.submitter_owner
     if request.kind == "clarification":
-        assert (refusal(request, decider) is None) == own
+        assert (explain_decision_refusal(request, decider) is None) == own
     elif own:
-        assert refusal(request, decider) is not None
+        assert explain_decision_refusal(request, decider) is not None
 
 
 @proves("R-APPR-5", part="limits")
@@ -92,13 +92,16 @@ def test_a_word_counts_exactly_when_one_authority_reaches_that_far(request: Aske
     if request.kind == "clarification" or own:
         return
     reached = any(reaches(authority, request) for authority in decider.authorities)
-    assert (refusal(request, decider) is None) == (reached and "decide" in decider.scopes)
+    assert (explain_decision_refusal(request, decider) is None) == (reached and "decide" in decider.scopes)
 
 
 @given(ASKED, DECIDERS, AUTHORITIES)
 def test_more_authority_never_takes_a_word_away(request: Asked, decider: Decider, more: Authority) -> None:
     wider = decider.model_copy(update={"authorities": (*decider.authorities, more)})
-    assert refusal(request, decider) is not None or refusal(request, wider) is None
+    assert (
+        explain_decision_refusal(request, decider) is not None
+        or explain_decision_refusal(request, wider) is None
+    )
 
 
 @proves("R-APPR-5", part="limits are not mixed")
@@ -139,13 +142,15 @@ def test_a_risk_class_nobody_knows_is_beyond_every_limit() -> None:
 def test_without_the_scope_or_any_authority_there_is_no_word() -> None:
     assert rule(asked()) is Rule.SCOPE
     reader = Decider(principal="bob", owner="bob", scopes=("read",), authorities=(Authority(),))
-    found = refusal(asked(), reader)
+    found = explain_decision_refusal(asked(), reader)
     assert found is not None
     assert found.rule is Rule.SCOPE
 
 
 def test_the_refusal_names_what_comes_nearest() -> None:
-    found = refusal(asked(), bob(Authority(("security",)), Authority(max_amount=Decimal("99.50"))))
+    found = explain_decision_refusal(
+        asked(), bob(Authority(("security",)), Authority(max_amount=Decimal("99.50")))
+    )
     assert found is not None
     assert found.sentence == "your limit is 99.50"
 
@@ -162,7 +167,9 @@ def test_nobody_decides_the_run_of_a_related_person(
 ) -> None:
     given = {"kind": "action", "retriers": tuple(retriers), "retrier_owners": tuple(retriers)}
     everybody = frozenset([request.submitter, request.submitter_owner])
-    found = refusal(request.model_copy(update=given), decider.model_copy(update={which: everybody}))
+    found = explain_decision_refusal(
+        request.model_copy(update=given), decider.model_copy(update={which: everybody})
+    )
     assert found is not None
     close = (Rule.OWN_RUN,) if which in ("people", "keys") else (Rule.OWN_RUN, Rule.RELATED)
     assert found.rule in close
@@ -172,9 +179,11 @@ def test_nobody_decides_the_run_of_a_related_person(
 def test_a_relation_more_never_lets_anybody_decide(
     request: Asked, decider: Decider, related: frozenset[str], keys: frozenset[str]
 ) -> None:
-    if refusal(request, decider) is not None:
+    if explain_decision_refusal(request, decider) is not None:
         assert (
-            refusal(request, decider.model_copy(update={"related": related, "related_keys": keys}))
+            explain_decision_refusal(
+                request, decider.model_copy(update={"related": related, "related_keys": keys})
+            )
             is not None
         )
 
@@ -191,8 +200,8 @@ def test_a_relation_more_never_lets_anybody_decide(
 )
 def test_a_person_related_to_a_retrier_does_not_decide(sets: dict[str, frozenset[str]], rule: Rule) -> None:
     request = asked(retriers=("key",), retrier_owners=("eve",))
-    assert refusal(request, bob(Authority())) is None
-    found = refusal(request, bob(Authority()).model_copy(update=sets))
+    assert explain_decision_refusal(request, bob(Authority())) is None
+    found = explain_decision_refusal(request, bob(Authority()).model_copy(update=sets))
     assert found is not None
     assert found.rule is rule
 
@@ -201,9 +210,9 @@ def test_a_person_related_to_a_retrier_does_not_decide(sets: dict[str, frozenset
 def test_a_request_with_a_sealed_value_is_decided_by_whoever_may_see_it() -> None:
     sealed, plain = asked(sealed=True), asked()
     may_see = Decider(principal="bob", owner="bob", scopes=("decide", "reveal"), authorities=(Authority(),))
-    found = refusal(sealed, bob(Authority()))
+    found = explain_decision_refusal(sealed, bob(Authority()))
     assert found is not None
     assert found.rule is Rule.REVEAL
-    assert refusal(sealed, may_see) is None
-    assert refusal(plain, bob(Authority())) is None
-    assert refusal(plain.moving(None, sealed=True), bob(Authority())) is not None
+    assert explain_decision_refusal(sealed, may_see) is None
+    assert explain_decision_refusal(plain, bob(Authority())) is None
+    assert explain_decision_refusal(plain.moving(None, sealed=True), bob(Authority())) is not None

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.policy import Decider, Rule
-from approvals.core.quorum import Vote, agreed, agreement_refusal, enough
+from approvals.core.quorum import Vote, agreement_refusal, count_agreeing_people, has_quorum
 from tests.proves import proves
 
 EDITS = st.sampled_from([None, b"{}", b'{"a":1}'])
@@ -18,25 +18,25 @@ VOTES = st.lists(
 @proves("R-APPR-5", part="distinct people")
 @given(VOTES, EDITS)
 def test_a_person_counts_once_however_often_they_speak(votes: list[Vote], arguments: bytes | None) -> None:
-    assert agreed(votes, arguments) <= len({vote.owner for vote in votes})
-    assert agreed(votes * 2, arguments) == agreed(votes, arguments)
+    assert count_agreeing_people(votes, arguments) <= len({vote.owner for vote in votes})
+    assert count_agreeing_people(votes * 2, arguments) == count_agreeing_people(votes, arguments)
 
 
 @proves("R-APPR-3", part="agreement to an edit")
 def test_an_approval_of_the_packet_is_none_of_an_edit() -> None:
     votes = [Vote("ann", "approve", None), Vote("bob", "edit", b"{}")]
-    assert (agreed(votes, None), agreed(votes, b"{}")) == (1, 1)
-    assert enough([*votes, Vote("eve", "edit", b"{}")], b"{}", 2)
+    assert (count_agreeing_people(votes, None), count_agreeing_people(votes, b"{}")) == (1, 1)
+    assert has_quorum([*votes, Vote("eve", "edit", b"{}")], b"{}", 2)
 
 
 def test_a_rejection_agrees_to_nothing() -> None:
-    assert agreed([Vote("ann", "reject", None)], None) == 0
+    assert count_agreeing_people([Vote("ann", "reject", None)], None) == 0
 
 
 @given(VOTES, EDITS)
 def test_nobody_is_never_enough(votes: list[Vote], arguments: bytes | None) -> None:
-    assert not enough([], arguments, 0)
-    assert enough(votes, arguments, 0) == enough(votes, arguments, 1)
+    assert not has_quorum([], arguments, 0)
+    assert has_quorum(votes, arguments, 0) == has_quorum(votes, arguments, 1)
 
 
 def decider(**sets: frozenset[str]) -> Decider:

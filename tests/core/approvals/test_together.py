@@ -2,7 +2,7 @@
 
 import pytest
 
-from approvals.core.bulk import MOST, Alike, alone, apart, first_group
+from approvals.core.bulk import MOST, Alike, explain_bulk_exclusion, explain_bulk_mismatch, first_group
 from tests.proves import proves
 
 MAIL = Alike(kind="action", tool="mail.send", definition="a" * 64, risk="network", has_amount=False)
@@ -23,14 +23,14 @@ MAIL = Alike(kind="action", tool="mail.send", definition="a" * 64, risk="network
     ],
 )
 def test_what_differs_or_weighs_more_is_decided_apart(other: dict[str, object], why: str) -> None:
-    assert why in apart([MAIL, MAIL.model_copy(update=other)])
+    assert why in explain_bulk_mismatch([MAIL, MAIL.model_copy(update=other)])
 
 
 def test_alike_ones_stand_together_up_to_a_number() -> None:
-    assert alone(MAIL) == ""
-    assert apart([MAIL] * MOST) == ""
-    assert f"at most {MOST}" in apart([MAIL] * (MOST + 1))
-    assert apart([]) == "none is chosen"
+    assert explain_bulk_exclusion(MAIL) == ""
+    assert explain_bulk_mismatch([MAIL] * MOST) == ""
+    assert f"at most {MOST}" in explain_bulk_mismatch([MAIL] * (MOST + 1))
+    assert explain_bulk_mismatch([]) == "none is chosen"
 
 
 @proves("R-APPR-9", part="with none picked, the first and all like it")

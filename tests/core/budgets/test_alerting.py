@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.core.posting import LineState
-from budgets.core.statistics.alert_thresholds import THRESHOLDS, at_ceiling, newly_reached, reached
+from budgets.core.statistics.alert_thresholds import (
+    THRESHOLDS,
+    at_ceiling,
+    compute_reached_thresholds,
+    newly_reached,
+)
 from tests.proves import proves
 
 
@@ -20,16 +25,16 @@ def line(used: str, reserved: str = "0", limit: str | None = "10") -> LineState:
 
 @proves("R-BUDGET-10", part="thresholds")
 def test_a_threshold_is_reached_by_what_is_spent_and_held_together() -> None:
-    assert reached(line("4.99")) == ()
-    assert reached(line("3", "2")) == (50,)
-    assert reached(line("9.5")) == (50, 80, 95)
-    assert reached(line("10")) == THRESHOLDS
-    assert reached(line("11")) == THRESHOLDS
+    assert compute_reached_thresholds(line("4.99")) == ()
+    assert compute_reached_thresholds(line("3", "2")) == (50,)
+    assert compute_reached_thresholds(line("9.5")) == (50, 80, 95)
+    assert compute_reached_thresholds(line("10")) == THRESHOLDS
+    assert compute_reached_thresholds(line("11")) == THRESHOLDS
 
 
 @pytest.mark.parametrize("limit", [None, "0"])
 def test_no_ceiling_and_a_ceiling_of_zero_are_never_reached(limit: str | None) -> None:
-    assert reached(line("5", limit=limit)) == ()
+    assert compute_reached_thresholds(line("5", limit=limit)) == ()
     assert not at_ceiling(line("5", limit=limit))
 
 
@@ -58,4 +63,4 @@ def test_however_a_window_fills_each_threshold_is_newly_reached_once(
         after = LineState(limit=limit, used=before.used + step)
         told += newly_reached(before, after)
         before = after
-    assert told == list(reached(before))
+    assert told == list(compute_reached_thresholds(before))

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from budgets.core.amounts import Vector
 from budgets.core.dimension import Dimension
-from budgets.core.posting import LineState, Reserve, planned, refusal
+from budgets.core.posting import LineState, Reserve, explain_posting_refusal, plan_posting
 from budgets.core.statistics.business_cost import Rates, business_parts
 from tests.proves import proves
 
@@ -44,6 +44,6 @@ def test_no_dimension_buys_room_on_another() -> None:
     for dimension in Dimension:
         tight = {**lines, dimension: LineState(limit=Decimal(1))}
         asked = {name.value: Decimal(2) for name in Dimension}
-        refused = refusal(tight, planned((), (Reserve(effect_id="e", amounts=asked),)))
+        refused = explain_posting_refusal(tight, plan_posting((), (Reserve(effect_id="e", amounts=asked),)))
         assert refused is not None
         assert refused.dimension is dimension

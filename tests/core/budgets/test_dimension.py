@@ -8,7 +8,7 @@ from budgets.core.amounts import NOTHING, Vector
 from budgets.core.dimension import ABOUT, GAUGES, Dimension
 from budgets.core.errors import AmountInvalid, DimensionUnknown
 from tests.proves import proves
-from traces.core.canonical import plain
+from traces.core.canonical import format_decimal
 
 
 @proves("R-BUDGET-1", part="dimensions")
@@ -52,7 +52,7 @@ def test_an_amount_no_line_can_hold_is_refused(amount: str) -> None:
     ("amount", "text"), [("1.500", "1.5"), ("1E+3", "1000"), ("-0", "0"), ("0.000", "0"), ("100", "100")]
 )
 def test_an_amount_has_one_form(amount: str, text: str) -> None:
-    assert plain(Decimal(amount)) == text
+    assert format_decimal(Decimal(amount)) == text
 
 
 def test_a_vector_reads_what_it_wrote() -> None:

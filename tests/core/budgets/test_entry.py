@@ -8,7 +8,14 @@ from uuid import UUID
 import pytest
 
 from budgets.core.amounts import NOTHING, Vector
-from budgets.core.entry import COLUMNS, EntryRow, altered, amounts_text, read_amounts, seal
+from budgets.core.entry import (
+    COLUMNS,
+    EntryRow,
+    amounts_text,
+    detect_altered_columns,
+    read_amounts,
+    seal_entry,
+)
 from budgets.core.posting import Cause, Draft
 from tests.proves import proves
 
@@ -35,19 +42,19 @@ OTHER: dict[str, Any] = {
 
 
 def test_an_intact_entry_has_no_fault() -> None:
-    assert altered(ROW, *seal(ROW)) == ()
+    assert detect_altered_columns(ROW, *seal_entry(ROW)) == ()
 
 
 @proves("R-TRACE-3", part="entry columns")
 @pytest.mark.parametrize("column", COLUMNS)
 def test_an_altered_column_is_named(column: str) -> None:
-    assert altered(ROW._replace(**{column: OTHER[column]}), *seal(ROW)) == (column,)
+    assert detect_altered_columns(ROW._replace(**{column: OTHER[column]}), *seal_entry(ROW)) == (column,)
 
 
 def test_an_altered_digest_or_mark_is_named_too() -> None:
-    digest, marks = seal(ROW)
-    assert altered(ROW, "0" * 64, marks) == ("digest",)
-    assert altered(ROW, digest, bytes(len(marks))) == ("marks",)
+    digest, marks = seal_entry(ROW)
+    assert detect_altered_columns(ROW, "0" * 64, marks) == ("digest",)
+    assert detect_altered_columns(ROW, digest, bytes(len(marks))) == ("marks",)
 
 
 def test_amounts_read_as_they_were_written() -> None:

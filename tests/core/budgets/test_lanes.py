@@ -6,9 +6,9 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgets.core.child_accounts import drawn, lane_limits, returned
+from budgets.core.child_accounts import build_lane_reservation, build_lane_settlement, lane_limits
 from budgets.core.dimension import Dimension
-from budgets.core.posting import LineState, Reserve, Settle, applied, planned, refusal
+from budgets.core.posting import LineState, Reserve, Settle, apply_plan, explain_posting_refusal, plan_posting
 from tests.proves import proves
 
 Lines = dict[Dimension, LineState]
@@ -25,16 +25,16 @@ class Account:
 
     def reserve(self, wanted: Reserve) -> bool:
         """Hold it; False where a line cannot give it, and then nothing has changed."""
-        plan = planned((), (wanted,))
-        if refusal(self.lines, plan) is not None:
+        plan = plan_posting((), (wanted,))
+        if explain_posting_refusal(self.lines, plan) is not None:
             return False
-        self.lines = applied(self.lines, plan)
+        self.lines = apply_plan(self.lines, plan)
         self.open[wanted.effect_id] = wanted
         return True
 
     def settle(self, settlement: Settle) -> None:
         """Book it."""
-        self.lines = applied(self.lines, planned((settlement,), ()))
+        self.lines = apply_plan(self.lines, plan_posting((settlement,), ()))
         del self.open[settlement.effect_id]
 
 
@@ -51,14 +51,14 @@ def account(**limits: int | None) -> Account:
 def open_lane(parent: Account, name: str, **wanted: int) -> Account | None:
     """A lane on its parent; None where the parent cannot give it."""
     limits = lane_limits(parent.lines, {key: D(amount) for key, amount in wanted.items()})
-    if not parent.reserve(drawn(name, limits)):
+    if not parent.reserve(build_lane_reservation(name, limits)):
         return None
     return Account({dimension: LineState(limit=limit) for dimension, limit in limits.items()})
 
 
 def end_lane(parent: Account, name: str, lane: Account) -> None:
     """Give back what the lane did not use."""
-    parent.settle(returned(name, parent.open[f"lane:{name}"], lane.lines))
+    parent.settle(build_lane_settlement(name, parent.open[f"lane:{name}"], lane.lines))
 
 
 def call(spender: Account, effect: str, calls: int, spends: bool = True) -> bool:

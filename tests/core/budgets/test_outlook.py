@@ -6,23 +6,23 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgets.core.statistics.spend_forecast import Outlook, outlook
+from budgets.core.statistics.spend_forecast import SpendForecast, forecast_spending
 from tests.proves import proves
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 END = START + timedelta(days=30)
 
 
-def after(days: float, spent: str, *, held: str = "0", limit: str | None = "100") -> Outlook | None:
+def after(days: float, spent: str, *, held: str = "0", limit: str | None = "100") -> SpendForecast | None:
     """The outlook some days into a month of thirty."""
     ceiling = None if limit is None else Decimal(limit)
     at = START + timedelta(days=days)
-    return outlook(Decimal(spent), Decimal(held), ceiling, start=START, end=END, at=at)
+    return forecast_spending(Decimal(spent), Decimal(held), ceiling, start=START, end=END, at=at)
 
 
 @proves("R-UI-7", part="forecast")
 def test_the_pace_so_far_is_carried_on_to_the_end() -> None:
-    assert after(10, "20") == Outlook(daily=Decimal("2.00"), by_the_end=Decimal("60.00"), stops_at=None)
+    assert after(10, "20") == SpendForecast(daily=Decimal("2.00"), by_the_end=Decimal("60.00"), stops_at=None)
 
 
 @proves("R-UI-7", part="projected stop")

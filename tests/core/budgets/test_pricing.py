@@ -10,9 +10,9 @@ from budgets.core.errors import PriceUnknown
 from budgets.core.pricing import (
     LongRate,
     ModelPrice,
-    actual,
     actual_cost,
-    affordable,
+    compute_actual_usage,
+    compute_affordable_output,
     sane_usage,
     worst_case,
     worst_cost,
@@ -64,7 +64,7 @@ def test_as_many_output_tokens_as_money_is_left_for_and_not_one_more(
     tokens_in: Decimal, left: Decimal, output: Decimal
 ) -> None:
     price = PRICE.evolve(output=output)
-    most = affordable(price, tokens_in, left)
+    most = compute_affordable_output(price, tokens_in, left)
     if most is None:
         assert worst_cost(price, tokens_in, Decimal(10) ** 9) <= left
         return
@@ -130,7 +130,7 @@ def test_a_senseless_figure_is_replaced_by_our_own_estimate(field: str, figure: 
     )
 )
 def test_no_reported_usage_makes_a_negative_or_boundless_charge(usage: dict[str, object]) -> None:
-    vector = actual(PRICE, usage, ESTIMATE)
+    vector = compute_actual_usage(PRICE, usage, ESTIMATE)
     assert all(0 <= amount < 10**9 for amount in vector.values())
 
 

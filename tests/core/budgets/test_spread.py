@@ -10,9 +10,9 @@ from budgets.core.statistics.distribution import (
     BINS,
     LEAST,
     Figure,
+    compute_quantile,
     distance_of,
     drift_of,
-    quantile,
     spread_of,
 )
 from tests.proves import proves
@@ -84,6 +84,6 @@ def test_every_run_stands_in_one_part_and_quantiles_are_amounts_that_occurred(am
     assert (sum(found.bins), len(found.bins)) == (len(amounts), BINS)
     ordered = sorted(amounts)
     for percent in (1, 50, 90, 99, 100):
-        at = quantile(ordered, percent)
+        at = compute_quantile(ordered, percent)
         assert at in ordered
         assert sum(amount <= at for amount in ordered) * 100 >= percent * len(ordered)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.core.posting import Cause, LineState
-from budgets.core.tranche import Drawing, Squaring, Tranche, chunk_for, squared, suffices
+from budgets.core.tranche import (
+    Drawing,
+    Squaring,
+    Tranche,
+    chunk_for,
+    is_covered_by_tranche,
+    rebalance_tranches,
+)
 from tests.core.budgets.figures import decimals
 from tests.proves import proves
 
@@ -47,7 +54,7 @@ def square(
     drawn: Drawing, tranches: tuple[Tranche, ...], standing: Mapping[UUID, LineState], chunk: str = "0.25"
 ) -> Squaring:
     """The last squaring of a drawing that is not refused."""
-    done, refused = squared(
+    done, refused = rebalance_tranches(
         drawn, tranches, standing, opened=FRESH, at=NOON, chunk=Decimal(chunk), run_left=None
     )
     assert refused is None
@@ -61,15 +68,15 @@ def test_the_first_reservation_opens_a_tranche_larger_than_its_need() -> None:
 
 def test_a_tranche_that_covers_the_need_leaves_the_tenants_lines_alone() -> None:
     held = FRESH._replace(held=Decimal("0.25"), used=Decimal("0.20"))
-    assert suffices(want(Decimal("0.05"), held.id), (held,), NOON)
-    assert not suffices(want(Decimal("0.06"), held.id), (held,), NOON)
+    assert is_covered_by_tranche(want(Decimal("0.05"), held.id), (held,), NOON)
+    assert not is_covered_by_tranche(want(Decimal("0.06"), held.id), (held,), NOON)
 
 
 @proves("R-BUDGET-9", part="near the ceiling")
 def test_near_the_ceiling_a_run_gets_what_is_left_and_then_is_refused() -> None:
     assert square(want(Decimal("0.04")), (), lines(Decimal("0.10"))).held == Decimal("0.10")
     assert square(want(Decimal("0.04")), (), lines(Decimal("0.04"))).held == Decimal("0.04")
-    _, refused = squared(
+    _, refused = rebalance_tranches(
         want(Decimal("0.04")),
         (),
         lines(Decimal("0.03")),
@@ -83,7 +90,7 @@ def test_near_the_ceiling_a_run_gets_what_is_left_and_then_is_refused() -> None:
 
 
 def test_the_month_refuses_for_itself() -> None:
-    _, refused = squared(
+    _, refused = rebalance_tranches(
         want(Decimal(1)),
         (),
         lines(None, Decimal("0.5")),
@@ -97,7 +104,7 @@ def test_the_month_refuses_for_itself() -> None:
 
 
 def test_a_run_never_holds_more_than_it_may_spend_itself() -> None:
-    done, _ = squared(
+    done, _ = rebalance_tranches(
         want(Decimal("0.04")),
         (),
         lines(None),
@@ -128,7 +135,7 @@ def test_an_overrun_is_booked_at_once() -> None:
     held = FRESH._replace(held=Decimal("0.10"), reserved=Decimal("0.10"))
     drawn = Drawing()
     drawn.draw(held.id, Decimal("-0.10"), Decimal("0.40"))
-    assert not suffices(drawn, (held,), NOON)
+    assert not is_covered_by_tranche(drawn, (held,), NOON)
     standing = lines(Decimal("0.2")) | {DAY: LineState(limit=Decimal("0.2"), reserved=Decimal("0.10"))}
     squaring = square(drawn, (held,), standing)
     assert (squaring.booked, squaring.held) == decimals("0.40", 0)
@@ -159,7 +166,7 @@ def test_whatever_is_granted_covers_the_run_and_fits_the_ceilings(
         account: LineState(limit=limit, reserved=tranche.held, used=others)
         for account, limit in zip((DAY, MONTH), limits, strict=True)
     }
-    done, refused = squared(
+    done, refused = rebalance_tranches(
         want(wanted, tranche.id), (tranche,), standing, opened=FRESH, at=NOON, chunk=chunk, run_left=None
     )
     if refused is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.devstack.stack import House
+from config.devstack.stack import LocalStack
 from config.devstack.supervisor import Journal
 from config.observability import logs
 from tenancy.core.demo_users import PASSWORD
@@ -25,7 +25,7 @@ def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> io.StringIO:
 
 
 def test_announcement_ends_with_the_address_and_the_accounts(told: io.StringIO) -> None:
-    house = House(Journal(told))
+    house = LocalStack(Journal(told))
     house.steps()
     assert house._seeds()
     house.announce()
@@ -43,7 +43,7 @@ def test_start_without_the_demonstration_seeds_and_starts_none_of_it(
     told: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERLOCK_DEMO", "0")
-    house = House(Journal(told))
+    house = LocalStack(Journal(told))
     house.steps()
     assert not house._seeds()
     assert house._demo() == house._books() == []
@@ -57,7 +57,7 @@ def test_start_without_the_demonstration_seeds_and_starts_none_of_it(
 def levels() -> Iterator[None]:
     """The log's settings as they were, afterwards."""
     yield
-    logs.configure(style="auto", level="INFO")
+    logs.configure_logging(style="auto", level="INFO")
 
 
 @pytest.mark.usefixtures("levels")
@@ -65,7 +65,7 @@ def levels() -> Iterator[None]:
 def test_routine_lines_of_worker_scheduler_and_sockets_are_shown_at_the_level_debug_alone(
     level: str, *, shown: bool
 ) -> None:
-    logs.configure(style="auto", level=level)
+    logs.configure_logging(style="auto", level=level)
     for name in ("celery.beat", "celery.app.trace", "django_structlog.celery.receivers", "uvicorn.error"):
         assert logging.getLogger(name).isEnabledFor(logging.INFO) is shown, name
         assert logging.getLogger(name).isEnabledFor(logging.WARNING)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from config.databases import database
+from config.databases import build_database_settings
 from config.devstack.child_process import open_to_others
 from config.devstack.secrets_file import secrets_in
-from config.env import Environment, Given, clear
+from config.env import Environment, Given, unwrap_secret
 from tests.proves import proves
 
 
@@ -43,7 +43,7 @@ def test_the_environment_is_read_by_its_published_names(monkeypatch: pytest.Monk
     found = Environment()
     assert (found.openai_base_url, found.model, found.port) == ("http://127.0.0.1:9/v1", "openai:m", 8123)
     secret = (found.openai_api_key, found.anthropic_api_key, found.database_url, found.redis_url)
-    assert [clear(one) for one in secret] == ["a", "b", "postgresql://x", "redis://y"]
+    assert [unwrap_secret(one) for one in secret] == ["a", "b", "postgresql://x", "redis://y"]
 
 
 @proves("R-SEC-8", part="off by default")
@@ -84,8 +84,8 @@ def test_a_wrong_value_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_running_house_is_found_by_its_notes(elsewhere: Path) -> None:
     _note(elsewhere, DATABASE_URL="postgresql://noted", DATABASE_OWNER_URL="postgresql://owner")
-    assert clear(Environment().database_url) == "postgresql://noted"
-    assert clear(Environment().database_owner_url) == "postgresql://owner"
+    assert unwrap_secret(Environment().database_url) == "postgresql://noted"
+    assert unwrap_secret(Environment().database_owner_url) == "postgresql://owner"
 
 
 def test_a_given_database_is_never_paired_with_the_noted_owner(
@@ -93,7 +93,7 @@ def test_a_given_database_is_never_paired_with_the_noted_owner(
 ) -> None:
     _note(elsewhere, DATABASE_URL="postgresql://noted", DATABASE_OWNER_URL="postgresql://owner")
     monkeypatch.setenv("DATABASE_URL", "postgresql://given")
-    assert clear(Environment().database_url) == "postgresql://given"
+    assert unwrap_secret(Environment().database_url) == "postgresql://given"
     assert Environment().database_owner_url is None
 
 
@@ -110,7 +110,7 @@ def test_secrets_are_made_once_and_kept_private(elsewhere: Path) -> None:
 
 
 def test_a_socket_address_becomes_django_s_words() -> None:
-    entry = database("postgresql://app:p%40ss@/house?host=/run/x&sslmode=disable", pool_size=3)
+    entry = build_database_settings("postgresql://app:p%40ss@/house?host=/run/x&sslmode=disable", pool_size=3)
     assert (entry["HOST"], entry["NAME"], entry["USER"], entry["PASSWORD"]) == (
         "/run/x",
         "house",

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from config.observability.logs import renderer, without_codes
+from config.observability.logs import choose_log_renderer, without_codes
 from tests.proves import proves
 
 
@@ -16,7 +16,9 @@ def test_an_exception_is_shown_without_the_locals_of_its_frames(style: str) -> N
         raise ValueError(len(key))
     except ValueError:
         shown = str(
-            renderer(style, tty=False)(None, "error", {"event": "failed", "exc_info": sys.exc_info()})
+            choose_log_renderer(style, tty=False)(
+                None, "error", {"event": "failed", "exc_info": sys.exc_info()}
+            )
         )
     assert "ValueError: 28" in shown
     assert "s3cret" * 2 not in shown

@@ -10,12 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from approvals.core.lifecycle import RequestStatus
-from config.ui.charts import bars, sparkline
-from config.ui.diff import entries, lines
-from config.ui.json_tree import MOST, tree
-from config.ui.number_format import duration, money, quantity, share, used_of
+from config.ui.charts import build_bars, build_sparkline_points
+from config.ui.diff import diff_json_entries, diff_text_lines
+from config.ui.json_tree import MOST, build_json_tree
+from config.ui.number_format import (
+    compute_percentage,
+    format_duration,
+    format_money,
+    format_quantity,
+    used_of,
+)
 from config.ui.status_styles import CLASSES, STATES, Tone, class_look, state_look
-from config.ui.untrusted_text import HIDDEN, pieces
+from config.ui.untrusted_text import HIDDEN, mark_untrusted_text
 from orchestrator.core.common.run_status import ENDINGS, Status
 from orchestrator.core.domain.tool_spec import Risk
 from tests.proves import proves
@@ -27,7 +33,7 @@ SPRITE = (ROOT / "static/icons.svg").read_text()
 
 def plain(text: str) -> str:
     """The pieces with marks in brackets."""
-    return "".join(f"[{piece.text}]" if piece.mark else piece.text for piece in pieces(text))
+    return "".join(f"[{piece.text}]" if piece.mark else piece.text for piece in mark_untrusted_text(text))
 
 
 @pytest.mark.parametrize("tone", list(Tone))
@@ -121,7 +127,7 @@ def test_what_hides_or_rearranges_is_named(text: str, shown: str) -> None:
 def test_no_text_keeps_anything_hidden(text: str) -> None:
     import unicodedata  # noqa: PLC0415 - for this test alone
 
-    kept = "".join(piece.text for piece in pieces(text) if not piece.mark)
+    kept = "".join(piece.text for piece in mark_untrusted_text(text) if not piece.mark)
     hidden = [letter for letter in kept if unicodedata.category(letter) in HIDDEN - {"Cn"}]
     assert set(hidden) <= {"\n", "\t", "\u200d"}
 
@@ -133,8 +139,8 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
 
 
 def test_a_hundred_thousand_characters_take_no_time() -> None:
-    assert len(pieces("\u200b" * 100_000)) == 1
-    assert len(pieces("word " * 20_000)) == 1
+    assert len(mark_untrusted_text("\u200b" * 100_000)) == 1
+    assert len(mark_untrusted_text("word " * 20_000)) == 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +152,7 @@ def test_a_hundred_thousand_characters_take_no_time() -> None:
     ],
 )  # fmt: skip
 def test_money_names_its_currency_and_is_never_zero_for_unknown(amount: Decimal | None, shown: str) -> None:
-    assert money(amount) == shown
+    assert format_money(amount) == shown
 
 
 @pytest.mark.parametrize(
@@ -158,15 +164,15 @@ def test_money_names_its_currency_and_is_never_zero_for_unknown(amount: Decimal 
     ],
 )  # fmt: skip
 def test_a_stretch_of_time_is_its_two_greatest_units(seconds: float | None, shown: str) -> None:
-    assert duration(seconds) == shown
+    assert format_duration(seconds) == shown
 
 
 def test_amounts_take_their_unit() -> None:
     said = [
-        quantity(1204, "tokens"),
-        quantity(Decimal("0.5"), "USD"),
-        quantity(302, "s"),
-        quantity(None, "calls"),
+        format_quantity(1204, "tokens"),
+        format_quantity(Decimal("0.5"), "USD"),
+        format_quantity(302, "s"),
+        format_quantity(None, "calls"),
     ]
     assert said == ["1,204 tokens", "$0.50", "5 min 2 s", "unknown"]
 
@@ -177,13 +183,25 @@ def test_a_meter_says_what_it_shows() -> None:
 
 
 def test_a_share_stays_between_nothing_and_all() -> None:
-    assert [share(41, 100), share(200, 100), share(-1, 100), share(1, 0), share(0, 0), share(None, 5)] == [
-        Decimal(41), Decimal(100), Decimal(0), Decimal(100), Decimal(0), Decimal(0),
-    ]  # fmt: skip
+    assert [
+        compute_percentage(41, 100),
+        compute_percentage(200, 100),
+        compute_percentage(-1, 100),
+        compute_percentage(1, 0),
+        compute_percentage(0, 0),
+        compute_percentage(None, 5),
+    ] == [
+        Decimal(41),
+        Decimal(100),
+        Decimal(0),
+        Decimal(100),
+        Decimal(0),
+        Decimal(0),
+    ]
 
 
 def test_a_tree_is_bounded_and_says_what_is_left() -> None:
-    whole = tree({"a": list(range(10_000)), "b": None})
+    whole = build_json_tree({"a": list(range(10_000)), "b": None})
     assert whole.children[0].left > 10_000 - MOST
     assert (whole.children[0].size, whole.left) == (10_000, 1)
 
@@ -192,18 +210,18 @@ def test_a_deep_value_does_not_end_the_stack() -> None:
     value: object = "deep"
     for _ in range(5_000):
         value = [value]
-    assert tree(value).kind == "array"
+    assert build_json_tree(value).kind == "array"
 
 
 def test_differences_name_the_place() -> None:
-    found = entries({"a": 1, "b": "x", "c": True}, {"a": 2, "b": "x", "d": None})
+    found = diff_json_entries({"a": 1, "b": "x", "c": True}, {"a": 2, "b": "x", "d": None})
     assert [(entry.pointer, entry.before, entry.after) for entry in found] == [
         ("/a", "1", "2"), ("/c", "true", None), ("/d", None, "null"),
     ]  # fmt: skip
 
 
 def test_texts_differ_by_line() -> None:
-    assert [(line.what, line.text) for line in lines("a\nb", "a\nc")] == [
+    assert [(line.what, line.text) for line in diff_text_lines("a\nb", "a\nc")] == [
         ("kept", "a"),
         ("removed", "b"),
         ("added", "c"),
@@ -211,6 +229,6 @@ def test_texts_differ_by_line() -> None:
 
 
 def test_charts_of_nothing_are_nothing() -> None:
-    assert sparkline([]) == ""
-    assert sparkline([0, 0]) == "0.0,22.0 120.0,22.0"
-    assert [bar.percent for bar in bars([("a", 4, "4"), ("b", 1, "1"), ("c", 0, "0")])] == [100, 25, 0]
+    assert build_sparkline_points([]) == ""
+    assert build_sparkline_points([0, 0]) == "0.0,22.0 120.0,22.0"
+    assert [bar.percent for bar in build_bars([("a", 4, "4"), ("b", 1, "1"), ("c", 0, "0")])] == [100, 25, 0]

@@ -62,7 +62,7 @@ BOUNDARY = Boundary(
     tools=tuple(ToolGrant(name=name) for name in TOOLS),
 )
 GRAPH = compile_graph(
-    bundled_content.workflow("tool-loop")
+    bundled_content.get_bundled_workflow("tool-loop")
     .evolve(tools=tuple(TOOLS), boundary="test")
     .model_dump(mode="json", exclude_defaults=True)
 )

@@ -84,7 +84,7 @@ LIMITS = {
 @cache
 def graph_over(tools: tuple[str, ...]) -> CompiledGraph:
     """The shipped tool loop with this allow-list."""
-    spec = bundled_content.workflow("tool-loop").evolve(tools=tools, boundary="test")
+    spec = bundled_content.get_bundled_workflow("tool-loop").evolve(tools=tools, boundary="test")
     return compile_graph(spec.model_dump(mode="json", exclude_defaults=True))
 
 

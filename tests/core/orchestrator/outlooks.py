@@ -1,9 +1,16 @@
 """The plan of a simulated run, from what its transitions and events say."""
 
-from orchestrator.core.readmodel.run_plan import Asked, Move, Outlook, PlanStep, Said, carried_calls, outlook
+from orchestrator.core.readmodel.run_plan import (
+    Asked,
+    Move,
+    PlanStep,
+    RunPlan,
+    Said,
+    build_run_plan,
+    carried_calls,
+)
 from tests.core.orchestrator.simulation import Simulation
 from traces.core.events.trace_events import (
-    Body,
     CallAnsweredNot,
     CallAttempted,
     CallRequested,
@@ -12,12 +19,13 @@ from traces.core.events.trace_events import (
     FailureCommitted,
     ModelReplied,
     OutputVerified,
+    TraceEventBody,
 )
 
 
-def plan(run: Simulation) -> Outlook:
+def plan(run: Simulation) -> RunPlan:
     """The plan as the run stands."""
-    return outlook(run.graph, run.manifest, run.state, moves(run), asked(run), said(run))
+    return build_run_plan(run.graph, run.manifest, run.state, moves(run), asked(run), said(run))
 
 
 def moves(run: Simulation) -> tuple[Move, ...]:
@@ -51,12 +59,12 @@ def said(run: Simulation) -> Said | None:
     return found[-1] if found else None
 
 
-def shown(found: Outlook) -> list[tuple[str, str]]:
+def shown(found: RunPlan) -> list[tuple[str, str]]:
     """Each step's name and standing."""
     return [(step.name, step.standing.value) for step in found.steps]
 
 
-def step(found: Outlook, name: str) -> PlanStep:
+def step(found: RunPlan, name: str) -> PlanStep:
     """The one step of a tool or node."""
     (one,) = [step for step in found.steps if step.name == name]
     return one
@@ -68,5 +76,5 @@ def _status(body: CallAnsweredNot | FactCommitted | FailureCommitted) -> str:
     return "ok" if isinstance(body, FactCommitted) else "error"
 
 
-def _bodies(run: Simulation) -> list[Body]:
+def _bodies(run: Simulation) -> list[TraceEventBody]:
     return [word.body for step in run.transitions for word in step.said]

@@ -31,8 +31,8 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.domain.run_state import State
-from orchestrator.core.workflow.node_protocol import Walk
+from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.workflow.node_protocol import AdvanceResult
 from tests.core.orchestrator.simulation import NIL, START, Simulation, manifest, pins
 from tests.factories.tools import BOUNDARY, PROMPT, TOOLS
 
@@ -176,7 +176,7 @@ def next_event(play: Random, run: Simulation) -> tuple[AnyEvent, int]:
     return TimerFired(at=run.now), 40_000
 
 
-def hold(before: State, walk: Walk, run: Simulation) -> None:
+def hold(before: RunState, walk: AdvanceResult, run: Simulation) -> None:
     """What must hold after every walk (R-LOOP-2)."""
     after = walk.state
     for dimension in (

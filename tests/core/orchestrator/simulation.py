@@ -15,7 +15,7 @@ from budgets.core.pricing import ModelPrice
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.boundary import Boundary
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import AskApproval, AskPerson, CallModel, CallTool, Effect
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest, Pins
@@ -27,10 +27,10 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolRequest,
 )
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.engine.machine import CORE_VERSION, advance
-from orchestrator.core.workflow.node_protocol import Transition, Walk
+from orchestrator.core.workflow.node_protocol import AdvanceResult, Transition
 from traces.core.canonical import canonical_outside, payload_digest
 
 SALT = b"s" * 32
@@ -87,19 +87,19 @@ class Simulation:
 
     graph: CompiledGraph
     manifest: Manifest
-    state: State
+    state: RunState
     now: datetime = START
     contents: dict[str, bytes] = field(default_factory=dict)
     open: dict[str, Effect] = field(default_factory=dict)
     asked: list[Effect] = field(default_factory=list)
     transitions: list[Transition] = field(default_factory=list)
-    fed: list[tuple[State, AnyEvent, Headroom, Walk]] = field(default_factory=list)
+    fed: list[tuple[RunState, AnyEvent, Headroom, AdvanceResult]] = field(default_factory=list)
     grants: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, graph: CompiledGraph, held: Manifest) -> "Simulation":
         """A run that has just been admitted."""
-        return cls(graph=graph, manifest=held, state=State(position=graph.entry, limits=dict(held.limits)))
+        return cls(graph=graph, manifest=held, state=RunState(position=graph.entry, limits=dict(held.limits)))
 
     def keep(self, value: Any) -> str:
         """Put content where the core finds it."""
@@ -108,16 +108,16 @@ class Simulation:
         self.contents[digest] = body
         return digest
 
-    def start(self) -> Walk:
+    def start(self) -> AdvanceResult:
         """Feed Started."""
         return self.feed(Started(at=self.now))
 
-    def feed(self, event: AnyEvent, room: Headroom | None = None, *, after_ms: int = 10) -> Walk:
+    def feed(self, event: AnyEvent, room: Headroom | None = None, *, after_ms: int = 10) -> AdvanceResult:
         """Feed one event and take over what comes of it."""
 
         self.now += timedelta(milliseconds=after_ms)
         before, given, headroom = self.state, event.evolve(at=self.now), room or Headroom()
-        walk = advance(self.graph, self.manifest, before, given, headroom, Desk(SALT, self.contents))
+        walk = advance(self.graph, self.manifest, before, given, headroom, ContentStore(SALT, self.contents))
         self.contents.update(walk.made)
         self.state = walk.state
         self.transitions.extend(walk.transitions)
@@ -129,7 +129,7 @@ class Simulation:
         self.open = {name: effect for name, effect in self.open.items() if name in walk.state.pending}
         return walk
 
-    def reply(self, *calls: tuple[str, Any], text: str = "", **more: Any) -> Walk:
+    def reply(self, *calls: tuple[str, Any], text: str = "", **more: Any) -> AdvanceResult:
         """Answer the open model call: with calls (name, arguments) or a text."""
         effect = next(e for e in self.open.values() if isinstance(e, CallModel))
         return self.feed(self.model_reply(effect, *calls, text=text, **more))
@@ -161,7 +161,7 @@ class Simulation:
             **more,
         )
 
-    def answer(self, value: Any, index: int = 0) -> Walk:
+    def answer(self, value: Any, index: int = 0) -> AdvanceResult:
         """Answer an open tool call."""
         effects = [e for e in self.open.values() if isinstance(e, CallTool)]
         body = self.keep(value)

@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.core.tools.approval_thresholds import amount_of, approvers
-from orchestrator.core.workflow.goal_inputs import same
-from orchestrator.gateways.tools.builtin.payments import refund
+from orchestrator.core.tools.approval_thresholds import amount_of, count_required_approvers
+from orchestrator.core.workflow.goal_inputs import is_same_value
+from orchestrator.gateways.tools.builtin.payments import refund_payment
 from tests.proves import proves
 
 
@@ -21,12 +21,12 @@ from tests.proves import proves
 def test_two_values_are_the_same_if_equal_or_equal_as_amounts(
     found: object, wanted: object, equal: bool
 ) -> None:
-    assert same(found, wanted) is equal
+    assert is_same_value(found, wanted) is equal
 
 
 @proves("R-TOOL-12", part="the amount that was approved")
 def test_a_refund_is_compared_with_the_amount_that_was_sent_and_read_back_with_it_too() -> None:
-    verifier = refund.spec.verifier
+    verifier = refund_payment.spec.verifier
     assert verifier is not None
     assert verifier.equal["/result/amount"] == "/arguments/amount"
     assert verifier.read_back is not None
@@ -44,9 +44,12 @@ def test_another_currency_than_the_steps_asks_for_the_most(
     amount: str, currency: str | None, people: int
 ) -> None:
     arguments = {"amount": amount, "currency": currency}
-    assert approvers(refund.spec, amount_of(refund.spec, arguments), arguments) == people
+    assert (
+        count_required_approvers(refund_payment.spec, amount_of(refund_payment.spec, arguments), arguments)
+        == people
+    )
 
 
 def test_an_amount_is_read_as_a_decimal() -> None:
-    assert amount_of(refund.spec, {"amount": "12.50"}) == Decimal("12.50")
-    assert amount_of(refund.spec, {}) is None
+    assert amount_of(refund_payment.spec, {"amount": "12.50"}) == Decimal("12.50")
+    assert amount_of(refund_payment.spec, {}) is None

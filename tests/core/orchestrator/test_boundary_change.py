@@ -14,7 +14,7 @@ from orchestrator.core.domain.tool_spec import Risk
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves
 
-BEFORE = bundled_content.boundary("tool-loop-default")
+BEFORE = bundled_content.get_bundled_boundary("tool-loop-default")
 RISKS = [Risk.READ_ONLY, Risk.NETWORK, Risk.DESTRUCTIVE]
 NAMES = ["crm.*", "crm.find", "crm.send", "crm.old.*", "crm.old.find", "mail.*"]
 CALLED = ["crm.find", "crm.send", "crm.other", "crm.old.find", "crm.old.other", "mail.send", "web.fetch"]

@@ -5,7 +5,14 @@ from decimal import Decimal
 import pytest
 
 from orchestrator.core.domain.boundary import Boundary
-from orchestrator.core.readmodel.breaker_messages import WORDS, Setters, Trip, in_one, origins, told_of
+from orchestrator.core.readmodel.breaker_messages import (
+    WORDS,
+    Setters,
+    Trip,
+    describe_limit_origins,
+    in_one,
+    told_of,
+)
 from tests.proves import proves
 
 SETTERS = Setters(
@@ -110,7 +117,7 @@ def test_each_limit_is_traced_to_whoever_set_it() -> None:
         "output_tokens": 7,
         "transitions": 1,
     }
-    found = origins(
+    found = describe_limit_origins(
         {name: Decimal(amount) for name, amount in admitted.items()},
         boundary=boundary,
         workflow="workflow w v1",

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from orchestrator.core.domain.run_events import ToolFailed
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.guardrails.exfiltration import (
-    Known,
+    ObservedText,
     address_carries,
     addresses_in,
     sent_by,
     text_carries,
 )
-from orchestrator.core.policy.provenance.value_matching import Text
+from orchestrator.core.policy.provenance.value_matching import SearchableText
 from tests.core.orchestrator.injected import asked, having_read, ruled, working
 from tests.proves import proves
 
 SECRET = "sk-8675309-JENNY"
 EVIL = "https://attacker.example"
 PAGE = f"Our key is {SECRET}, the PIN 4711, the code word swordfish. See https://shop.example/orders/ too."
-KNOWN = Known((Text(PAGE),), Text("Read the page about orders of A-100345."))
+KNOWN = ObservedText((SearchableText(PAGE),), SearchableText("Read the page about orders of A-100345."))
 
 
 def _hex(text: str) -> str:
@@ -106,7 +106,7 @@ def test_what_is_cut_into_several_addresses_is_put_together_again() -> None:
 )  # fmt: skip
 def test_a_text_that_takes_something_to_a_server_is_seen(text: str) -> None:
     read = f"{PAGE} carol@example.org. It is the sentence that nobody outside may ever come to see, you know."
-    assert text_carries(text, Known((Text(read),), KNOWN.goal))
+    assert text_carries(text, ObservedText((SearchableText(read),), KNOWN.goal))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_text_that_takes_something_to_a_server_is_seen(text: str) -> None:
 )
 def test_a_few_words_that_were_read_may_be_looked_for(text: str) -> None:
     read = f"{PAGE} They meet at noon, on 2026-11-21. Swordfish recipes are kept."
-    assert not text_carries(text, Known((Text(read),), KNOWN.goal))
+    assert not text_carries(text, ObservedText((SearchableText(read),), KNOWN.goal))
 
 
 # -- through the chain of questions

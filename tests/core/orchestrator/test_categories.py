@@ -7,8 +7,8 @@ import pytest
 from orchestrator.core.domain.memory_gate import CATEGORY as MEMORY
 from orchestrator.core.domain.tool_category import CATEGORIES, default_queue, default_risk
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
-from orchestrator.core.tools.guard_relaxation import below
-from orchestrator.core.tools.registration import admitted, asked_admission
+from orchestrator.core.tools.guard_relaxation import describe_weaker_registration
+from orchestrator.core.tools.registration import asked_admission, build_remote_tool_spec
 from orchestrator.core.tools.remote_definition import Definition
 from orchestrator.gateways.tools.registry import shipped_tools
 from tenancy.core.errors import InvalidInput
@@ -28,7 +28,7 @@ OFFERED = Definition(name="thing", input_schema={"type": "object", "properties":
 def made(**given: Any) -> ToolSpec:
     """The tool that an admission makes of what a server offers."""
     admission = asked_admission({"reversibility": "irreversible", **given})
-    return admitted("crm.thing", "crm", "https://crm.example", OFFERED, admission)
+    return build_remote_tool_spec("crm.thing", "crm", "https://crm.example", OFFERED, admission)
 
 
 def refused(**given: Any) -> list[str]:
@@ -96,9 +96,14 @@ def test_what_only_reads_by_its_category_changes_nothing(category: str) -> None:
 @proves("R-TOOL-4", part="a class below the category's")
 def test_a_class_below_the_categorys_is_a_weaker_guard() -> None:
     usual, less = made(category="database"), made(category="database", risk="network")
-    assert "Its category (database) makes it destructive; it would be network." in below(OFFERED, less)
-    assert not any("category" in line for line in below(OFFERED, usual))
-    assert not any("category" in line for line in below(OFFERED, made(risk="local_write")))
+    assert (
+        "Its category (database) makes it destructive; it would be network."
+        in describe_weaker_registration(OFFERED, less)
+    )
+    assert not any("category" in line for line in describe_weaker_registration(OFFERED, usual))
+    assert not any(
+        "category" in line for line in describe_weaker_registration(OFFERED, made(risk="local_write"))
+    )
 
 
 @proves("R-TOOL-2", part="shipped tools have a category and no lesser class")

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from orchestrator.core.tools.circuit_breaker import (
     Circuit,
     Setting,
-    blocks,
-    failed,
+    derive_visible_state,
+    is_circuit_blocking,
     model_silence_tells,
-    probed,
-    released,
-    reset,
-    seen,
-    succeeded,
     tool_silence_tells,
-    tripped,
     wait_ms,
+    with_circuit_reset,
+    with_circuit_trip,
+    with_failure,
+    with_probe,
+    with_probe_released,
+    with_success,
 )
 from tests.proves import proves
 
@@ -37,76 +37,79 @@ def broken() -> Circuit:
     """Opened at noon."""
     circuit = Circuit()
     for _ in range(3):
-        circuit = failed(circuit, 0, NOON, "timeout", SETTING)
+        circuit = with_failure(circuit, 0, NOON, "timeout", SETTING)
     return circuit
 
 
 @proves("R-BUDGET-13", part="threshold")
 def test_failures_in_a_row_open_a_circuit_and_a_success_between_them_does_not() -> None:
-    twice = failed(failed(Circuit(), 0, NOON, "timeout", SETTING), 0, NOON, "crashed", SETTING)
+    twice = with_failure(with_failure(Circuit(), 0, NOON, "timeout", SETTING), 0, NOON, "crashed", SETTING)
     assert (twice.state, twice.failures, twice.reason) == ("closed", 2, "crashed")
-    assert succeeded(twice, twice.changes).failures == 0
-    opened = failed(twice, 0, NOON, "timeout", SETTING)
+    assert with_success(twice, twice.changes).failures == 0
+    opened = with_failure(twice, 0, NOON, "timeout", SETTING)
     assert (opened.state, opened.until) == ("open", after(30))
 
 
 @proves("R-BUDGET-13", part="cooldown")
 def test_an_open_circuit_lets_nothing_through_until_its_cooldown_is_over() -> None:
     opened = broken()
-    assert blocks(opened, after(29.9))
+    assert is_circuit_blocking(opened, after(29.9))
     assert wait_ms(opened, after(20)) == 10_000
-    assert probed(opened, after(29.9), LEASE) is None
-    assert not blocks(opened, after(30))
-    assert (seen(opened, after(29)), seen(opened, after(30))) == ("open", "half_open")
+    assert with_probe(opened, after(29.9), LEASE) is None
+    assert not is_circuit_blocking(opened, after(30))
+    assert (derive_visible_state(opened, after(29)), derive_visible_state(opened, after(30))) == (
+        "open",
+        "half_open",
+    )
 
 
 @proves("R-BUDGET-13", part="late failures open nothing")
 def test_failures_of_calls_from_before_a_reset_are_not_counted() -> None:
-    again = reset(broken())
+    again = with_circuit_reset(broken())
     for _ in range(5):
-        again = failed(again, 0, after(1), "timeout", SETTING)
+        again = with_failure(again, 0, after(1), "timeout", SETTING)
     assert (again.state, again.failures) == ("closed", 0)
     for _ in range(3):
-        again = failed(again, again.changes, after(2), "timeout", SETTING)
+        again = with_failure(again, again.changes, after(2), "timeout", SETTING)
     assert again.state == "open"
 
 
 def test_a_good_probe_closes_and_a_bad_one_opens_for_a_whole_cooldown() -> None:
-    probe = probed(broken(), after(30), LEASE)
+    probe = with_probe(broken(), after(30), LEASE)
     assert probe is not None
-    assert probed(probe, after(31), LEASE) is None
-    closed = succeeded(probe, probe.changes)
+    assert with_probe(probe, after(31), LEASE) is None
+    closed = with_success(probe, probe.changes)
     assert (closed.state, closed.failures, closed.until) == ("closed", 0, None)
-    again = failed(probe, probe.changes, after(31), "timeout", SETTING)
+    again = with_failure(probe, probe.changes, after(31), "timeout", SETTING)
     assert (again.state, again.until) == ("open", after(61))
 
 
 def test_a_lost_prober_is_replaced_and_its_late_word_is_not_heard() -> None:
-    lost = probed(broken(), after(30), LEASE)
+    lost = with_probe(broken(), after(30), LEASE)
     assert lost is not None
-    assert probed(lost, after(34), LEASE) is None
-    second = probed(lost, after(35), LEASE)
+    assert with_probe(lost, after(34), LEASE) is None
+    second = with_probe(lost, after(35), LEASE)
     assert second is not None
-    assert succeeded(second, lost.changes) == second
-    assert failed(second, lost.changes, after(36), "timeout", SETTING) == second
-    assert succeeded(second, second.changes).state == "closed"
+    assert with_success(second, lost.changes) == second
+    assert with_failure(second, lost.changes, after(36), "timeout", SETTING) == second
+    assert with_success(second, second.changes).state == "closed"
 
 
 def test_answers_from_before_a_trip_do_not_close_it() -> None:
-    opened = tripped(Circuit(), NOON, "overrun", SETTING)
-    assert succeeded(opened, 0) == opened
-    assert failed(opened, 0, after(1), "timeout", SETTING) == opened
-    assert reset(opened).state == "closed"
+    opened = with_circuit_trip(Circuit(), NOON, "overrun", SETTING)
+    assert with_success(opened, 0) == opened
+    assert with_failure(opened, 0, after(1), "timeout", SETTING) == opened
+    assert with_circuit_reset(opened).state == "closed"
 
 
 def test_a_probe_that_told_nothing_makes_room_for_the_next() -> None:
-    probe = probed(broken(), after(30), LEASE)
+    probe = with_probe(broken(), after(30), LEASE)
     assert probe is not None
-    free = released(probe, probe.changes, after(31), SETTING)
-    assert (free.state, blocks(free, after(35.9))) == ("open", True)
-    assert probed(free, after(36), LEASE) is not None
+    free = with_probe_released(probe, probe.changes, after(31), SETTING)
+    assert (free.state, is_circuit_blocking(free, after(35.9))) == ("open", True)
+    assert with_probe(free, after(36), LEASE) is not None
     hasty = Setting(threshold=3, cooldown_seconds=2)
-    assert released(probe, probe.changes, after(31), hasty).until == after(33)
+    assert with_probe_released(probe, probe.changes, after(31), hasty).until == after(33)
 
 
 @proves("R-BUDGET-13", part="silence that tells")
@@ -147,20 +150,20 @@ def test_whatever_happens_one_probe_is_out_at_most(moves: list[tuple[str, int, i
         now += timedelta(seconds=seconds)
         before = circuit
         if move == "probe":
-            probe = probed(circuit, now, LEASE)
+            probe = with_probe(circuit, now, LEASE)
             if probe is not None:
                 assert out is None or now >= out
                 circuit, out = probe, now + LEASE
         elif move == "fail":
-            circuit = failed(circuit, circuit.changes - back, now, "timeout", SETTING)
+            circuit = with_failure(circuit, circuit.changes - back, now, "timeout", SETTING)
         elif move == "succeed":
-            circuit = succeeded(circuit, circuit.changes - back)
+            circuit = with_success(circuit, circuit.changes - back)
         elif move == "release":
-            circuit = released(circuit, circuit.changes - back, now, SETTING)
+            circuit = with_probe_released(circuit, circuit.changes - back, now, SETTING)
         elif move == "trip":
-            circuit = tripped(circuit, now, "overrun", SETTING)
+            circuit = with_circuit_trip(circuit, now, "overrun", SETTING)
         else:
-            circuit = reset(circuit)
+            circuit = with_circuit_reset(circuit)
         if circuit.state != "half_open":
             out = None
         assert circuit.changes >= before.changes
@@ -212,7 +215,7 @@ def test_only_calls_of_the_present_epoch_move_a_circuit(moves: list[tuple[str, i
         now += timedelta(seconds=31)
         if move == "call":
             if circuit.state != "closed":
-                probe = probed(circuit, now, LEASE)
+                probe = with_probe(circuit, now, LEASE)
                 assert probe is not None
                 circuit = probe
                 seen_by.turns("half_open")
@@ -222,15 +225,15 @@ def test_only_calls_of_the_present_epoch_move_a_circuit(moves: list[tuple[str, i
                 continue
             epoch, changes = seen_by.calls.pop(pick % len(seen_by.calls))
             if move == "fail":
-                circuit = failed(circuit, changes, now, "timeout", SETTING)
+                circuit = with_failure(circuit, changes, now, "timeout", SETTING)
             else:
-                circuit = succeeded(circuit, changes)
+                circuit = with_success(circuit, changes)
             seen_by.hears(epoch, good=move == "succeed")
         elif move == "trip":
-            circuit = tripped(circuit, now, "overrun", SETTING)
+            circuit = with_circuit_trip(circuit, now, "overrun", SETTING)
             seen_by.turns("open")
         else:
-            circuit = reset(circuit)
+            circuit = with_circuit_reset(circuit)
             seen_by.turns("closed")
         assert circuit.state == seen_by.state
         assert circuit.state != "closed" or circuit.failures == seen_by.row

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.core.compiler.checks import autonomy
-from orchestrator.core.compiler.checks.graph_view import draw
+from orchestrator.core.compiler.checks.graph_view import build_graph_view
 from orchestrator.core.compiler.compiler import canonical_form, compile_graph, tier_of, transition_bound
 from orchestrator.core.domain.graph import GraphSpec
-from orchestrator.core.nodes import kinds
+from orchestrator.core.nodes import discover_node_kinds
 from tests.core.orchestrator.faulty import before, numbers
 from tests.factories.graphs import Document, compiled, document, documents, edge, end
 from tests.proves import proves
@@ -111,7 +111,7 @@ def test_gates_before_every_call_make_it_tier_5_and_nobody_judging_tier_7() -> N
             one["target"] = "gate"
     spec = GraphSpec.model_validate(gated)
     assert (
-        autonomy.tier(draw(spec, kinds())) == 6
+        autonomy.compute_autonomy_tier(build_graph_view(spec, discover_node_kinds())) == 6
     )  # a rejected call leads back to a check that no gate precedes
     for one in gated["edges"]:
         if (
@@ -120,11 +120,21 @@ def test_gates_before_every_call_make_it_tier_5_and_nobody_judging_tier_7() -> N
             and one["outcome"] not in ("approved", "edited")
         ):
             one["target"] = "gate"
-    assert autonomy.tier(draw(GraphSpec.model_validate(gated), kinds())) == 5
+    assert (
+        autonomy.compute_autonomy_tier(
+            build_graph_view(GraphSpec.model_validate(gated), discover_node_kinds())
+        )
+        == 5
+    )
     for one in gated["nodes"]:
         if one["kind"] == "verify_output":
             one |= {"kind": "branch", "config": {"predicate": {"name": "queue_left"}}}
-    assert autonomy.tier(draw(GraphSpec.model_validate(gated), kinds())) == 7
+    assert (
+        autonomy.compute_autonomy_tier(
+            build_graph_view(GraphSpec.model_validate(gated), discover_node_kinds())
+        )
+        == 7
+    )
 
 
 @proves("R-GRAPH-17", part="bound")

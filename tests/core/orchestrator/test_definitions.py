@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.errors import DefinitionRefused
 from orchestrator.core.tools.remote_definition import (
     LONGEST_NAME,
     Definition,
     checked_schema,
-    colliding,
-    differs,
-    hidden,
-    listed,
-    qualified,
+    diff_definitions,
+    list_colliding_names,
+    list_definition_warnings,
+    list_invisible_characters,
+    parse_listed_tool,
+    qualify_tool_name,
     read_definition,
-    warnings,
 )
 from tests.proves import proves
 
@@ -64,7 +64,7 @@ def schema(**more: Any) -> dict[str, Any]:
 def test_every_part_of_a_definition_changes_its_digest(change: dict[str, Any]) -> None:
     before, after = read_definition(PLAIN), read_definition({**PLAIN, **change})
     assert before.digest != after.digest
-    assert differs(before, after)[0] != differs(before, after)[1]
+    assert diff_definitions(before, after)[0] != diff_definitions(before, after)[1]
 
 
 def test_the_order_of_keys_and_what_is_no_part_of_it_do_not() -> None:
@@ -86,7 +86,7 @@ def test_the_order_of_keys_and_what_is_no_part_of_it_do_not() -> None:
 )
 def test_any_entry_of_a_list_is_a_definition_or_a_reason(raw: dict[str, Any]) -> None:
     for entry in (raw, {**PLAIN, **raw}, {**PLAIN, "inputSchema": raw}, {**PLAIN, "annotations": raw}):
-        found = listed(entry)
+        found = parse_listed_tool(entry)
         assert (found.definition is None) != (found.refused == "")
         if found.definition is not None:
             assert Definition.model_validate_json(found.definition.body).digest == found.definition.digest
@@ -120,16 +120,16 @@ def test_any_entry_of_a_list_is_a_definition_or_a_reason(raw: dict[str, Any]) ->
 def test_what_is_out_of_bounds_is_refused(raw: dict[str, Any]) -> None:
     with pytest.raises(DefinitionRefused):
         read_definition(raw)
-    assert listed(raw).refused
+    assert parse_listed_tool(raw).refused
 
 
 @proves("P5", part="what is kept of an entry")
 def test_what_is_kept_of_an_entry_shows() -> None:
     odd = {**PLAIN, "name": "sa\0y" + "\u202e" * 200, "inputSchema": {"type": "a\0"}}
-    found = listed(odd)
+    found = parse_listed_tool(odd)
     assert found.name.startswith("sa⟦U+0000⟧y⟦U+202E⟧")
     assert len(found.name) <= LONGEST_NAME
-    assert not hidden(found.name + found.refused)
+    assert not list_invisible_characters(found.name + found.refused)
 
 
 @proves("P8", part="a schema that refers elsewhere")
@@ -155,7 +155,7 @@ def test_a_schema_that_got_past_is_not_followed_either(tmp_path: Any) -> None:
     file = tmp_path / "schema.json"
     file.write_text('{"type": "string"}')
     with pytest.raises(ValueError, match="another document"):
-        fits({"$ref": file.as_uri()}, "x")
+        validate_against_schema({"$ref": file.as_uri()}, "x")
 
 
 def test_a_property_may_be_called_as_a_keyword() -> None:
@@ -170,22 +170,22 @@ def test_a_property_may_be_called_as_a_keyword() -> None:
 
 @proves("P6", part="one name for one tool")
 def test_names_are_qualified_by_their_server() -> None:
-    assert qualified("shop", "Get-Order.v2") == "shop.get_order_v2"
-    assert qualified("shop", "___") is None
-    assert qualified("shop", "x" * 100) is None
-    assert colliding("shop", ("a-b", "a_b", "A.B", "c")) == ("a-b", "a_b", "A.B")
+    assert qualify_tool_name("shop", "Get-Order.v2") == "shop.get_order_v2"
+    assert qualify_tool_name("shop", "___") is None
+    assert qualify_tool_name("shop", "x" * 100) is None
+    assert list_colliding_names("shop", ("a-b", "a_b", "A.B", "c")) == ("a-b", "a_b", "A.B")
 
 
 @proves("P5", part="hidden characters")
 def test_characters_that_do_not_show_are_named_wherever_they_stand() -> None:
     secret = "".join(chr(0xE0000 + ord(char)) for char in "obey")
     found = read_definition(schema(properties={"a": {"description": f"Fine.{secret}"}}))
-    assert any("U+E006F" in line for line in warnings(found))
-    assert hidden("a\u200bb\u202e\x1b\ufe0f\u3164") == tuple(
-        line for line in hidden("\u200b\u202e\x1b\ufe0f\u3164")
+    assert any("U+E006F" in line for line in list_definition_warnings(found))
+    assert list_invisible_characters("a\u200bb\u202e\x1b\ufe0f\u3164") == tuple(
+        line for line in list_invisible_characters("\u200b\u202e\x1b\ufe0f\u3164")
     )
-    assert hidden("Ordinary text,\nwith äöü, 漢字 and 🙂.") == ()
-    assert not any("do not show" in line for line in warnings(read_definition(PLAIN)))
+    assert list_invisible_characters("Ordinary text,\nwith äöü, 漢字 and 🙂.") == ()
+    assert not any("do not show" in line for line in list_definition_warnings(read_definition(PLAIN)))
 
 
 def test_the_body_is_canonical_json() -> None:

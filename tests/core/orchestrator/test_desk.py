@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.core.common.errors import ContentMissing
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from tests.proves import proves
 
 
@@ -11,14 +11,14 @@ from tests.proves import proves
 def test_what_is_missing_is_named_once_however_often_it_is_asked_for() -> None:
     # Two calls of one reply may have the same result. Whoever fetches counts what came against what was
     # wanted, so that a name said twice would never be complete.
-    desk = Desk(b"salt", {"a": b"there"})
+    desk = ContentStore(b"salt", {"a": b"there"})
     with pytest.raises(ContentMissing) as missing:
         desk.require(["b", "a", "c", "b", "b"])
     assert missing.value.data["digests"] == ("b", "c")
 
 
 def test_what_lies_there_or_was_made_is_not_asked_for() -> None:
-    desk = Desk(b"salt", {"a": b"there"})
+    desk = ContentStore(b"salt", {"a": b"there"})
     made = desk.put(b"made")
     desk.require(["a", made, "a"])
     assert desk.read(made) == b"made"

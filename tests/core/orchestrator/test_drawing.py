@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from orchestrator import bundled_content
 from orchestrator.core.domain.graph import CompiledGraph, GraphSpec
-from orchestrator.core.readmodel.graph_layout import Box, Drawing, Line, draw, picture
+from orchestrator.core.readmodel.graph_layout import Box, Drawing, Line, layout_graph, overlay_run_path
 from tests.factories.graphs import graphs
 from tests.proves import proves
 
@@ -83,10 +83,10 @@ def assert_readable(drawing: Drawing) -> None:
 
 
 @proves("R-GRAPH-4", part="drawing: shipped workflows")
-@pytest.mark.parametrize("slug", sorted(bundled_content.workflows()))
+@pytest.mark.parametrize("slug", sorted(bundled_content.load_bundled_workflows()))
 def test_a_shipped_workflow_is_drawn_whole(slug: str) -> None:
-    spec = bundled_content.workflows()[slug]
-    drawing = draw(spec)
+    spec = bundled_content.load_bundled_workflows()[slug]
+    drawing = layout_graph(spec)
     assert_readable(drawing)
     assert {box.id for box in drawing.nodes} == {node.id for node in spec.nodes}
     drawn = {(line.source, outcome, line.target) for line in drawing.edges for outcome in line.outcomes}
@@ -98,19 +98,19 @@ def test_a_shipped_workflow_is_drawn_whole(slug: str) -> None:
 @given(graphs(extra=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 def test_any_graph_is_readable_and_drawn_the_same_again(graph: CompiledGraph) -> None:
-    drawing = draw(graph)
+    drawing = layout_graph(graph)
     assert_readable(drawing)
-    assert draw(graph.spec).model_dump_json() == drawing.model_dump_json()
+    assert layout_graph(graph.spec).model_dump_json() == drawing.model_dump_json()
 
 
 def test_reading_order_is_from_top_to_bottom_then_from_left_to_right() -> None:
-    boxes = draw(bundled_content.workflows()["tool-loop"]).nodes
+    boxes = layout_graph(bundled_content.load_bundled_workflows()["tool-loop"]).nodes
     assert [(box.y, box.x) for box in boxes] == sorted((box.y, box.x) for box in boxes)
     assert boxes[0].entry
 
 
 def test_lines_go_down_but_for_the_ways_back() -> None:
-    for line in draw(bundled_content.workflows()["support-refund"]).edges:
+    for line in layout_graph(bundled_content.load_bundled_workflows()["support-refund"]).edges:
         if not line.loop:
             assert (line.points[0][1] > line.points[-1][1]) is line.back
 
@@ -119,11 +119,11 @@ def test_lines_go_down_but_for_the_ways_back() -> None:
 def test_two_hundred_nodes_take_little_more_than_their_share_of_25(width: int) -> None:
     def took(spec: GraphSpec) -> float:
         begun = process_time()
-        draw(spec)
+        layout_graph(spec)
         return process_time() - begun
 
     few, many = (min(took(chained(nodes, width=width)) for _ in range(7)) for nodes in (25, 200))
-    drawing = draw(chained(200, width=width))
+    drawing = layout_graph(chained(200, width=width))
     assert len(drawing.nodes) == 200
     assert_readable(drawing)
     # Eight times the nodes: what grows with their square would take 64 times as long.
@@ -132,7 +132,7 @@ def test_two_hundred_nodes_take_little_more_than_their_share_of_25(width: int) -
 
 def test_above_two_hundred_nodes_the_phases_are_drawn() -> None:
     kinds = ("respond",) * 20 + ("tool",) * 20
-    drawing = draw(chained(400, kinds=kinds))
+    drawing = layout_graph(chained(400, kinds=kinds))
     assert drawing.grouped
     assert len(drawing.nodes) <= 200
     assert_readable(drawing)
@@ -142,21 +142,21 @@ def test_above_two_hundred_nodes_the_phases_are_drawn() -> None:
 
 
 def test_where_even_the_parts_are_too_many_the_phases_alone_are_drawn() -> None:
-    drawing = draw(chained(450, kinds=("respond", "tool")))
+    drawing = layout_graph(chained(450, kinds=("respond", "tool")))
     assert [box.id for box in drawing.nodes] == ["thinking", "calling", "ends"]
 
 
 def test_a_graph_with_edges_to_nowhere_is_drawn_without_them() -> None:
     spec = chained(5)
     lost = spec.edges[0].evolve(target="nowhere")
-    assert_readable(draw(spec.evolve(edges=(*spec.edges, lost))))
+    assert_readable(layout_graph(spec.evolve(edges=(*spec.edges, lost))))
 
 
 @proves("R-GRAPH-4", part="lit path")
 def test_a_path_lights_its_boxes_and_lines_and_says_so_in_words() -> None:
-    spec = bundled_content.workflows()["tool-loop"]
+    spec = bundled_content.load_bundled_workflows()["tool-loop"]
     path = ("intake", "classify", "scope", "init", "act", "check", "check", "gate", "gone")
-    shown = picture(spec, path=path, current="gate")
+    shown = overlay_run_path(spec, path=path, current="gate")
     lit = {(line.line.source, line.line.target) for line in shown.lines if line.lit}
     assert lit == set(pairwise(path[:-1]))
     states = {box.box.id: box.says for box in shown.boxes}
@@ -168,16 +168,16 @@ def test_a_path_lights_its_boxes_and_lines_and_says_so_in_words() -> None:
 
 
 def test_a_failure_is_said_where_it_happened_and_a_plain_drawing_says_nothing() -> None:
-    spec = bundled_content.workflows()["tool-loop"]
-    failed = picture(draw(spec), path=("intake", "end-invalid"), failed="end-invalid")
+    spec = bundled_content.load_bundled_workflows()["tool-loop"]
+    failed = overlay_run_path(layout_graph(spec), path=("intake", "end-invalid"), failed="end-invalid")
     assert {box.box.id: box.says for box in failed.boxes}["end-invalid"] == "the run failed here"
-    plain = picture(spec)
+    plain = overlay_run_path(spec)
     assert not plain.lit
     assert {box.says for box in plain.boxes} == {""}
 
 
 def test_a_grouped_picture_lights_the_group_of_a_node() -> None:
-    shown = picture(chained(450, kinds=("respond", "tool")), path=("n0", "n1", "n2"), current="n2")
+    shown = overlay_run_path(chained(450, kinds=("respond", "tool")), path=("n0", "n1", "n2"), current="n2")
     assert {box.box.id: box.light for box in shown.boxes} == {
         "thinking": "current", "calling": "passed", "ends": "",
     }  # fmt: skip

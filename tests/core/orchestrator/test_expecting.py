@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgets.core.dimension import Dimension
-from budgets.core.statistics.forecast import KEPT, LEAST, UNKNOWN, Interval, observed
+from budgets.core.statistics.forecast import KEPT, LEAST, UNKNOWN, Interval, estimate_interval
 from orchestrator import bundled_content
 from orchestrator.core.accounting import minimum_remaining as least
 from orchestrator.core.accounting.minimum_remaining import least_rest
-from orchestrator.core.accounting.remaining_estimate import bounds, key_of, too_little
+from orchestrator.core.accounting.remaining_estimate import compute_remaining_bounds, key_of, too_little
 from orchestrator.core.admission.usage_statistics import Lived, Passed, expected_of, subject_of, with_run
 from orchestrator.core.common.run_status import TerminalCode
-from orchestrator.core.compiler.compiler import frozen
+from orchestrator.core.compiler.compiler import compile_published_graph
 from orchestrator.core.domain.manifest import Expected
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS, loop
@@ -62,7 +62,7 @@ def test_whether_a_model_streams_or_has_a_stand_in_changes_nothing_of_what_it_ne
 @given(st.lists(st.integers(0, 1_000), min_size=LEAST, max_size=60))
 def test_the_interval_holds_everything_it_was_made_of(seen: list[int]) -> None:
     for dimension in (Dimension.MODEL_TURNS, Dimension.COST_USD, Dimension.WALL_CLOCK_SECONDS):
-        interval = observed(dimension, [D(one) for one in seen])
+        interval = estimate_interval(dimension, [D(one) for one in seen])
         assert all(interval.within(D(one)) for one in seen[-KEPT:])
         assert interval.upper is not None
         assert D(0) <= interval.lower <= interval.upper
@@ -71,13 +71,13 @@ def test_the_interval_holds_everything_it_was_made_of(seen: list[int]) -> None:
 @proves("R-BUDGET-4", part="few kinds say little")
 @given(st.lists(st.integers(1, 1_000), min_size=LEAST, max_size=KEPT), st.integers(1, KEPT - 1))
 def test_the_fewer_kinds_were_seen_the_wider_the_bounds(seen: list[int], kinds: int) -> None:
-    some = observed(Dimension.TOOL_CALLS, [D(one) for one in seen], kinds)
-    more = observed(Dimension.TOOL_CALLS, [D(one) for one in seen], kinds + 1)
+    some = estimate_interval(Dimension.TOOL_CALLS, [D(one) for one in seen], kinds)
+    more = estimate_interval(Dimension.TOOL_CALLS, [D(one) for one in seen], kinds + 1)
     assert some.upper is not None
     assert more.upper is not None
     assert some.lower <= more.lower <= min(seen)
     assert some.upper >= more.upper >= max(seen)
-    one = observed(Dimension.TOOL_CALLS, [D(one) for one in seen], 1)
+    one = estimate_interval(Dimension.TOOL_CALLS, [D(one) for one in seen], 1)
     assert one.lower == 0
     assert one.upper is not None
     assert one.upper > max(seen)
@@ -94,7 +94,7 @@ def test_what_one_goal_needed_each_time_foretells_little_of_another() -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=LEAST - 1))
 def test_a_handful_of_observations_says_nothing(seen: list[int]) -> None:
-    assert observed(Dimension.STEPS, [D(one) for one in seen]) == UNKNOWN
+    assert estimate_interval(Dimension.STEPS, [D(one) for one in seen]) == UNKNOWN
 
 
 def test_what_is_known_to_remain_lifts_both_bounds() -> None:
@@ -112,7 +112,9 @@ def test_what_is_known_to_remain_lifts_both_bounds() -> None:
 def test_a_refund_needs_what_no_way_to_its_result_can_do_without(
     node: str, asker: str, turns: int, calls: int
 ) -> None:
-    graph = frozen(bundled_content.workflow("support-refund").model_dump(mode="json", exclude_defaults=True))
+    graph = compile_published_graph(
+        bundled_content.get_bundled_workflow("support-refund").model_dump(mode="json", exclude_defaults=True)
+    )
     found = least_rest(graph, pins(SHIPPED, BOUNDARY, ()).evolve(registry_digest="f" * 64), node, asker)
     assert (found.get("model_turns", 0), found.get("tool_calls", 0)) == (turns, calls)
 
@@ -130,7 +132,7 @@ def test_many_threads_may_ask_for_the_least_at_once(monkeypatch: pytest.MonkeyPa
         least, "_Map", lambda graph, held: SimpleNamespace(least=lambda place: {"steps": place})
     )
     held = [pins(TOOLS, BOUNDARY, ()).evolve(registry_digest=f"{number:064x}") for number in range(400)]
-    least._drawn.cache_clear()
+    least._build_path_map.cache_clear()
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -139,7 +141,7 @@ def test_many_threads_may_ask_for_the_least_at_once(monkeypatch: pytest.MonkeyPa
             assert all(found == {"steps": ("act", "")} for found in asked)
     finally:
         sys.setswitchinterval(usual)
-        least._drawn.cache_clear()
+        least._build_path_map.cache_clear()
 
 
 def test_a_run_counts_once_and_only_the_newest_count() -> None:
@@ -204,11 +206,13 @@ def wandering(number: int) -> Lived:
 @proves("R-BUDGET-4", part="bounds where runs choose their own way")
 def test_at_a_place_that_nobody_came_by_what_was_seen_after_as_many_actions_counts() -> None:
     run = expecting(expected_of([wandering(number) for number in range(KEPT)]), model_turns=9)
-    found = bounds(run.graph, run.manifest, run.state, "t:tool-new:0")["model_turns"]
+    found = compute_remaining_bounds(run.graph, run.manifest, run.state, "t:tool-new:0")["model_turns"]
     assert found == Interval(lower=D(1), upper=D(3))
-    known = bounds(run.graph, run.manifest, run.state, "m:act:0")["model_turns"]
+    known = compute_remaining_bounds(run.graph, run.manifest, run.state, "m:act:0")["model_turns"]
     assert known == Interval(lower=D(2), upper=D(3))
-    later = bounds(run.graph, run.manifest, run.state, "t:tool-new:7").get("model_turns", UNKNOWN)
+    later = compute_remaining_bounds(run.graph, run.manifest, run.state, "t:tool-new:7").get(
+        "model_turns", UNKNOWN
+    )
     assert later.upper is None
 
 
@@ -226,5 +230,5 @@ def test_the_place_counts_its_steps_up_to_a_bound() -> None:
 
 def test_bounds_are_of_the_runs_own_limits() -> None:
     run = loop()
-    assert set(bounds(GRAPH, run.manifest, run.state, None)) <= set(run.state.limits)
+    assert set(compute_remaining_bounds(GRAPH, run.manifest, run.state, None)) <= set(run.state.limits)
     assert run.manifest.run == UUID(int=7)

@@ -10,10 +10,14 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.core.common.errors import CompileFailed
-from orchestrator.core.compiler.checks.graph_view import draw, knots, reached
+from orchestrator.core.compiler.checks.graph_view import (
+    build_graph_view,
+    collect_reachable_nodes,
+    find_cyclic_components,
+)
 from orchestrator.core.compiler.compiler import canonical_form, compile_graph
 from orchestrator.core.domain.graph import CompiledGraph, Interrupt
-from orchestrator.core.nodes import kinds
+from orchestrator.core.nodes import discover_node_kinds
 from tests.factories.graphs import Document, covered, document, documents, graphs
 from tests.proves import proves
 
@@ -33,7 +37,7 @@ def test_the_factory_reaches_every_kind_and_many_cycles() -> None:
 
     collect()
     print(dict(sorted(seen.items())))  # noqa: T201 - how much was covered is what the reader wants to see
-    assert [kind for kind in kinds() if not seen[f"kind:{kind}"]] == []
+    assert [kind for kind in discover_node_kinds() if not seen[f"kind:{kind}"]] == []
     assert seen["cycles"] >= seen["graphs"] / 2
     assert len([name for name in seen if name.startswith("guard:")]) >= 6
 
@@ -42,9 +46,9 @@ def test_the_factory_reaches_every_kind_and_many_cycles() -> None:
 @given(graphs(extra=4))
 @settings(max_examples=SOME, deadline=None, suppress_health_check=SLOW)
 def test_from_every_node_and_every_interrupt_an_end_can_be_reached(graph: CompiledGraph) -> None:
-    ahead = draw(graph.spec, kinds()).next_of()
+    ahead = build_graph_view(graph.spec, discover_node_kinds()).next_of()
     for start in (*graph.nodes, *(graph.interrupts[interrupt] for interrupt in Interrupt)):
-        assert any(graph.nodes[node].kind == "terminate" for node in reached(ahead, (start,)))
+        assert any(graph.nodes[node].kind == "terminate" for node in collect_reachable_nodes(ahead, (start,)))
 
 
 @proves("R-GRAPH-2", part="no idle cycle")
@@ -53,11 +57,11 @@ def test_from_every_node_and_every_interrupt_an_end_can_be_reached(graph: Compil
 def test_every_cycle_passes_a_node_that_starts_work(graph: CompiledGraph) -> None:
     """There the wall clock, the transitions limit and an asked cancel are looked at."""
     idle = {
-        node: tuple(to for to in targets if not kinds()[graph.nodes[to].kind].starts_work)
-        for node, targets in draw(graph.spec, kinds()).next_of().items()
+        node: tuple(to for to in targets if not discover_node_kinds()[graph.nodes[to].kind].starts_work)
+        for node, targets in build_graph_view(graph.spec, discover_node_kinds()).next_of().items()
     }
     event(f"tier {graph.tier}")
-    assert knots(idle) == ()
+    assert find_cyclic_components(idle) == ()
 
 
 @proves("R-GRAPH-3", part="stored form of any graph")

@@ -8,22 +8,22 @@ import pytest
 
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.domain.graph import GuardSpec
-from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Repairing, State
-from orchestrator.core.workflow.edge_guards import GUARDS, check, holds
+from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Repairing, RunState
+from orchestrator.core.workflow.edge_guards import GUARDS, holds, validate_guard
 from tests.proves import proves
 
 HEX = "a" * 64
 
 
-def state(**fields: Any) -> State:
-    return State(position="here", limits={"steps": Decimal(1)}, **fields)
+def state(**fields: Any) -> RunState:
+    return RunState(position="here", limits={"steps": Decimal(1)}, **fields)
 
 
 def call(by: str, *, edited: bool = False) -> Call:
     return Call(id="c1", by=by, provider_id="c1", tool="t.read", ordinal=0, raw=HEX, edited=edited)
 
 
-def with_fact(**values: Small) -> State:
+def with_fact(**values: Small) -> RunState:
     fact = Fact(
         version=1, digest=HEX, tool="t.read", call="c1", node="n", validator="schema", trust="trusted",
         record=1, at=datetime(2026, 1, 1, tzinfo=UTC), values=values,
@@ -31,9 +31,9 @@ def with_fact(**values: Small) -> State:
     return state(facts={"order": fact})
 
 
-def asks(name: str, of: State, **parameters: Small) -> bool:
+def asks(name: str, of: RunState, **parameters: Small) -> bool:
     spec = GuardSpec(name=name, parameters=parameters)
-    assert check(spec) == []
+    assert validate_guard(spec) == []
     return holds(spec, of)
 
 
@@ -130,7 +130,7 @@ def test_edits_and_intents() -> None:
     ],
 )
 def test_a_wrong_guard_is_told_what_is_wrong(name: str, parameters: dict[str, Small], said: str) -> None:
-    assert any(said in sentence for sentence in check(GuardSpec(name=name, parameters=parameters)))
+    assert any(said in sentence for sentence in validate_guard(GuardSpec(name=name, parameters=parameters)))
 
 
 def test_every_guard_has_a_sentence() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from orchestrator.core.common.errors import DefinitionRefused, EgressRefused
 from orchestrator.core.domain.tool_spec import HttpRequest
-from orchestrator.core.tools.http_tool import checked_request, operation_of, prepare
-from orchestrator.core.tools.registration import asked_declaration, declared
+from orchestrator.core.tools.http_tool import checked_request, operation_of, prepare_request
+from orchestrator.core.tools.registration import asked_declaration, build_http_tool_spec
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves
 
@@ -28,7 +28,7 @@ def request(**more: Any) -> HttpRequest:
 
 @proves("R-TOOL-20", part="template")
 def test_arguments_stand_in_the_path_the_query_and_the_body() -> None:
-    found = prepare(
+    found = prepare_request(
         request(query={"lang": "language"}), {"id": "a/b ü", "language": "de", "text": "hi"}, "k1"
     )
     assert found.url == "https://crm.example/v1/people/a%2Fb%20%C3%BC/notes?lang=de"
@@ -36,7 +36,7 @@ def test_arguments_stand_in_the_path_the_query_and_the_body() -> None:
         b'{"text":"hi"}',
         {"content-type": "application/json", "idempotency-key": "k1"},
     )
-    reading = prepare(request(method="GET", body="none"), {"id": 7}, "k1")
+    reading = prepare_request(request(method="GET", body="none"), {"id": 7}, "k1")
     assert (reading.url, reading.body, reading.headers) == ("https://crm.example/v1/people/7/notes", None, {})
 
 
@@ -44,7 +44,7 @@ def test_arguments_stand_in_the_path_the_query_and_the_body() -> None:
 @given(st.text(min_size=1, max_size=40))
 def test_no_argument_leads_out_of_its_place(text: str) -> None:
     try:
-        found = prepare(request(body="none"), {"id": text}, "k")
+        found = prepare_request(request(body="none"), {"id": text}, "k")
     except (DefinitionRefused, UnicodeEncodeError):
         return
     parts = urlsplit(found.url)
@@ -57,7 +57,7 @@ def test_no_argument_leads_out_of_its_place(text: str) -> None:
 @pytest.mark.parametrize("value", ["", ".", "..", None, [], {"a": 1}])
 def test_what_cannot_stand_in_a_path_is_refused(value: Any) -> None:
     with pytest.raises(DefinitionRefused):
-        prepare(request(), {"id": value}, "k")
+        prepare_request(request(), {"id": value}, "k")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_operation_of_a_document_becomes_a_request_and_its_schemas() -> None:
         },
     }
     assert found.output_schema["properties"] == {"text": {"type": "string"}}
-    made = prepare(found.request, {"person_id": 7, "lang": "de", "text": "hi"}, "k")
+    made = prepare_request(found.request, {"person_id": 7, "lang": "de", "text": "hi"}, "k")
     assert made.url == "https://crm.example/v1/people/7/notes?lang=de"
     assert orjson.loads(made.body or b"") == {"text": "hi"}
 
@@ -237,7 +237,7 @@ def declaration(**more: Any) -> dict[str, Any]:
 
 
 def test_a_declaration_becomes_a_closed_untrusted_external_version() -> None:
-    spec = declared(asked_declaration(declaration()))
+    spec = build_http_tool_spec(asked_declaration(declaration()))
     assert spec.remote is not None
     assert (spec.remote.origin, spec.secrets, spec.external, spec.trust) == (
         "https://crm.example",
@@ -269,4 +269,4 @@ def test_a_declaration_becomes_a_closed_untrusted_external_version() -> None:
 )
 def test_a_declaration_that_may_not_stand_is_refused(more: dict[str, Any]) -> None:
     with pytest.raises((InvalidInput, DefinitionRefused)):
-        declared(asked_declaration(declaration(**more)))
+        build_http_tool_spec(asked_declaration(declaration(**more)))

@@ -50,7 +50,7 @@ def _tool(name: str) -> ToolSpec:
 TOOLS = {f"desk.{name}": _tool(name) for name in ARGUMENTS}
 BOUNDARY = Boundary(slug="test", version=1, risk_ceiling=Risk.DESTRUCTIVE, tools=(ToolGrant(name="desk.*"),))
 GRAPH = compile_graph(
-    bundled_content.workflow("tool-loop")
+    bundled_content.get_bundled_workflow("tool-loop")
     .evolve(tools=("desk.*",), boundary="test")
     .model_dump(mode="json", exclude_defaults=True)
 )

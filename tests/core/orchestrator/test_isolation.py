@@ -1,11 +1,11 @@
 """The decision `sandbox`: a call that may be made in isolation alone is made so, or not at all."""
 
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.effects import CallModel
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
-from orchestrator.core.tools.isolation import apart, as_granted
+from orchestrator.core.tools.isolation import as_granted, with_isolation
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves
@@ -66,7 +66,7 @@ def test_what_the_machine_lacks_is_said_and_the_call_denied() -> None:
 
 
 def test_the_form_apart_reads_only_and_keeps_the_rest() -> None:
-    found = apart(REFUND)
+    found = with_isolation(REFUND)
     assert (found.risk, found.mutating, found.needs_gate, found.compensation) == (
         Risk.READ_ONLY,
         False,
@@ -75,6 +75,6 @@ def test_the_form_apart_reads_only_and_keeps_the_rest() -> None:
     )
     assert found.verifier is None
     assert (found.name, found.input_schema) == (REFUND.name, REFUND.input_schema)
-    assert fits(found.output_schema, {"isolated": True}) is None
-    assert fits(found.output_schema, {"isolated": False}) is not None
+    assert validate_against_schema(found.output_schema, {"isolated": True}) is None
+    assert validate_against_schema(found.output_schema, {"isolated": False}) is not None
     assert as_granted(REFUND, BOUNDARY) is REFUND

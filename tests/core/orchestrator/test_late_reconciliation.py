@@ -9,8 +9,14 @@ from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.core.compensation.plan import UNANSWERED
 from orchestrator.core.domain.effects import SentChange
 from orchestrator.core.domain.run_events import LateAnswer
-from orchestrator.core.domain.run_state import Counters, Deed, OpenEffect, State, Verdict
-from orchestrator.core.engine.late_reconciliation import Why, heard, list_doubts, settled_calls, with_learnt
+from orchestrator.core.domain.run_state import Counters, OpenEffect, RunState, SideEffect, Verdict
+from orchestrator.core.engine.late_reconciliation import (
+    Why,
+    apply_late_event,
+    list_doubts,
+    settled_calls,
+    with_learnt,
+)
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS
 from tests.core.orchestrator.simulation import manifest, pins
 from tests.proves import proves
@@ -19,7 +25,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 A, D = "a" * 64, "d" * 64
 KEY = f"ledger.post:{D}"
 LEFT: dict[str, Any] = {"standing": "left", "why": "undo_failed"}
-ENDED = State(
+ENDED = RunState(
     position="act", limits={}, status=Status.CANCELLED, outcome=TerminalCode.USER_CANCEL,
     counters=Counters(calls=7),
 )  # fmt: skip
@@ -28,7 +34,7 @@ CHANGE = SentChange(
     attempts=("e1", "e2"),
 )  # fmt: skip
 OPEN = OpenEffect(call="c3", tool="ledger.post", effect="e1", key="k", error="in_doubt")
-DEED = Deed(tool="ledger.post", arguments=A)
+DEED = SideEffect(tool="ledger.post", arguments=A)
 DENIED = {"e2": Verdict(verdict="not_happened", call="c3", by="p", attempts=("e1", "e2"))}
 UNDO = CHANGE.evolve(call="u3")
 
@@ -51,7 +57,7 @@ UNDO = CHANGE.evolve(call="u3")
     ],
 )  # fmt: skip
 def test_a_change_is_in_doubt_as_long_as_nobody_knows(
-    state: State, change: SentChange, late: tuple[str, ...], why: Why | None
+    state: RunState, change: SentChange, late: tuple[str, ...], why: Why | None
 ) -> None:
     assert [one.why for one in list_doubts(state, (change,), frozenset(late))] == ([why] if why else [])
 
@@ -68,7 +74,7 @@ def test_a_change_is_in_doubt_as_long_as_nobody_knows(
 )
 def test_a_late_outcome_of_any_attempt_reopens_a_denial(effect: str, status: str, verdict: str) -> None:
     state = ENDED.evolve(reconciled=DENIED)
-    after, _ = heard(
+    after, _ = apply_late_event(
         manifest(GRAPH, pins(TOOLS, BOUNDARY, ("tool-loop",)), {}),
         state,
         LateAnswer(at=AT, effect=effect, status=status),

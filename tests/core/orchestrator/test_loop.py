@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from orchestrator.core.common.run_status import TerminalCode
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import (
     CancelAsked,
@@ -56,7 +56,7 @@ def test_the_same_event_gives_the_same_walk() -> None:
     run = loop()
     run.reply(LOOKUP)
     before, event, room, walk = run.fed[-1]
-    again = advance(run.graph, run.manifest, before, event, room, Desk(SALT, run.contents))
+    again = advance(run.graph, run.manifest, before, event, room, ContentStore(SALT, run.contents))
     assert again.transitions == walk.transitions
     assert again.effects == walk.effects
     assert again.state == walk.state

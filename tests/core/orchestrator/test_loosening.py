@@ -16,13 +16,19 @@ from orchestrator.core.domain.tool_spec import (
     ToolSpec,
     Verifier,
 )
-from orchestrator.core.tools.guard_relaxation import below, below_request, redeclared, suggested_risk, weaker
+from orchestrator.core.tools.guard_relaxation import (
+    below_request,
+    describe_relaxations,
+    describe_weaker_redeclaration,
+    describe_weaker_registration,
+    suggested_risk,
+)
 from orchestrator.core.tools.registration import (
     Admission,
-    admitted,
     asked_admission,
     asked_declaration,
-    declared,
+    build_http_tool_spec,
+    build_remote_tool_spec,
 )
 from orchestrator.core.tools.remote_definition import Definition
 from tenancy.core.errors import InvalidInput
@@ -52,7 +58,7 @@ def defined(name: str = "get_order", *arguments: str, **hints: bool) -> Definiti
     ],
 )
 def test_less_of_a_guard_is_found(change: dict[str, Any], said: str) -> None:
-    assert said in " ".join(weaker(SEND, SEND.evolve(**change)))
+    assert said in " ".join(describe_relaxations(SEND, SEND.evolve(**change)))
 
 
 KEPT = SEND.evolve(
@@ -83,8 +89,8 @@ KEPT = SEND.evolve(
 def test_what_is_sent_again_proven_undone_and_by_how_many_is_a_guard_too(
     change: dict[str, Any], said: str
 ) -> None:
-    assert said in " ".join(weaker(KEPT, KEPT.evolve(**change)))
-    assert weaker(KEPT.evolve(lookup=False), KEPT)
+    assert said in " ".join(describe_relaxations(KEPT, KEPT.evolve(**change)))
+    assert describe_relaxations(KEPT.evolve(lookup=False), KEPT)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,7 @@ def test_what_is_sent_again_proven_undone_and_by_how_many_is_a_guard_too(
     ],
 )
 def test_more_proof_and_more_people_are_no_loosening(change: dict[str, Any]) -> None:
-    assert weaker(KEPT, KEPT.evolve(**change)) == ()
+    assert describe_relaxations(KEPT, KEPT.evolve(**change)) == ()
 
 
 @pytest.mark.parametrize(
@@ -111,17 +117,19 @@ def test_more_proof_and_more_people_are_no_loosening(change: dict[str, Any]) -> 
     ],
 )  # fmt: skip
 def test_what_guards_as_much_is_no_loosening(change: dict[str, Any]) -> None:
-    assert weaker(SEND, SEND.evolve(**change)) == ()
+    assert describe_relaxations(SEND, SEND.evolve(**change)) == ()
 
 
 def test_fewer_addresses_are_less_of_a_guard() -> None:
     reads = TOOLS["shop.find"]
-    assert weaker(reads, reads.evolve(egress=Egress(argument="", marked=("/target",), named=False)))
-    assert weaker(reads, reads.evolve(egress=Egress(argument="")))
-    assert weaker(reads, reads.evolve(egress=None))
-    assert not weaker(reads, reads.evolve(egress=Egress(argument="", marked=("/target", "/x"))))
-    assert weaker(reads, reads.evolve(egress=None, risk=Risk.LOCAL_WRITE))
-    assert not weaker(reads, reads.evolve(egress=None, risk=Risk.NETWORK))
+    assert describe_relaxations(
+        reads, reads.evolve(egress=Egress(argument="", marked=("/target",), named=False))
+    )
+    assert describe_relaxations(reads, reads.evolve(egress=Egress(argument="")))
+    assert describe_relaxations(reads, reads.evolve(egress=None))
+    assert not describe_relaxations(reads, reads.evolve(egress=Egress(argument="", marked=("/target", "/x"))))
+    assert describe_relaxations(reads, reads.evolve(egress=None, risk=Risk.LOCAL_WRITE))
+    assert not describe_relaxations(reads, reads.evolve(egress=None, risk=Risk.NETWORK))
 
 
 @proves("P4", part="hints are believed where they ask for more care alone")
@@ -167,8 +175,10 @@ def test_a_definition_suggests_the_strictest_class(definition: Definition, risk:
 def test_an_admission_is_compared_with_what_is_admitted(
     definition: Definition, admission: dict[str, Any], said: str
 ) -> None:
-    spec = admitted("shop.x", "shop", "https://shop.example", definition, Admission.model_validate(admission))
-    found = " ".join(below(definition, spec))
+    spec = build_remote_tool_spec(
+        "shop.x", "shop", "https://shop.example", definition, Admission.model_validate(admission)
+    )
+    found = " ".join(describe_weaker_registration(definition, spec))
     assert said in found
     assert bool(said) == bool(found)
 
@@ -196,7 +206,7 @@ def sending(method: str, *arguments: str, host: str = "crm.example", **more: Any
     } | more  # fmt: skip
     if method == "GET":
         given["request"]["query"] = {one: one for one in arguments}
-    return declared(asked_declaration(given))
+    return build_http_tool_spec(asked_declaration(given))
 
 
 CHANGES: dict[str, Any] = {"risk": "network", "reversibility": "irreversible", "sensitive": ["/note"]}
@@ -221,14 +231,16 @@ CHANGES: dict[str, Any] = {"risk": "network", "reversibility": "irreversible", "
 def test_a_declaration_of_another_request_is_looked_at_anew(
     before: ToolSpec, after: ToolSpec, said: str
 ) -> None:
-    found = " ".join(redeclared(before, after))
+    found = " ".join(describe_weaker_redeclaration(before, after))
     assert said in found
     assert bool(said) == bool(found)
 
 
 def classed(given: dict[str, Any]) -> ToolSpec:
     """A server's tool as somebody admits it."""
-    return admitted("crm.get_order", "crm", "https://crm.example", defined(), asked_admission(given))
+    return build_remote_tool_spec(
+        "crm.get_order", "crm", "https://crm.example", defined(), asked_admission(given)
+    )
 
 
 @proves("G4", part="no class is left out")

@@ -10,9 +10,9 @@ from orchestrator.core.domain.boundary import Boundary, ToolGrant
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.memory_gate import (
     Evidence,
+    MemoryStatus,
     Proposed,
-    Standing,
-    fault,
+    explain_promotion_refusal,
     refused_by_boundary,
     trust_of,
 )
@@ -28,7 +28,7 @@ FACT = Evidence(fact="order", version=1, digest="a" * 64, trust="trusted")
 PROPOSED = Proposed(
     text="Ada pays late.", kind="semantic", evidence=(FACT,), expires_at=NOON + timedelta(days=9)
 )
-STANDING = Standing(status=Status.COMPLETED, terminal_code="SUCCESS", facts={"order": FACT})
+STANDING = MemoryStatus(status=Status.COMPLETED, terminal_code="SUCCESS", facts={"order": FACT})
 
 
 @proves("R-MEM-2", part="the gate")
@@ -45,7 +45,7 @@ STANDING = Standing(status=Status.COMPLETED, terminal_code="SUCCESS", facts={"or
     ],
 )
 def test_only_what_stands_is_kept(proposed: dict[str, Any], standing: dict[str, Any], why: str) -> None:
-    found = fault(PROPOSED.evolve(**proposed), STANDING.evolve(**standing), NOON)
+    found = explain_promotion_refusal(PROPOSED.evolve(**proposed), STANDING.evolve(**standing), NOON)
     assert (why in found) if why else found == ""
 
 

@@ -17,7 +17,7 @@ from orchestrator.core.domain.run_events import (
     ToolFailed,
 )
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
-from orchestrator.core.readmodel.run_plan import Met, PlanStep, StepStanding, stretch
+from orchestrator.core.readmodel.run_plan import Met, PlanStep, StepStanding, select_step_window
 from tests.core.orchestrator.deeds import run_with
 from tests.core.orchestrator.loops import BOUNDARY, LIMITS, TOOLS, loop
 from tests.core.orchestrator.outlooks import plan, shown, step
@@ -57,8 +57,10 @@ ORDER = {"id": "A-1", "total": "20.00", "currency": "EUR", "customer": {"email":
 
 def refund(*acceptance: Criterion) -> Simulation:
     """A started run of the refund that waits for its first look-up."""
-    graph = compile_graph(bundled_content.workflow("support-refund"))
-    held = pins(SHOP, bundled_content.boundary("support"), tuple(bundled_content.prompts()))
+    graph = compile_graph(bundled_content.get_bundled_workflow("support-refund"))
+    held = pins(
+        SHOP, bundled_content.get_bundled_boundary("support"), tuple(bundled_content.load_bundled_prompts())
+    )
     goal = Goal(objective="refund it", inputs={"order_id": "A-1"}, acceptance=acceptance)
     run = Simulation.of(graph, manifest(graph, held, LIMITS | {"granted_side_effects": 4}, goal))
     run.start()
@@ -353,11 +355,11 @@ def test_a_page_shows_the_first_that_is_not_over_with_what_led_to_it() -> None:
             for n, one in enumerate(of)
         )
 
-    assert stretch(steps(2, 3), 10, 4) == (0, 5)
-    assert stretch(steps(20, 30), 10, 4) == (16, 26)
-    assert stretch(steps(20, 1), 10, 4) == (11, 21)
-    assert stretch((), 10, 4) == (0, 0)
-    assert stretch(steps(30, 0), 10, 4) == (20, 30)
+    assert select_step_window(steps(2, 3), 10, 4) == (0, 5)
+    assert select_step_window(steps(20, 30), 10, 4) == (16, 26)
+    assert select_step_window(steps(20, 1), 10, 4) == (11, 21)
+    assert select_step_window((), 10, 4) == (0, 0)
+    assert select_step_window(steps(30, 0), 10, 4) == (20, 30)
 
 
 def test_what_is_taken_back_is_a_step_and_what_stands_or_was_undone_is_said() -> None:

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.core.common.goal import Criterion, Goal
-from orchestrator.core.compiler.checks.graph_view import draw, reached
+from orchestrator.core.compiler.checks.graph_view import build_graph_view, collect_reachable_nodes
 from orchestrator.core.compiler.compiler import transition_bound
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_events import Headroom
-from orchestrator.core.nodes import kinds
-from orchestrator.core.readmodel.run_plan import Met, Outlook, StepStanding
+from orchestrator.core.nodes import discover_node_kinds
+from orchestrator.core.readmodel.run_plan import Met, RunPlan, StepStanding
 from tests.core.orchestrator.loops import graph_over
 from tests.core.orchestrator.outlooks import plan
 from tests.core.orchestrator.playing import next_event
@@ -43,7 +43,7 @@ GOAL = Goal(
 )  # fmt: skip
 
 
-def driven(graph: CompiledGraph, play: Random) -> tuple[Simulation, list[tuple[int, Outlook]]]:
+def driven(graph: CompiledGraph, play: Random) -> tuple[Simulation, list[tuple[int, RunPlan]]]:
     """A run to its end, with its plan after each event and how many effects had been asked for then."""
     bound = transition_bound(graph, manifest(graph, PINS, LIMITS).limits)
     held = play.choice((PINS, ASKING))
@@ -53,7 +53,7 @@ def driven(graph: CompiledGraph, play: Random) -> tuple[Simulation, list[tuple[i
     return run, played(run, play)
 
 
-def played(run: Simulation, play: Random) -> list[tuple[int, Outlook]]:
+def played(run: Simulation, play: Random) -> list[tuple[int, RunPlan]]:
     """The plans of a run that is played to its end: as it is queued, and after each event."""
     plans = [(0, plan(run))]
     _fits(run, plans[0][1])
@@ -71,7 +71,7 @@ def played(run: Simulation, play: Random) -> list[tuple[int, Outlook]]:
     return plans
 
 
-def _fits(run: Simulation, found: Outlook) -> None:
+def _fits(run: Simulation, found: RunPlan) -> None:
     """What the plan of one state must be."""
     ids = [step.id for step in found.steps]
     assert len(ids) == len(dict.fromkeys(ids))
@@ -96,7 +96,7 @@ def _fits(run: Simulation, found: Outlook) -> None:
     _reaches(run, found)
 
 
-def _reaches(run: Simulation, found: Outlook) -> None:
+def _reaches(run: Simulation, found: RunPlan) -> None:
     """Nothing that the graph, every guard left open, cannot come to is ahead; an ended run has nothing before
     it."""
     state = run.state
@@ -104,12 +104,15 @@ def _reaches(run: Simulation, found: Outlook) -> None:
         assert not [step for step in found.steps if step.standing in BEFORE_IT]
         return
     out = None if state.halting is None else run.graph.interrupts[state.halting.interrupt]
-    within = reached(draw(run.graph.spec, kinds()).next_of(), (state.position if out is None else out,))
+    within = collect_reachable_nodes(
+        build_graph_view(run.graph.spec, discover_node_kinds()).next_of(),
+        (state.position if out is None else out,),
+    )
     ahead = [step.node for step in found.steps if step.standing in (S.AHEAD, S.BEHIND) and step.node]
     assert all(node in within for node in ahead)
 
 
-def _foretold(run: Simulation, plans: list[tuple[int, Outlook]]) -> None:
+def _foretold(run: Simulation, plans: list[tuple[int, RunPlan]]) -> None:
     """What came after each plan is what it said: nothing left out was done, nothing before its turn."""
     place: dict[str, int] = {}
     turns: dict[str, list[int]] = {}

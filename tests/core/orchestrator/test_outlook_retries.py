@@ -1,7 +1,7 @@
 """What a retry has done, does, and has before it: with what the run before it left (R-UI-3, R-SESS-9)."""
 
 from orchestrator.core.domain.run_events import CancelAsked
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.readmodel.run_plan import StepStanding
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.outlooks import plan, shown, step
@@ -11,7 +11,7 @@ from tests.core.orchestrator.test_outlook import LOOKUP, OTHER, REFUND, at_the_g
 from tests.proves import proves
 
 
-def at_node(run: Simulation, node: str) -> State:
+def at_node(run: Simulation, node: str) -> RunState:
     """The newest checkpoint at a node that asked for nothing yet."""
     return [state for state in checkpoints(run) if state.position == node and not state.queue][-1]
 

@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.common.visible_text import shown
+from orchestrator.core.common.visible_text import escape_invisible_characters
 from orchestrator.core.domain.tool_spec import Egress, Risk
 from orchestrator.core.tools.destinations import (
     Database,
     Databases,
     MailServer,
     WebRules,
-    admits,
+    describe_wider_web_rules,
     entry_of,
-    wider,
+    is_url_allowed,
     wider_databases,
     wider_mail,
 )
@@ -40,7 +40,7 @@ FETCH = _tool(
     ],
 )  # fmt: skip
 def test_what_is_listed_is_admitted(url: str) -> None:
-    assert admits(LIST, url)
+    assert is_url_allowed(LIST, url)
 
 
 @proves("G3", part="list")
@@ -57,14 +57,14 @@ def test_what_is_listed_is_admitted(url: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_listed_or_has_two_readings_is_not_admitted(url: str) -> None:
-    assert not admits(LIST, url)
+    assert not is_url_allowed(LIST, url)
 
 
 @given(st.text(max_size=60), st.sampled_from(LIST))
 def test_nothing_is_admitted_at_another_origin(tail: str, entry: str) -> None:
     origin = "https://evil.example"
-    assert not admits((entry,), origin + tail)
-    assert not admits((entry,), f"https://docs.example.{tail}")
+    assert not is_url_allowed((entry,), origin + tail)
+    assert not is_url_allowed((entry,), f"https://docs.example.{tail}")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_read_without_a_gate_never_rides_on_a_gated_one() -> None:
 )  # fmt: skip
 @proves("M14", part="text for a model")
 def test_what_does_not_show_is_written_out(text: str, plain: str) -> None:
-    assert shown(text) == plain
+    assert escape_invisible_characters(text) == plain
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_does_not_show_is_written_out(text: str, plain: str) -> None:
 )
 def test_a_list_is_wider_by_what_no_entry_covered_before(after: tuple[str, ...], more: int) -> None:
     before = WebRules(allow=("https://a.example/docs/*?*", "https://b.example/one"))
-    assert len(wider(before, WebRules(allow=after))) == more
+    assert len(describe_wider_web_rules(before, WebRules(allow=after))) == more
 
 
 BOOKS = Database(

@@ -17,8 +17,8 @@ from orchestrator.core.policy.rules import (
     Policy,
     Rule,
     argument_of,
-    loosenings,
-    loosens,
+    find_weaker_cases,
+    is_weaker_policy,
 )
 from tests.proves import proves
 
@@ -105,26 +105,26 @@ def test_the_first_rule_that_fits_decides() -> None:
 def test_a_policy_that_is_called_no_weaker_is_weaker_nowhere(
     before: Policy, after: Policy, found: Leaf
 ) -> None:
-    if not loosens(before, after):
+    if not is_weaker_policy(before, after):
         assert RANK[after.decision_for(found)] >= RANK[before.decision_for(found)]
 
 
 @settings(max_examples=25)
 @given(POLICIES, POLICIES)
 def test_every_case_that_is_named_is_weaker_indeed(before: Policy, after: Policy) -> None:
-    for case in loosenings(before, after):
+    for case in find_weaker_cases(before, after):
         assert RANK[after.decision_for(case.leaf)] < RANK[before.decision_for(case.leaf)]
 
 
 @settings(max_examples=15)
 @given(POLICIES)
 def test_a_policy_is_no_weaker_than_itself(policy: Policy) -> None:
-    assert not loosens(policy, policy.evolve(version=2))
+    assert not is_weaker_policy(policy, policy.evolve(version=2))
 
 
 def test_letting_additions_pass_is_weaker() -> None:
-    assert loosens(SHIPPED, SHIPPED.evolve(after_untrusted="allow"))
-    assert not loosens(SHIPPED, SHIPPED.evolve(after_untrusted="deny"))
+    assert is_weaker_policy(SHIPPED, SHIPPED.evolve(after_untrusted="allow"))
+    assert not is_weaker_policy(SHIPPED, SHIPPED.evolve(after_untrusted="deny"))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from orchestrator.core.domain.boundary import ToolGrant
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import CallModel
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.tool_spec import Risk
@@ -29,7 +29,7 @@ def played(turns: int) -> Simulation:
 def offered(run: Simulation, room: Headroom | None = None) -> list[str]:
     """The tools of the prompt that asks for the newest reply, which the last event is fed for again."""
     before, event, headroom, _ = run.fed[-1]
-    walk = advance(run.graph, run.manifest, before, event, room or headroom, Desk(SALT, run.contents))
+    walk = advance(run.graph, run.manifest, before, event, room or headroom, ContentStore(SALT, run.contents))
     effect = next(effect for effect in walk.effects if isinstance(effect, CallModel))
     content = {**run.contents, **walk.made}
     found: list[dict[str, Any]] = orjson.loads(content[effect.request])["tools"]
@@ -40,7 +40,7 @@ def offered(run: Simulation, room: Headroom | None = None) -> list[str]:
 def test_a_desk_that_outlasts_the_walks_makes_the_same_prompts() -> None:
     run, kept = played(5), dict[object, Any]()
     for before, event, room, walk in run.fed:
-        desk = Desk(SALT, run.contents, kept)
+        desk = ContentStore(SALT, run.contents, kept)
         again = advance(run.graph, run.manifest, before, event, room, desk)
         assert (again.transitions, again.effects) == (walk.transitions, walk.effects)
     # Five exchanges, and the line of the fact that came of each.
@@ -89,7 +89,7 @@ def test_pins_with_other_tools_or_another_boundary_show_theirs() -> None:
     run.manifest = run.manifest.evolve(pins=fewer.evolve(boundary=BOUNDARY.evolve(tools=BOUNDARY.tools[:1])))
     assert offered(run) == ["orders.lookup"]
     before, event, room, _ = run.fed[-1]
-    walk = advance(run.graph, run.manifest, before, event, room, Desk(SALT, run.contents))
+    walk = advance(run.graph, run.manifest, before, event, room, ContentStore(SALT, run.contents))
     assert any(b'"description":"another"' in body for body in walk.made.values())
 
 

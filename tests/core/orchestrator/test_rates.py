@@ -6,7 +6,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.common.sliding_window import EMPTY, GRAIN, SPAN, Window, noted, wait_for
+from orchestrator.core.common.sliding_window import EMPTY, GRAIN, SPAN, Window, wait_for, with_counted_call
 from orchestrator.core.domain.effects import CallTool
 from tests.core.orchestrator.loops import TOOLS, loop
 from tests.core.orchestrator.simulation import START, Simulation
@@ -84,7 +84,7 @@ def test_no_minute_holds_more_calls_than_the_rate(rate: int, gaps: list[int], gr
             assert wait_for(window, rate, now + wait, grain=grain) == 0
             assert wait_for(window, rate, now + wait - 1, grain=grain) == 1
         else:
-            window = noted(window, now, grain=grain)
+            window = with_counted_call(window, now, grain=grain)
             made.append(now)
     assert len(window) <= SPAN // grain + 2
     assert all(sum(start <= moment <= start + SPAN - 1 for moment in made) <= rate for start in made)

@@ -14,7 +14,7 @@ from orchestrator.core.common.goal import Criterion, Goal
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.compiler.compiler import compile_graph
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import AskApproval, AskPerson, CallModel, CallTool, Effect
 from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_events import (
@@ -27,7 +27,7 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
 from orchestrator.core.engine.machine import advance
 from tests.proves import proves
@@ -97,10 +97,12 @@ class Walking:
         acceptance: tuple[Criterion, ...] = (),
         core: int = 1,
     ) -> None:
-        spec = bundled_content.workflow("support-refund")
-        boundary = bundled_content.boundary("support")
+        spec = bundled_content.get_bundled_workflow("support-refund")
+        boundary = bundled_content.get_bundled_boundary("support")
         named = {one.name: one for one in TOOLS}
-        self.graph = compile_graph(spec, tools=named, boundary=boundary, prompts=bundled_content.prompts())
+        self.graph = compile_graph(
+            spec, tools=named, boundary=boundary, prompts=bundled_content.load_bundled_prompts()
+        )
         self.answers = ANSWERS | (answers or {})
         self.limits = {name: amount for name, amount in boundary.budget.items() if amount is not None}
         pins = Pins(
@@ -110,7 +112,7 @@ class Walking:
             tool_digests=dict.fromkeys(named, HEX),
             registry_digest=HEX,
             profiles=(PROFILE,),
-            prompts=dict(bundled_content.prompts()),
+            prompts=dict(bundled_content.load_bundled_prompts()),
             prompt_versions={},
             price_book="none",
         )
@@ -134,7 +136,7 @@ class Walking:
             scripted=True,
             admitted_at=datetime(2026, 1, 1, tzinfo=UTC),
         )
-        self.state = State(position=self.graph.entry, limits=self.limits)
+        self.state = RunState(position=self.graph.entry, limits=self.limits)
         self.content: dict[str, bytes] = {}
         self.at = datetime(2026, 1, 1, tzinfo=UTC)
         self.path: list[str] = []
@@ -144,14 +146,14 @@ class Walking:
 
     def keep(self, value: Any) -> str:
         """Put content where the machine can read it."""
-        desk = Desk(SALT, {})
+        desk = ContentStore(SALT, {})
         digest = desk.put(value.encode() if isinstance(value, str) else orjson.dumps(value))
         self.content.update(desk.made)
         return digest
 
     def feed(self, event: AnyEvent) -> None:
         """One event in; then every call of a read-only tool or model is answered."""
-        desk = Desk(SALT, self.content)
+        desk = ContentStore(SALT, self.content)
         walk = advance(self.graph, self.manifest, self.state, event, Headroom(), desk)
         self.content.update(walk.made)
         self.state = walk.state

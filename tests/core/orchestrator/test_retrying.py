@@ -18,22 +18,22 @@ from orchestrator.core.admission.checkpoint_retry import (
     WORKED_OUT,
     Unfit,
     checkpoint_of,
-    coming,
-    heeded,
-    lacking,
+    describe_next_action,
+    find_missing_pin,
     otherwise_since,
+    with_later_refusals,
 )
 from orchestrator.core.admission.retry_recheck import Judged, judged_again
 from orchestrator.core.admission.run_admission import asked_before, limits_again, limits_for
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.boundary import Boundary
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_events import GateDecided, Headroom, ModelFailed, Recovered
-from orchestrator.core.domain.run_state import Deed, Pending, State
-from orchestrator.core.nodes import kinds
+from orchestrator.core.domain.run_state import Pending, RunState, SideEffect
+from orchestrator.core.nodes import discover_node_kinds
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS, loop
 from tests.core.orchestrator.playing import SLOW, ended, hold, next_event
 from tests.core.orchestrator.retries import checkpoints, retried
@@ -55,13 +55,13 @@ def looked_up() -> Simulation:
 @proves("R-SESS-9", part="retry from a checkpoint")
 def test_every_field_of_a_state_is_decided_on() -> None:
     decided = Counter((*KEPT, *WORKED_OUT, *ANEW))
-    assert set(decided) == set(State.model_fields)
+    assert set(decided) == set(RunState.model_fields)
     assert [name for name, times in decided.items() if times > 1] == []
 
 
 @proves("R-SESS-9", part="retry from a checkpoint")
 def test_every_kind_of_node_is_entered_or_passed_by() -> None:
-    assert set(ENTERED) | PASSED_BY == set(kinds())
+    assert set(ENTERED) | PASSED_BY == set(discover_node_kinds())
     assert not set(ENTERED) & PASSED_BY
     assert set(SENTENCES) == set(Unfit)
 
@@ -90,7 +90,7 @@ def _played_to_its_end(run: Simulation, play: Random) -> None:
     before = run.state
     walk = run.start()
     hold(before, walk, run)
-    assert coming(run.graph, before)
+    assert describe_next_action(run.graph, before)
     for _ in range(5_000):
         if run.state.outcome is not None:
             break
@@ -172,12 +172,12 @@ def test_what_was_said_no_to_after_a_checkpoint_counts_in_a_retry() -> None:
         repeats={"x": 2},
     )  # fmt: skip
     found = checkpoint_of(run.graph, then)
-    assert isinstance(found, State)
-    again = heeded(found, end)
+    assert isinstance(found, RunState)
+    again = with_later_refusals(found, end)
     assert (again.counters.denials, again.counters.refusals, again.counters.errors) == (3, 2, 0)
     assert again.refused == {"mail.send": 2, "payments.refund": 1}
     assert (again.alarms, again.guarded, again.repeats) == (("a", "b"), True, {"x": 1})
-    assert heeded(found, then) == found
+    assert with_later_refusals(found, then) == found
 
 
 AT_WORK = Pending(kind="call_tool", call="c1", attempt=1, reserve={})
@@ -191,14 +191,17 @@ AT_WORK = Pending(kind="call_tool", call="c1", attempt=1, reserve={})
         ({"interrupt": "timeout"}, Unfit.ENDING),
         ({"paused": True}, Unfit.PAUSED),
         ({"pending": {"e": AT_WORK}}, Unfit.CALL_UNDER_WAY),
-        ({"deeds": {"c1": Deed(tool="ledger.post", arguments=NIL, standing="in_doubt")}}, Unfit.IN_DOUBT),
+        (
+            {"deeds": {"c1": SideEffect(tool="ledger.post", arguments=NIL, standing="in_doubt")}},
+            Unfit.IN_DOUBT,
+        ),
         ({"position": "invoke"}, Unfit.PASSED_BY),
         ({"position": "check"}, Unfit.PASSED_BY),
     ],
 )
 def test_a_record_at_which_something_is_open_is_no_checkpoint(changes: dict[str, Any], why: Unfit) -> None:
     run = looked_up()
-    assert isinstance(checkpoint_of(run.graph, run.state), State)
+    assert isinstance(checkpoint_of(run.graph, run.state), RunState)
     assert checkpoint_of(run.graph, run.state.evolve(**changes)) is why
 
 
@@ -212,12 +215,12 @@ def test_no_retry_begins_between_the_steps_of_a_call_or_with_a_persons_yes() -> 
     # The call stands there as the model wrote it: no rule of this moment has looked at it yet.
     assert before
     assert all(call.arguments is None for state in before for call in state.queue)
-    assert coming(run.graph, before[-1]) == "Checks the call of payments.refund"
+    assert describe_next_action(run.graph, before[-1]) == "Checks the call of payments.refund"
 
 
 @proves("R-SESS-9", part="nothing happens twice")
 def test_changes_that_do_not_stand_as_they_stood_are_named() -> None:
-    deed = Deed(tool="ledger.post", arguments=NIL)
+    deed = SideEffect(tool="ledger.post", arguments=NIL)
     assert otherwise_since({}, {}) == ()
     assert otherwise_since({"c1": deed}, {"c1": deed}) == ()
     assert otherwise_since({"c1": deed}, {"c1": deed.evolve(standing="left", why="irreversible")}) == ()
@@ -230,16 +233,16 @@ def test_changes_that_do_not_stand_as_they_stood_are_named() -> None:
 def test_what_the_pins_have_not_is_named() -> None:
     run = looked_up()
     pins, state = run.manifest.pins, run.state
-    assert lacking(run.graph, pins, state) == ""
-    gone = state.evolve(deeds={"c1": Deed(tool="gone.tool", arguments=NIL)})
-    assert lacking(run.graph, pins, gone) == "the tool gone.tool"
-    assert lacking(run.graph, pins.evolve(prompts={}), state).startswith("the prompt ")
+    assert find_missing_pin(run.graph, pins, state) == ""
+    gone = state.evolve(deeds={"c1": SideEffect(tool="gone.tool", arguments=NIL)})
+    assert find_missing_pin(run.graph, pins, gone) == "the tool gone.tool"
+    assert find_missing_pin(run.graph, pins.evolve(prompts={}), state).startswith("the prompt ")
 
 
 @proves("R-TOOL-15", part="a retry takes back what the run before it did")
 def test_room_to_undo_is_kept_back_within_the_limits_of_the_retry() -> None:
     run = looked_up()
-    deed = Deed(tool="ledger.post", arguments=NIL, room={"tool_calls": Decimal(99)})
+    deed = SideEffect(tool="ledger.post", arguments=NIL, room={"tool_calls": Decimal(99)})
     again = retried(run, run.state.evolve(deeds={"c1": deed}, kept={"tool_calls": Decimal(99)}))
     # The tool names no way back any more, so nothing is kept for one.
     assert (again.state.deeds["c1"].room, again.state.kept) == ({}, {})
@@ -248,7 +251,7 @@ def test_room_to_undo_is_kept_back_within_the_limits_of_the_retry() -> None:
 @proves("R-SESS-9", part="what is in force now holds")
 def test_a_goal_that_is_forbidden_by_now_is_refused_behind_the_intake() -> None:
     run = looked_up()
-    again, room, desk = retried(run, run.state), Headroom(), Desk(SALT, run.contents)
+    again, room, desk = retried(run, run.state), Headroom(), ContentStore(SALT, run.contents)
     as_it_was = judged_again(run.graph, again.manifest, again.state, room, run.now, desk)
     assert isinstance(as_it_was, Judged)
     assert as_it_was.state == again.state

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from approvals.core.allowed_decisions import offered
+from approvals.core.allowed_decisions import list_allowed_decisions
 from approvals.core.packet import Packet, read_packet
 from orchestrator.core.approval.change_requests import SINCE, asked_anew, told_the_writer
 from orchestrator.core.common.run_status import TerminalCode
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import Review
 from orchestrator.core.engine.machine import CORE_VERSION, advance
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import SALT, Simulation
 from tests.core.orchestrator.test_loop import decide, open_tools, prompt
@@ -93,7 +93,7 @@ def test_the_last_proposal_is_only_allowed_or_refused() -> None:
     run = loop()
     for number in range(1, MOST + 1):
         run.reply(refund(f"20.0{number}"))
-        may = "revise" in offered(asked(run))
+        may = "revise" in list_allowed_decisions(asked(run))
         assert may is (number < MOST)
         send_back(run)
     assert (run.state.outcome, run.said("call_attempted")) == (TerminalCode.REPEATED_FAILURE, [])
@@ -171,7 +171,7 @@ def test_a_call_that_is_settled_beside_it_does_not_begin_the_count_anew() -> Non
         assert (packet.proposal.number, packet.proposal.returnable) == (number, True)
         send_back(run)
     run.reply(refund("20.00"))
-    assert "revise" not in offered(asked(run))
+    assert "revise" not in list_allowed_decisions(asked(run))
 
 
 @pytest.mark.parametrize("first", [("orders.lookup", {"id": "A-1"}), ("ledger.post", {"n": 1})])
@@ -196,7 +196,7 @@ def test_a_run_of_an_older_core_asks_as_it_did() -> None:
     run.manifest = run.manifest.evolve(core_version=SINCE - 1)
     run.reply(refund("20.00"))
     assert b'"proposal"' not in run.contents[run.requests[0].packet]
-    assert "revise" not in offered(asked(run))
+    assert "revise" not in list_allowed_decisions(asked(run))
     send_back(run)
     assert (run.state.refused, run.said("call_attempted")) == ({"payments.refund": 1}, [])
 
@@ -212,9 +212,9 @@ def test_a_writer_is_told_until_the_call_of_its_draft_is_asked_for_again() -> No
     run = loop()
     review = Review(words=run.keep(b"Kinder."), draft=run.keep(b"A person said: yes."), by="send")
     state = run.state.evolve(review=review, draft=run.keep(b"Another draft."))
-    view = View(
+    view = NodeContext(
         graph=run.graph, manifest=run.manifest, node=run.graph.nodes[state.position], state=state,
-        headroom=Headroom(), desk=Desk(SALT, run.contents), at=run.now, number=1,
+        headroom=Headroom(), desk=ContentStore(SALT, run.contents), at=run.now, number=1,
     )  # fmt: skip
     told = orjson.loads(told_the_writer(view) or "")
     assert (told["words"], told["draft"]) == ("Kinder.", "A person said: yes.")
@@ -231,7 +231,7 @@ def _turn(run: Simulation, play: Random, chain: list[int]) -> None:
         run.reply(*(refund(f"{play.randrange(9)}.00") for _ in range(play.choice((1, 2, 3)))))
         return
     word = play.choice(("revise", "revise", "revise", "approve", "reject"))
-    if word == "revise" and "revise" in offered(asked(run)):
+    if word == "revise" and "revise" in list_allowed_decisions(asked(run)):
         if run.state.linked not in chain:
             chain.append(run.state.linked)
         send_back(run)
@@ -255,7 +255,7 @@ def test_whatever_people_say_a_step_is_sent_back_fewer_times_than_it_may_be_prop
     flown = [one for one in run.asked if isinstance(one, CallTool) and one.mutating]
     assert {one.grant for one in flown} <= granted
     for before, event, room, walk in run.fed:
-        again = advance(run.graph, run.manifest, before, event, room, Desk(SALT, run.contents))
+        again = advance(run.graph, run.manifest, before, event, room, ContentStore(SALT, run.contents))
         assert (again.state, again.transitions) == (walk.state, walk.transitions)
 
 
@@ -263,7 +263,7 @@ def test_whatever_people_say_a_step_is_sent_back_fewer_times_than_it_may_be_prop
 def test_a_message_is_sent_back_to_its_writer_with_the_draft() -> None:
     walking = Walking({"order_id": "A-1001"}, core=CORE_VERSION)
     walking.decide("approve")
-    assert "revise" in offered(read_packet(walking.content[walking.gate.packet]))
+    assert "revise" in list_allowed_decisions(read_packet(walking.content[walking.gate.packet]))
     walking.decide("revise", "Say that we are sorry.")
     *_, writer = [effect for effect in walking.asked if isinstance(effect, CallModel)]
     told = [one["text"] for one in orjson.loads(walking.content[writer.request])["messages"]]
@@ -281,6 +281,6 @@ def test_a_message_is_sent_back_to_its_writer_with_the_draft() -> None:
 @proves("R-APPR-3", part="revise: never offered where nobody could propose anew")
 def test_a_call_whose_arguments_are_fixed_is_never_sent_back() -> None:
     walking = Walking({"order_id": "A-1001"}, core=CORE_VERSION)
-    assert "revise" not in offered(read_packet(walking.content[walking.gate.packet]))
+    assert "revise" not in list_allowed_decisions(read_packet(walking.content[walking.gate.packet]))
     walking.decide("revise", "Why so much?")
     assert (walking.state.outcome, "refund" in walking.state.facts) == (TerminalCode.REPEATED_FAILURE, False)

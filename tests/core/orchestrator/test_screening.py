@@ -12,10 +12,10 @@ from orchestrator.core.common.goal import Goal
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
-from orchestrator.core.guardrails.content_screening import findings, plain, words_of
+from orchestrator.core.guardrails.content_screening import normalize_for_detection, run_detectors, words_of
 from orchestrator.core.policy import detectors
 from orchestrator.core.policy.detectors import Seen
-from orchestrator.core.policy.rules import SHIPPED, Policy, loosens
+from orchestrator.core.policy.rules import SHIPPED, Policy, is_weaker_policy
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves
@@ -43,9 +43,9 @@ def read(run: Simulation, text: str) -> None:
 
 
 def found(text: str, place: Any = "result", **safety: Any) -> dict[str, list[str]]:
-    seen = Seen(text, plain(text), ("casino",))
+    seen = Seen(text, normalize_for_detection(text), ("casino",))
     by_name: dict[str, list[str]] = {}
-    for name, _, rule in findings(seen, place, [{f"{place}:{n}": s for n, s in safety.items()}]):
+    for name, _, rule in run_detectors(seen, place, [{f"{place}:{n}": s for n, s in safety.items()}]):
         by_name.setdefault(name, []).append(rule)
     return by_name
 
@@ -121,7 +121,7 @@ class Broken:
 def test_a_detector_that_breaks_closes_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     run = started()
     monkeypatch.setattr(
-        "orchestrator.core.guardrails.content_screening.detectors", lambda: {"broken": Broken()}
+        "orchestrator.core.guardrails.content_screening.discover_detectors", lambda: {"broken": Broken()}
     )
     read(run, "All is well.")
     assert run.state.outcome is TerminalCode.UNSAFE_DETECTION
@@ -136,7 +136,7 @@ def test_without_a_pinned_policy_nothing_is_screened() -> None:
 @proves("R-TOOL-24", part="configured per tenant, and loosened by two")
 def test_making_less_of_a_finding_loosens_the_policy() -> None:
     stricter, weaker = (SHIPPED.evolve(safety={"result:injection": word}) for word in ("stop", "note"))
-    assert (loosens(SHIPPED, stricter), loosens(SHIPPED, weaker)) == (False, True)
+    assert (is_weaker_policy(SHIPPED, stricter), is_weaker_policy(SHIPPED, weaker)) == (False, True)
     with pytest.raises(ValueError, match="no place and detector"):
         Policy(safety={"result:unknown": "note"})
 
@@ -181,5 +181,5 @@ def _split(joined: str, parts: list[str]) -> list[str]:
 def test_personal_data_is_noted_where_it_leaves_and_not_before(place: Any, noted: bool) -> None:
     text = "Write to zoe@example.org."
     assert found(text, place) == ({"personal": ["e_mail"]} if noted else {})
-    seen = Seen(text, plain(text), ())
-    assert findings(seen, place, [{}], core=4) == []
+    seen = Seen(text, normalize_for_detection(text), ())
+    assert run_detectors(seen, place, [{}], core=4) == []

@@ -7,7 +7,7 @@ import yaml
 
 from budgets.core.limit_profiles import PROFILES
 from orchestrator import bundled_content
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.compiler.compiler import compile_graph, tier_of
@@ -22,9 +22,11 @@ PROFILE_SLUGS = ("research", "coding", "support", "procurement", "sre")
 
 
 def shipped(slug: str) -> CompiledGraph:
-    spec = bundled_content.workflow(slug)
+    spec = bundled_content.get_bundled_workflow(slug)
     return compile_graph(
-        spec, boundary=bundled_content.boundary(spec.boundary), prompts=bundled_content.prompts()
+        spec,
+        boundary=bundled_content.get_bundled_boundary(spec.boundary),
+        prompts=bundled_content.load_bundled_prompts(),
     )
 
 
@@ -106,7 +108,7 @@ def test_every_interrupt_ends_in_its_own_code(slug: str) -> None:
 @proves("R-GRAPH-11")
 @pytest.mark.parametrize("slug", PROFILE_SLUGS)
 def test_a_profile_carries_its_budget_and_its_three_lists(slug: str) -> None:
-    boundary = bundled_content.boundary(slug)
+    boundary = bundled_content.get_bundled_boundary(slug)
     assert boundary.budget == dict(PROFILES[slug])
     assert (
         min(len(boundary.without_approval), len(boundary.with_approval), len(boundary.fails_closed_on)) >= 3
@@ -117,8 +119,8 @@ def test_a_profile_carries_its_budget_and_its_three_lists(slug: str) -> None:
 def test_the_lists_are_those_of_the_risk_profile_table() -> None:
     found = {
         slug: (
-            bundled_content.boundary(slug).with_approval[0],
-            bundled_content.boundary(slug).fails_closed_on[0],
+            bundled_content.get_bundled_boundary(slug).with_approval[0],
+            bundled_content.get_bundled_boundary(slug).fails_closed_on[0],
         )
         for slug in PROFILE_SLUGS
     }
@@ -133,7 +135,7 @@ def test_the_lists_are_those_of_the_risk_profile_table() -> None:
 
 @proves("R-GRAPH-10", part="shipped")
 def test_nothing_changes_without_a_gate_in_the_default_tool_loop() -> None:
-    boundary = bundled_content.boundary("tool-loop-default")
+    boundary = bundled_content.get_bundled_boundary("tool-loop-default")
     assert boundary.budget["side_effects"] == Decimal(0)
     assert boundary.grant_for("shell.run") is None
 
@@ -146,16 +148,16 @@ def test_a_document_must_be_a_mapping() -> None:
 
 
 def test_every_workflow_that_ships_is_looked_at_here() -> None:
-    assert set(bundled_content.workflows()) == set(TIERS)
+    assert set(bundled_content.load_bundled_workflows()) == set(TIERS)
 
 
 @pytest.mark.parametrize("slug", TIERS)
 def test_a_form_can_be_made_of_the_inputs(slug: str) -> None:
-    schema = bundled_content.workflow(slug).input_schema
+    schema = bundled_content.get_bundled_workflow(slug).input_schema
     for name, field in schema.get("properties", {}).items():
         assert {"title", "description"} <= set(field), name
         for example in [*field.get("examples", ()), *([field["default"]] if "default" in field else ())]:
-            assert fits(field, example) is None
+            assert validate_against_schema(field, example) is None
 
 
 @proves("R-GRAPH-20", part="a restart passes a person")
@@ -171,7 +173,7 @@ def test_a_form_can_be_made_of_the_inputs(slug: str) -> None:
     ],
 )
 def test_a_restart_cannot_be_drawn_past_its_gate(source: str, outcome: str) -> None:
-    spec = bundled_content.workflow("incident-triage")
+    spec = bundled_content.get_bundled_workflow("incident-triage")
     past = [
         edge.evolve(target="invoke") if (edge.source, edge.outcome) == (source, outcome) else edge
         for edge in spec.edges
@@ -198,7 +200,7 @@ def test_a_refused_restart_leaves_a_diagnosis_that_is_marked_as_a_part() -> None
     ],
 )
 def test_a_workflow_asks_only_what_can_be_asked(criterion: dict[str, object], sentence: str) -> None:
-    spec = bundled_content.workflow("tool-loop")
+    spec = bundled_content.get_bundled_workflow("tool-loop")
     nodes = [
         node.evolve(config={"acceptance": [criterion]}) if node.id == "judge" else node for node in spec.nodes
     ]
@@ -209,18 +211,28 @@ def test_a_workflow_asks_only_what_can_be_asked(criterion: dict[str, object], se
 
 @proves("R-TOOL-23", part="ready goals")
 def test_every_workflow_has_one_to_three_ready_goals() -> None:
-    found = {slug: [one.slug for one in bundled_content.starters() if one.workflow == slug] for slug in TIERS}
+    found = {
+        slug: [one.slug for one in bundled_content.load_example_goals() if one.workflow == slug]
+        for slug in TIERS
+    }
     assert all(1 <= len(slugs) <= 3 for slugs in found.values())
-    assert sum(map(len, found.values())) == len({one.slug for one in bundled_content.starters()})
-    assert {one.workflow for one in bundled_content.starters()} == set(bundled_content.workflows())
+    assert sum(map(len, found.values())) == len({one.slug for one in bundled_content.load_example_goals()})
+    assert {one.workflow for one in bundled_content.load_example_goals()} == set(
+        bundled_content.load_bundled_workflows()
+    )
 
 
-@pytest.mark.parametrize("starter", bundled_content.starters(), ids=lambda starter: starter.slug)
+@pytest.mark.parametrize("starter", bundled_content.load_example_goals(), ids=lambda starter: starter.slug)
 def test_a_ready_goal_fits_its_workflow(starter: bundled_content.Starter) -> None:
-    assert fits(bundled_content.workflow(starter.workflow).input_schema, starter.goal.inputs) is None
+    assert (
+        validate_against_schema(
+            bundled_content.get_bundled_workflow(starter.workflow).input_schema, starter.goal.inputs
+        )
+        is None
+    )
     assert starter.what.endswith(".")
 
 
 def test_a_starter_is_no_part_of_the_version() -> None:
-    spec = bundled_content.workflow("support-refund")
+    spec = bundled_content.get_bundled_workflow("support-refund")
     assert "starters" not in spec.model_dump()

@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.core.common.goal import Criterion
-from orchestrator.core.compiler.checks.references import _misasked
-from orchestrator.core.domain.run_state import Deed, Fact, State
+from orchestrator.core.compiler.checks.references import _find_criterion_errors
+from orchestrator.core.domain.run_state import Fact, RunState, SideEffect
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.results.validators import unmet
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 from tests.proves import proves
 
 GOOD = {"whole": True, "failed": 0, "errors": 0, "folder": ""}
@@ -24,7 +24,7 @@ RUN, DIFF = "sandbox.tests", "files.apply_diff"
 
 
 def said(
-    *facts: tuple[str, dict[str, Any]], deeds: dict[str, Deed] | None = None, **parameters: Any
+    *facts: tuple[str, dict[str, Any]], deeds: dict[str, SideEffect] | None = None, **parameters: Any
 ) -> list[str]:
     """What the criterion misses after these facts, oldest first, and these changes."""
     held = {
@@ -34,8 +34,10 @@ def said(
         )
         for number, (tool, values) in enumerate(facts)
     }  # fmt: skip
-    state = State(position="judge", facts=held, limits={}, deeds=deeds or {})
-    view = cast("View", SimpleNamespace(state=state, manifest=SimpleNamespace(core_version=CORE_VERSION)))
+    state = RunState(position="judge", facts=held, limits={}, deeds=deeds or {})
+    view = cast(
+        "NodeContext", SimpleNamespace(state=state, manifest=SimpleNamespace(core_version=CORE_VERSION))
+    )
     return unmet(view, "Done.", [Criterion(validator="tests_pass", parameters=parameters)])
 
 
@@ -73,7 +75,7 @@ def test_it_holds_for_a_whole_suite_after_the_last_change(facts: list[tuple[str,
 @proves("R-LOOP-21", part="a criterion reads a suite of files that nobody may have changed")
 @pytest.mark.parametrize("standing", ["in_doubt", "done"])
 def test_a_change_in_doubt_or_not_verified_after_the_suite_is_seen(standing: Any) -> None:
-    deed = Deed(tool=DIFF, arguments="0" * 64, standing=standing)
+    deed = SideEffect(tool=DIFF, arguments="0" * 64, standing=standing)
     (fault,) = said((RUN, GOOD), deeds={"c1": deed})
     assert "changed after the tests were run" in fault
     assert said((DIFF, {}), (RUN, GOOD), deeds={"c0": deed}) == []
@@ -94,4 +96,6 @@ def test_a_folder_has_tests_of_its_own() -> None:
 
 
 def test_a_workflow_may_ask_for_it() -> None:
-    assert list(_misasked(Criterion(validator="tests_pass", parameters={"folder": "tests"}))) == []
+    assert (
+        list(_find_criterion_errors(Criterion(validator="tests_pass", parameters={"folder": "tests"}))) == []
+    )

@@ -7,15 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.readmodel.timeline import KINDS, Mood, Told, bar_of, fold
+from orchestrator.core.readmodel.timeline import KINDS, EventLabel, Mood, bar_of, fold_events
 from tests.proves import proves
 from traces.core.events.trace_events import AnyBody
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def told(seq: int, kind: str, *, second: float | None = None, **said: Any) -> Told:
-    return Told(seq, START + timedelta(seconds=seq if second is None else second), kind, "interlock", said)
+def told(seq: int, kind: str, *, second: float | None = None, **said: Any) -> EventLabel:
+    return EventLabel(
+        seq, START + timedelta(seconds=seq if second is None else second), kind, "interlock", said
+    )
 
 
 CALL = [
@@ -32,16 +34,16 @@ CALL = [
 
 @proves("R-UI-3", part="timeline")
 def test_a_call_with_its_attempts_and_result_is_one_row() -> None:
-    (row,) = fold(CALL)
+    (row,) = fold_events(CALL)
     assert (row.seq, row.last, row.name, row.attempts) == (1, 8, "orders.lookup", 2)
     assert (row.mood, row.fact, str(row.cost)) == (Mood.DONE, "order", "0.25")
 
 
 @proves("R-TOOL-15", part="the timeline says what became of each deed")
 def test_a_deed_that_was_undone_or_left_says_so_in_its_row() -> None:
-    (undone,) = fold([*CALL, told(9, "deed_undone", call="c1", wanted="Order 7 stands cancelled.")])
+    (undone,) = fold_events([*CALL, told(9, "deed_undone", call="c1", wanted="Order 7 stands cancelled.")])
     assert (undone.word, undone.detail, undone.mood) == ("undone", "Order 7 stands cancelled.", Mood.NOTE)
-    (left,) = fold([*CALL, told(9, "deed_left", call="c1", why="irreversible")])
+    (left,) = fold_events([*CALL, told(9, "deed_left", call="c1", why="irreversible")])
     assert (left.word, left.detail, left.mood) == (
         "left for people", "it cannot be taken back", Mood.PROBLEM,
     )  # fmt: skip
@@ -49,14 +51,14 @@ def test_a_deed_that_was_undone_or_left_says_so_in_its_row() -> None:
 
 @proves("R-UI-3", part="the timeline says what a person sent back")
 def test_a_call_that_was_sent_back_is_no_problem() -> None:
-    (row,) = fold([*CALL[:2], told(9, "call_not_run", call="c1", status="sent_back", detail="Why?")])
+    (row,) = fold_events([*CALL[:2], told(9, "call_not_run", call="c1", status="sent_back", detail="Why?")])
     assert (row.word, row.detail, row.mood) == ("sent back", "Why?", Mood.NOTE)
-    (row,) = fold([*CALL[:2], told(9, "call_not_run", call="c1", status="rejected", detail="No.")])
+    (row,) = fold_events([*CALL[:2], told(9, "call_not_run", call="c1", status="rejected", detail="No.")])
     assert (row.word, row.detail, row.mood) == ("not run", "rejected: No.", Mood.PROBLEM)
 
 
 def test_a_row_grows_under_the_same_name() -> None:
-    seen = [fold(CALL[:length])[0] for length in range(1, 4)]
+    seen = [fold_events(CALL[:length])[0] for length in range(1, 4)]
     assert {row.seq for row in seen} == {1}
     assert [row.word for row in seen] == ["asked for", "checked", "sent"]
 
@@ -64,7 +66,7 @@ def test_a_row_grows_under_the_same_name() -> None:
 @proves("R-UI-3", part="a call's time is its own")
 def test_what_people_took_is_no_part_of_a_call_s_time() -> None:
     asked: dict[str, Any] = {"call": "c1", "step": "risk", "rule": "destructive"}
-    (row,) = fold(
+    (row,) = fold_events(
         [
             told(1, "call_requested", call="c1", tool="payments.refund"),
             told(2, "call_checked", decision="approval_required", **asked),
@@ -79,7 +81,7 @@ def test_what_people_took_is_no_part_of_a_call_s_time() -> None:
 
 
 def test_a_word_of_people_is_told_in_words() -> None:
-    (row,) = fold(
+    (row,) = fold_events(
         [
             told(1, "approval_requested", request="r", queue="finance"),
             told(2, "approval_decided", request="r", decision="edit", role="reviewer"),
@@ -90,11 +92,11 @@ def test_a_word_of_people_is_told_in_words() -> None:
 
 def test_reading_back_is_no_attempt() -> None:
     back = told(9, "call_attempted", call="c1", effect="e3", tool="orders.find", attempt=1)
-    assert fold([*CALL, back])[0].attempts == 2
+    assert fold_events([*CALL, back])[0].attempts == 2
 
 
 def test_a_model_that_is_asked_again_stays_one_row() -> None:
-    (row,) = fold(
+    (row,) = fold_events(
         [
             told(1, "model_called", effect="a", role="executor", profile="gpt", attempt=1),
             told(2, "model_failed", effect="a", error="timeout"),
@@ -106,7 +108,7 @@ def test_a_model_that_is_asked_again_stays_one_row() -> None:
 
 
 def test_a_wait_is_told_before_the_row_that_follows_it() -> None:
-    rows = fold(
+    rows = fold_events(
         [
             told(1, "approval_requested", request="r", queue="finance"),
             told(2, "run_suspended", awaiting="awaiting_gate"),
@@ -120,11 +122,13 @@ def test_a_wait_is_told_before_the_row_that_follows_it() -> None:
 
 
 def test_phases_that_were_merely_passed_have_no_row() -> None:
-    assert fold([told(1, "phase_noted", artifact="goal"), told(2, "phase_skipped", reason="none")]) == ()
+    assert (
+        fold_events([told(1, "phase_noted", artifact="goal"), told(2, "phase_skipped", reason="none")]) == ()
+    )
 
 
 def test_what_went_wrong_is_a_problem() -> None:
-    rows = fold(
+    rows = fold_events(
         [
             told(1, "policy_decided", decision="deny", rule="scope:submit"),
             told(2, "reservation_refused", dimension="cost_usd", wanted="1"),
@@ -136,7 +140,7 @@ def test_what_went_wrong_is_a_problem() -> None:
 
 
 def test_events_of_a_row_that_began_before_the_stretch_are_left_out() -> None:
-    assert fold(CALL[2:]) == ()
+    assert fold_events(CALL[2:]) == ()
 
 
 def test_every_kind_of_event_has_words() -> None:

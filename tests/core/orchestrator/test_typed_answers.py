@@ -39,8 +39,8 @@ RESTARTED = {
 
 def triage(**goal: Any) -> Simulation:
     """An incident of which the status was read: fact f1 says that the checkout is down."""
-    graph = compile_graph(bundled_content.workflow("incident-triage"))
-    held = pins(TOOLS, bundled_content.boundary("incident-triage"), ("incident-triage",))
+    graph = compile_graph(bundled_content.get_bundled_workflow("incident-triage"))
+    held = pins(TOOLS, bundled_content.get_bundled_boundary("incident-triage"), ("incident-triage",))
     asked = Goal(objective="What is wrong?", inputs={"service": NAME}, **goal)
     run = Simulation.of(graph, manifest(graph, held, LIMITS, asked))
     run.start()

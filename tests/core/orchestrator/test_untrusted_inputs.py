@@ -76,7 +76,7 @@ def test_prompt_shows_untrusted_inputs_apart() -> None:
 )
 @proves("R-GRAPH-2", part="29")
 def test_mark_in_another_place_or_of_another_value_does_not_compile(schema: dict[str, Any]) -> None:
-    spec = bundled_content.workflow("support-ticket")
+    spec = bundled_content.get_bundled_workflow("support-ticket")
     with pytest.raises(CompileFailed) as failed:
         compile_graph(
             GraphSpec.model_validate(spec.model_dump() | {"input_schema": schema | {"type": "object"}})

@@ -5,12 +5,12 @@ import pytest
 from orchestrator.core.compiler.checks.termination import BY_OUTCOME
 from orchestrator.core.compiler.checks.wiring import EXCEPTIONS, TABLE, targets_of
 from orchestrator.core.compiler.compiler import compile_graph
-from orchestrator.core.nodes import kinds
+from orchestrator.core.nodes import discover_node_kinds
 from tests.core.orchestrator.faulty import before, numbers
 from tests.factories.graphs import document, edge
 from tests.proves import proves
 
-OUTCOMES = [(kind.kind, outcome) for kind in kinds().values() for outcome in kind.outcomes]
+OUTCOMES = [(kind.kind, outcome) for kind in discover_node_kinds().values() for outcome in kind.outcomes]
 
 
 @proves("R-GRAPH-20", part="complete")
@@ -20,7 +20,7 @@ def test_every_outcome_of_every_kind_has_its_row() -> None:
 
 def test_the_tables_name_only_kinds_and_outcomes_that_exist() -> None:
     named = [target for source in OUTCOMES for target in targets_of(*source)]
-    assert [kind for kind in named if kind not in kinds()] == []
+    assert [kind for kind in named if kind not in discover_node_kinds()] == []
     assert [row for row in BY_OUTCOME if row not in OUTCOMES] == []
     assert [row for given in EXCEPTIONS.values() for row in given.outcomes if row not in OUTCOMES] == []
 
@@ -52,9 +52,9 @@ def test_a_granted_call_goes_back_to_its_check() -> None:
 
 
 @proves("R-LOOP-4", part="table")
-@pytest.mark.parametrize("name", sorted(kinds()))
+@pytest.mark.parametrize("name", sorted(discover_node_kinds()))
 def test_every_outcome_has_its_phase_and_every_kind_its_artifact(name: str) -> None:
-    kind = kinds()[name]
+    kind = discover_node_kinds()[name]
     assert sorted(kind.phases) == sorted(kind.outcomes)
     assert kind.artifact
 

@@ -7,9 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from orchestrator.core.common.errors import DiffRefused, PathRefused, WorkspaceRefused
-from orchestrator.core.files.unified_diff import apply, read_diff, unified
-from orchestrator.core.files.workspace import LARGEST_FILE, MOST_FILES, Tree, differing, replaced, tree_of
-from orchestrator.core.files.workspace_paths import safe_path, within
+from orchestrator.core.files.unified_diff import apply_unified_diff, format_unified_diff, read_diff
+from orchestrator.core.files.workspace import (
+    LARGEST_FILE,
+    MOST_FILES,
+    Tree,
+    list_changed_paths,
+    tree_of,
+    with_changed_files,
+)
+from orchestrator.core.files.workspace_paths import is_within_folder, safe_path
 from tests.proves import proves
 
 TEXT = some.text(alphabet="ab\n\r+- @\\é", max_size=60)
@@ -78,11 +85,11 @@ def test_a_workspace_has_bounds() -> None:
 def test_a_tree_is_known_by_all_that_is_in_it() -> None:
     tree = tree_of({"b": b"1", "a": b"2"})
     assert tree == tree_of({"a": b"2", "b": b"1"})
-    assert replaced(tree, {"b": None}) == tree_of({"a": b"2"})
+    assert with_changed_files(tree, {"b": None}) == tree_of({"a": b"2"})
     assert len({tree.digest, tree_of({"a": b"1", "b": b"2"}).digest, Tree().digest}) == 3
-    assert differing(tree, replaced(tree, {"c": b"3", "a": b"9"})) == ("a", "c")
-    assert within("a/b", "a")
-    assert not within("ab", "a")
+    assert list_changed_paths(tree, with_changed_files(tree, {"c": b"3", "a": b"9"})) == ("a", "c")
+    assert is_within_folder("a/b", "a")
+    assert not is_within_folder("ab", "a")
 
 
 @proves("R-TOOL-19", part="diffs")
@@ -92,7 +99,7 @@ def test_a_difference_applied_is_what_it_was_made_of(before: dict[str, str], aft
     if was == now:
         return
     found = dict(was)
-    for path, content in apply(read_diff(unified(was, now)), was.get).items():
+    for path, content in apply_unified_diff(read_diff(format_unified_diff(was, now)), was.get).items():
         if content is None:
             del found[path]
         else:
@@ -103,7 +110,7 @@ def test_a_difference_applied_is_what_it_was_made_of(before: dict[str, str], aft
 @given(text=some.text(alphabet=string.ascii_letters + "\n+- @,0123456789/\\", max_size=300))
 def test_whatever_is_no_diff_is_refused_in_words(text: str) -> None:
     with pytest.raises((DiffRefused, PathRefused)):
-        apply(read_diff(f"--- a/x\n{text}"), lambda _: None)
+        apply_unified_diff(read_diff(f"--- a/x\n{text}"), lambda _: None)
 
 
 GOOD = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n"
@@ -135,14 +142,14 @@ GOOD = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n"
 )
 def test_a_diff_that_does_not_fit_changes_nothing(diff: str, content: bytes | None) -> None:
     with pytest.raises((DiffRefused, PathRefused)):
-        apply(read_diff(diff), lambda _: content)
+        apply_unified_diff(read_diff(diff), lambda _: content)
 
 
 def test_a_diff_says_what_it_does() -> None:
     found = read_diff("diff --git a/x b/x\nindex 1..2 100644\n" + GOOD)
     assert [(one.path, one.kind, one.added, one.removed) for one in found] == [("x", "changed", 1, 1)]
-    assert apply(found, lambda _: b"one\ntwo\n") == {"x": b"one\nTWO\n"}
+    assert apply_unified_diff(found, lambda _: b"one\ntwo\n") == {"x": b"one\nTWO\n"}
     gone = read_diff("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n")
-    assert apply(gone, lambda _: b"one\n") == {"x": None}
+    assert apply_unified_diff(gone, lambda _: b"one\n") == {"x": None}
     new = read_diff("--- /dev/null\n+++ b/n/w.txt\n@@ -0,0 +1 @@\n+one\n\\ No newline at end of file\n")
-    assert apply(new, lambda _: None) == {"n/w.txt": b"one"}
+    assert apply_unified_diff(new, lambda _: None) == {"n/w.txt": b"one"}

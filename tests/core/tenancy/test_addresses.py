@@ -2,13 +2,13 @@
 
 import pytest
 
-from tenancy.core.addresses import folded
+from tenancy.core.addresses import normalize_email_address
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves
 
 
 def test_an_address_is_folded_to_small_letters() -> None:
-    assert folded("Kate@People.Example") == "kate@people.example"
+    assert normalize_email_address("Kate@People.Example") == "kate@people.example"
 
 
 @proves("R-SEC-2", part="an address that folds to another's is refused")
@@ -17,5 +17,5 @@ def test_an_address_is_folded_to_small_letters() -> None:
 )
 def test_an_address_beyond_plain_letters_is_refused(address: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        folded(address)
+        normalize_email_address(address)
     assert refused.value.data["errors"][0]["pointer"] == "/email"

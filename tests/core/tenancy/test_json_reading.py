@@ -8,11 +8,11 @@ import yaml
 
 from config.live.feeds import RUNS
 from orchestrator.bundled_content import read_document
-from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse
+from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.tools.schema_drift import DRIFT, fault_of
 from orchestrator.gateways.llm.response_sanitizing import BrokenReply, document_of
-from orchestrator.gateways.tools.service_client import Answer
+from orchestrator.gateways.tools.service_client import ServiceResponse
 from orchestrator.workflow_yaml import read_source
 from orchestrator.yaml_reading import read_yaml
 from tenancy.core.json_reading import DEEPEST, MemberRepeated, read_json
@@ -57,15 +57,15 @@ def test_yaml_anchors_are_looked_at_once() -> None:
 
 @proves("R-SEC-11", part="duplicate member names in a call's arguments")
 def test_arguments_with_a_member_twice_are_malformed_and_older_runs_read_as_they_did() -> None:
-    assert isinstance(parse(TWICE), Malformed)
-    assert isinstance(parse(orjson.dumps(TWICE.decode())), Malformed)
-    assert isinstance(parse(TWICE, version=10), Arguments)
-    assert isinstance(parse(ONCE), Arguments)
+    assert isinstance(parse_arguments(TWICE), Malformed)
+    assert isinstance(parse_arguments(orjson.dumps(TWICE.decode())), Malformed)
+    assert isinstance(parse_arguments(TWICE, version=10), Arguments)
+    assert isinstance(parse_arguments(ONCE), Arguments)
 
 
 @proves("R-SEC-11", part="duplicate member names in replies and results")
 def test_replies_and_results_with_a_member_twice_cannot_be_read() -> None:
-    answer: Answer[Any] = Answer(body=TWICE)
+    answer: ServiceResponse[Any] = ServiceResponse(body=TWICE)
     with pytest.raises(BrokenReply):
         document_of(TWICE)
     with pytest.raises(orjson.JSONDecodeError):

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.common.argument_parsing import fits, misfitting
+from orchestrator.core.common.argument_parsing import find_schema_mismatches, validate_against_schema
 from tenancy.core.json_schema.cost import TOO_DEEP, Growth, cost_fault
 from tenancy.core.json_schema.form_parsing import faults_of
 from tests.proves import proves
@@ -69,10 +69,10 @@ def listed(depth: int) -> Any:
 def test_value_that_would_take_too_long_is_refused_at_once(schema: dict[str, Any], value: Any) -> None:
     assert cost_fault(schema) is None
     began = time.monotonic()
-    refused = fits(schema, value)
+    refused = validate_against_schema(schema, value)
     assert refused is not None
     assert refused.detail == f"/: {TOO_DEEP}"
-    assert misfitting(schema, orjson.dumps(value)) == ("/",)
+    assert find_schema_mismatches(schema, orjson.dumps(value)) == ("/",)
     assert time.monotonic() - began < 2
 
 
@@ -81,13 +81,13 @@ def test_value_that_would_take_too_long_is_refused_at_once(schema: dict[str, Any
     ("schema", "value"), [(UNION, nested(8, kind="d")), (TREE, nested(30)), (TWICE, nested(12))]
 )
 def test_honest_value_of_ordinary_depth_is_taken(schema: dict[str, Any], value: Any) -> None:
-    assert fits(schema, value) is None
-    assert misfitting(schema, orjson.dumps(value)) == ()
+    assert validate_against_schema(schema, value) is None
+    assert find_schema_mismatches(schema, orjson.dumps(value)) == ()
 
 
 def test_faults_of_a_union_that_fits_nowhere_are_told_in_time() -> None:
     began = time.monotonic()
-    assert fits(UNION, nested(8, kind="e")) is not None
+    assert validate_against_schema(UNION, nested(8, kind="e")) is not None
     assert time.monotonic() - began < 2
 
 

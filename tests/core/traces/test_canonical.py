@@ -18,13 +18,13 @@ from pydantic import BaseModel, ConfigDict
 
 from tests.proves import proves
 from traces.core.canonical import (
-    canonical,
     canonical_model,
     canonical_outside,
-    digest,
+    compute_digest,
+    encode_canonical,
+    format_canonical_time,
+    format_decimal,
     payload_digest,
-    plain,
-    stamp,
 )
 from traces.core.errors import NotCanonical
 
@@ -67,9 +67,9 @@ class Thing(BaseModel):
 
 @given(OURS)
 def test_what_was_written_is_read_as_it_was_and_written_the_same_again(value: Any) -> None:
-    data = canonical(value)
+    data = encode_canonical(value)
     assert orjson.loads(data) == value
-    assert canonical(orjson.loads(data)) == data
+    assert encode_canonical(orjson.loads(data)) == data
 
 
 @given(OUTSIDE)
@@ -80,15 +80,15 @@ def test_json_from_outside_comes_back_as_it_was(value: Any) -> None:
 @given(st.dictionaries(TEXT, INTS, max_size=8))
 def test_keys_stand_by_code_point_whatever_order_they_came_in(value: dict[str, int]) -> None:
     turned = dict(reversed(list(value.items())))
-    data = canonical(value)
-    assert data == canonical(turned)
+    data = encode_canonical(value)
+    assert data == encode_canonical(turned)
     assert list(orjson.loads(data)) == sorted(value)
 
 
 def test_every_kind_of_ours_has_one_form() -> None:
     assert (
         canonical_model(Thing())
-        == canonical(Thing())
+        == encode_canonical(Thing())
         == (
             b'{"amount":"1.5","at":"2026-01-31T09:00:00.000000Z","colour":"red",'
             b'"id":"00000000-0000-0000-0000-000000000007","inner":{"a":"0","b":"2"},"more":["b","a"],"word":"yes"}'
@@ -104,19 +104,19 @@ def test_every_kind_of_ours_has_one_form() -> None:
     ],
 )  # fmt: skip
 def test_a_decimal_has_no_exponent_and_no_trailing_zeros(amount: str, text: str) -> None:
-    assert plain(Decimal(amount)) == text
+    assert format_decimal(Decimal(amount)) == text
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20))
 def test_a_decimal_keeps_its_value(amount: Decimal) -> None:
-    assert Decimal(plain(amount)) == amount
+    assert Decimal(format_decimal(amount)) == amount
 
 
 @given(st.datetimes(timezones=st.just(timezone(timedelta(hours=5, minutes=30)))))
 def test_a_time_is_written_in_utc_with_microseconds(at: datetime) -> None:
     if at.year > 1:
-        assert datetime.fromisoformat(stamp(at)) == at
-        assert len(stamp(at)) == 27
+        assert datetime.fromisoformat(format_canonical_time(at)) == at
+        assert len(format_canonical_time(at)) == 27
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_time_is_written_in_utc_with_microseconds(at: datetime) -> None:
 )  # fmt: skip
 def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
     with pytest.raises(NotCanonical):
-        canonical(value)
+        encode_canonical(value)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), [-float("inf")], {"a": 2**64}, {1: 2}])
@@ -144,14 +144,17 @@ def test_a_float_from_outside_stands_in_its_shortest_form() -> None:
 
 
 def test_no_digest_can_pass_for_anothers() -> None:
-    assert digest("record", b"x") != digest("event", b"x")
+    assert compute_digest("record", b"x") != compute_digest("event", b"x")
     assert payload_digest(b"1" * 32, b"x") != payload_digest(b"2" * 32, b"x")
 
 
 def test_two_moments_that_a_clock_shows_alike_have_two_stamps() -> None:
     first = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
     second = first.replace(fold=1)
-    assert (stamp(first), stamp(second)) == ("2026-10-25T00:30:00.000000Z", "2026-10-25T01:30:00.000000Z")
+    assert (format_canonical_time(first), format_canonical_time(second)) == (
+        "2026-10-25T00:30:00.000000Z",
+        "2026-10-25T01:30:00.000000Z",
+    )
 
 
 @proves("R-TRACE-3", part="two processes")

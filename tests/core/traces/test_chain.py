@@ -14,10 +14,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proves import proves
-from traces.core.canonical import canonical
+from traces.core.canonical import encode_canonical
 from traces.core.errors import NotCanonical
 from traces.core.events import trace_events
-from traces.core.integrity.chain import START, Head, Linked, Move, Said, hash_of, link, record_hash
+from traces.core.integrity.chain import (
+    START,
+    Head,
+    Linked,
+    Move,
+    TraceEntry,
+    hash_of,
+    link_transitions,
+    record_hash,
+)
 from traces.core.integrity.verification import Trace, check_events, check_records, faults_of
 from traces.core.payload_fields import CONTENT
 
@@ -32,7 +41,7 @@ def moves(*sizes: int) -> list[Move]:
             source=f"n{index}", outcome="ok", guard=None, target=f"n{index + 1}", phase=9,
             patch={"version": {"set": index}}, effects=(),
             said=tuple(
-                Said(phase=9, actor="interlock", body=trace_events.RunResumed(cause=f"{index}.{word}"))
+                TraceEntry(phase=9, actor="interlock", body=trace_events.RunResumed(cause=f"{index}.{word}"))
                 for word in range(size)
             ),
         )
@@ -42,7 +51,7 @@ def moves(*sizes: int) -> list[Move]:
 
 def linked(head: Head, *sizes: int, headroom: dict[str, Any] | None = None) -> Linked:
     """One commit."""
-    return link(
+    return link_transitions(
         head, moves(*sizes), core_version=3, event_digest="f" * 64, headroom=headroom,
         binds={"entry:1": "a" * 64}, at=AT,
     )  # fmt: skip
@@ -110,7 +119,7 @@ def test_an_altered_event_is_named(index: int, column: str) -> None:
     value = getattr(rows[index], column)
     altered: Any = {
         "actor": "x", "phase": 2, "kind": "run_paused",
-        "body": canonical({"cause": "x", "kind": "run_resumed", "v": 1}),
+        "body": encode_canonical({"cause": "x", "kind": "run_resumed", "v": 1}),
     }.get(column) or bytes([value[0] ^ 1]) + value[1:]  # fmt: skip
     change: dict[str, Any] = {column: altered}
     rows[index] = rows[index]._replace(**change)
@@ -125,13 +134,15 @@ def test_a_trace_without_records_is_whole_only_for_a_run_that_never_moved() -> N
 
 
 def test_the_table_of_content_names_real_fields() -> None:
-    kinds = {model.model_fields["kind"].default: model for model in trace_events.Body.__subclasses__()}
+    kinds = {
+        model.model_fields["kind"].default: model for model in trace_events.TraceEventBody.__subclasses__()
+    }
     for kind, fields in CONTENT.items():
         assert set(fields) <= set(kinds[kind].model_fields), kind
 
 
 def test_every_kind_of_event_is_in_the_union() -> None:
-    for model in trace_events.Body.__subclasses__():
+    for model in trace_events.TraceEventBody.__subclasses__():
         kind = model.model_fields["kind"].default
         assert kind in str(trace_events.BODY.core_schema), kind
 
@@ -142,7 +153,7 @@ def test_linking_a_commit_costs_a_few_times_what_its_rows_cost_to_write_down_and
     paid = trace_events.BudgetSettled(
         effect="e" * 32, amounts={"tool_calls": Decimal(1), "steps": Decimal(1)}
     )
-    said = tuple(Said(phase=9, actor="interlock", body=body) for body in (word, paid))
+    said = tuple(TraceEntry(phase=9, actor="interlock", body=body) for body in (word, paid))
     patch = {"usage": {"put": {"steps": Decimal(3)}}}
     one = Move(
         source="a", outcome="ok", guard=None, target="b", phase=9, patch=patch, said=said, effects=("x" * 32,)
@@ -150,7 +161,9 @@ def test_linking_a_commit_costs_a_few_times_what_its_rows_cost_to_write_down_and
 
     def linked() -> Linked:
         head, four = Head.start(RUN), [one] * 4
-        return link(head, four, core_version=1, event_digest="", headroom={"a": "1"}, binds={}, at=AT)
+        return link_transitions(
+            head, four, core_version=1, event_digest="", headroom={"a": "1"}, binds={}, at=AT
+        )
 
     bodies = [row.body for row in linked().records] + [row.body for row in linked().events]
     rows = [orjson.loads(body) for body in bodies]

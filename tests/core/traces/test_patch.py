@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tests.proves import proves
 from traces.core.canonical import canonical_model, canonical_typed
-from traces.core.state_patch import apply, diff, others
+from traces.core.state_patch import apply_patch, diff_states, select_replaced_entries
 
 NAMES = st.sampled_from(["a", "b", "c", "set", "put", "drop"])
 SMALL = st.none() | st.booleans() | st.integers(0, 1) | st.sampled_from(["x", "y"])
@@ -66,21 +66,21 @@ def written(patch: dict[str, Any]) -> dict[str, Any]:
 @proves("R-SESS-4", part="patch")
 @given(STATES, STATES)
 def test_a_patch_leads_from_one_state_to_the_other(before: State, after: State) -> None:
-    found = apply(dumped(before), written(diff(before, after)))
+    found = apply_patch(dumped(before), written(diff_states(before, after)))
     assert canonical_typed(found) == canonical_model(after)
 
 
 @given(STATES)
 def test_nothing_changed_is_an_empty_patch(state: State) -> None:
-    assert diff(state, state) == {}
-    assert diff(state, State.model_validate(state.model_dump())) == {}
+    assert diff_states(state, state) == {}
+    assert diff_states(state, State.model_validate(state.model_dump())) == {}
 
 
 def test_only_the_entries_that_changed_are_said() -> None:
     facts = {str(number): Inner(count=number) for number in range(100)}
     later = {**facts, "7": Inner(count=77), "new": Inner()}
     del later["3"]
-    patch = diff(State(facts=facts), State(facts=later))
+    patch = diff_states(State(facts=facts), State(facts=later))
     assert patch == {"facts": {"put": {"7": Inner(count=77), "new": Inner()}, "drop": ["3"]}}
 
 
@@ -91,16 +91,16 @@ def test_others_are_the_entries_that_are_not_the_very_same(
     was = {name: Inner(values={"n": name}) for name in "abcde"}
     kept = {name: was[name] for name in order if name not in gone}
     now = {**kept, **{name: Inner() for name in sorted(fresh)}}
-    assert others(was, now) == {name: now[name] for name in fresh}
+    assert select_replaced_entries(was, now) == {name: now[name] for name in fresh}
     appended = {**was, **{name: Inner() for name in sorted(fresh)}}
-    assert others(was, appended) == {name: appended[name] for name in fresh}
+    assert select_replaced_entries(was, appended) == {name: appended[name] for name in fresh}
 
 
 def test_one_and_true_are_equal_and_not_the_same() -> None:
-    assert diff(State(word=1), State(word=True)) == {"word": {"set": True}}
+    assert diff_states(State(word=1), State(word=True)) == {"word": {"set": True}}
 
 
 def test_a_state_is_not_changed_by_a_patch() -> None:
     state = dumped(State(facts={"a": Inner()}))
-    apply(state, {"facts": {"drop": ["a"]}, "number": {"set": 4}})
+    apply_patch(state, {"facts": {"drop": ["a"]}, "number": {"set": 4}})
     assert state == dumped(State(facts={"a": Inner()}))

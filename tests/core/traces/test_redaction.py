@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.proves import proves
-from traces.core.redaction import luhn, marked, marked_places, redact
+from traces.core.redaction import format_redaction_mark, has_luhn_check_digit, marked_places, redact_secrets
 
 SECRETS = {
     "api_key": [
@@ -55,9 +55,9 @@ JSON = st.recursive(
 @pytest.mark.parametrize(("kind", "text"), EVERY)
 @pytest.mark.parametrize("form", ["{}", "before\n{}\nafter", "({})"])
 def test_each_secret_is_taken_out_and_the_rest_stays(kind: str, text: str, form: str) -> None:
-    data, found = redact(form.format(text).encode(), personal=True)
+    data, found = redact_secrets(form.format(text).encode(), personal=True)
     assert kind in [one.kind for one in found]
-    assert marked(kind).encode() in data
+    assert format_redaction_mark(kind).encode() in data
     assert data.startswith(form.partition("{}")[0].encode())
 
 
@@ -65,7 +65,7 @@ def test_each_secret_is_taken_out_and_the_rest_stays(kind: str, text: str, form:
 @pytest.mark.parametrize(("kind", "text"), EVERY)
 def test_an_escape_before_a_secret_does_not_hide_it(kind: str, text: str) -> None:
     body = json.dumps({"reply": f"line\n{text}\nline", "n": 1.50, "inner": json.dumps({"deep": f"\t{text}"})})
-    data, found = redact(body.encode(), personal=True)
+    data, found = redact_secrets(body.encode(), personal=True)
     assert sum(one.count for one in found if one.kind == kind) >= 2
     value = json.loads(data)
     assert value["reply"].startswith("line\n")
@@ -75,14 +75,14 @@ def test_an_escape_before_a_secret_does_not_hide_it(kind: str, text: str) -> Non
 
 def test_unicode_escapes_do_not_hide_a_secret_either() -> None:
     text = "".join(f"\\u{ord(letter):04x}" for letter in "sk-abcdefghijklmnop1234")
-    data, found = redact(f'{{"a":"{text}"}}'.encode())
+    data, found = redact_secrets(f'{{"a":"{text}"}}'.encode())
     assert [one.kind for one in found] == ["api_key"]
     assert json.loads(data) == {"a": "[redacted:api_key]"}
 
 
 def test_a_field_that_is_named_a_secret_loses_its_text_and_nothing_else_does() -> None:
     body = b'{"Password" : "hu\\"nter2", "note":"a password", "password":{"type":"string"}, "secret":""}'
-    data, found = redact(body)
+    data, found = redact_secrets(body)
     assert data == body.replace(b'"hu\\"nter2"', b'"[redacted:secret_field]"')
     assert [(one.kind, one.count) for one in found] == [("secret_field", 1)]
 
@@ -90,11 +90,11 @@ def test_a_field_that_is_named_a_secret_loses_its_text_and_nothing_else_does() -
 def test_personal_data_stays_where_policy_does_not_forbid_it() -> None:
     for texts in PERSONAL.values():
         for text in texts:
-            assert redact(text.encode()) == (text.encode(), ())
+            assert redact_secrets(text.encode()) == (text.encode(), ())
 
 
 def test_a_card_number_that_is_a_json_number_becomes_a_marked_text() -> None:
-    data, _ = redact(
+    data, _ = redact_secrets(
         b'{"card":4111111111111111,"order":4111111111111112,"x":1.4111111111111111}', personal=True
     )
     assert data == b'{"card":"[redacted:card]","order":4111111111111112,"x":1.4111111111111111}'
@@ -109,29 +109,29 @@ def test_a_card_number_that_is_a_json_number_becomes_a_marked_text() -> None:
     ],
 )  # fmt: skip
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
-    assert redact(text.encode(), personal=True) == (text.encode(), ())
+    assert redact_secrets(text.encode(), personal=True) == (text.encode(), ())
 
 
 @given(TEXTS)
 def test_redacting_text_twice_changes_nothing_more(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
-    once, _ = redact(data, personal=True)
-    assert redact(once, personal=True) == (once, ())
+    once, _ = redact_secrets(data, personal=True)
+    assert redact_secrets(once, personal=True) == (once, ())
 
 
 @settings(max_examples=60)
 @given(JSON)
 def test_json_stays_json_and_redacting_it_twice_changes_nothing_more(value: Any) -> None:
     data = json.dumps(value).encode()
-    once, found = redact(data, personal=True)
+    once, found = redact_secrets(data, personal=True)
     json.loads(once)
-    assert redact(once, personal=True) == (once, ())
+    assert redact_secrets(once, personal=True) == (once, ())
     assert (once == data) == (found == ())
 
 
 @given(st.binary(max_size=60))
 def test_bytes_that_are_no_text_pass(data: bytes) -> None:
-    clean, found = redact(data, personal=True)
+    clean, found = redact_secrets(data, personal=True)
     assert found or clean == data
 
 
@@ -166,7 +166,7 @@ def in_proportion(malice: Callable[[int], bytes], size: int) -> None:
     def took(size: int) -> float:
         text = malice(size)
         before = time.process_time()
-        redact(text, personal=True)
+        redact_secrets(text, personal=True)
         return time.process_time() - before
 
     small = min(took(size // 16) for _ in range(3))
@@ -174,13 +174,13 @@ def in_proportion(malice: Callable[[int], bytes], size: int) -> None:
 
 
 def test_luhn() -> None:
-    assert luhn("4111 1111 1111 1111")
-    assert not luhn("4111 1111 1111 1112")
-    assert not luhn("0")
+    assert has_luhn_check_digit("4111 1111 1111 1111")
+    assert not has_luhn_check_digit("4111 1111 1111 1112")
+    assert not has_luhn_check_digit("0")
 
 
 def test_the_places_of_marks_are_found_at_every_depth_and_in_names() -> None:
-    mark = marked("secret_field")
+    mark = format_redaction_mark("secret_field")
     value = {"a/b": [{"x": "no"}, {"password": mark}], f"~{mark}": 1, "text": f"is {mark}.", "n": 3}
     assert marked_places(value) == ("/a~1b/1/password", f"/~0{mark}", "/text")
     assert marked_places({"text": "[redacted] and [redacted:A]"}) == ()

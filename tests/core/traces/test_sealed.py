@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.proves import proves
-from traces.core.redaction import redact
+from traces.core.redaction import redact_secrets
 from traces.core.sealed_references import (
     REFERENCE,
     Place,
+    extract_references,
+    format_sealed_reference,
     holds_reference,
     may_open,
     read_sealed,
-    references,
     with_opened,
     with_sealed,
-    written,
 )
 
 NAMES = st.sampled_from(
@@ -70,7 +70,7 @@ class Drawer:
         digest = sha256(json.dumps([kind, secret, member]).encode()).hexdigest()
         self.held[digest] = secret
         self.members[digest] = member
-        return written(kind, digest)
+        return format_sealed_reference(kind, digest)
 
 
 @proves("R-SEC-4", part="whatever is sealed opens to the same bytes")
@@ -80,7 +80,7 @@ def test_what_is_sealed_opens_to_exactly_what_it_was_and_nothing_is_left_to_reda
     drawer = Drawer()
     sealed = with_sealed(value, drawer.seal)
     assert with_opened(sealed, drawer.held.__getitem__) == value
-    assert redact(json.dumps(sealed).encode())[1] == ()
+    assert redact_secrets(json.dumps(sealed).encode())[1] == ()
     assert with_sealed(sealed, drawer.seal) == sealed
     assert with_sealed(value, drawer.seal) == sealed
 
@@ -90,17 +90,19 @@ def test_what_is_sealed_opens_to_exactly_what_it_was_and_nothing_is_left_to_reda
 def test_something_is_sealed_exactly_where_a_redaction_would_take_something_out(value: Any) -> None:
     drawer = Drawer()
     with_sealed(value, drawer.seal)
-    assert bool(drawer.held) == bool(redact(json.dumps(value).encode())[1])
+    assert bool(drawer.held) == bool(redact_secrets(json.dumps(value).encode())[1])
 
 
 @proves("R-SEC-4", part="a value is sealed for where it stands")
 @given(value=st.dictionaries(NAMES | TEXTS, VALUES, max_size=4))
 def test_each_value_is_sealed_for_the_member_at_which_its_reference_is_found(value: Any) -> None:
     drawer = Drawer()
-    found = [one for one in references(with_sealed(value, drawer.seal)) if one.digest in drawer.members]
+    found = [
+        one for one in extract_references(with_sealed(value, drawer.seal)) if one.digest in drawer.members
+    ]
     assert [one.member for one in found] == [drawer.members[one.digest] for one in found]
     # What is kept in the clear beside a sealed value holds no secret itself.
-    assert redact(json.dumps(list(drawer.members.values())).encode())[1] == ()
+    assert redact_secrets(json.dumps(list(drawer.members.values())).encode())[1] == ()
 
 
 def test_a_member_that_holds_a_secret_is_sealed_whole_and_the_rest_in_its_place() -> None:
@@ -110,7 +112,7 @@ def test_a_member_that_holds_a_secret_is_sealed_whole_and_the_rest_in_its_place(
     )
     assert REFERENCE.fullmatch(sealed["password"])
     assert REFERENCE.sub("#", sealed["note"]) == "use # now"
-    assert [(one.pointer, one.member) for one in references(sealed)] == [
+    assert [(one.pointer, one.member) for one in extract_references(sealed)] == [
         ("/password", "password"),
         ("/note", "note"),
         ("/n/0/secret", "secret"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.proves import proves
-from traces.core.run_sentence import SentenceFacts, compressed, sentence
+from traces.core.run_sentence import SentenceFacts, compress_path, format_run_sentence
 
 REFUND = SentenceFacts(
     workflow="support-refund", tools_allowed=("orders.lookup", "payments.refund"), ceiling=Decimal("2.00"),
@@ -20,7 +20,7 @@ REFUND = SentenceFacts(
 
 @proves("R-GRAPH-18")
 def test_a_run_says_in_one_sentence_what_it_might_did_and_why_it_ended() -> None:
-    assert sentence(REFUND) == (
+    assert format_run_sentence(REFUND) == (
         "Allowed to use orders.lookup, payments.refund for at most $2, "
         "support-refund went intake → lookup (3 times) → respond, "
         "called orders.lookup 3 times, payments.refund, spent $0.042, "
@@ -38,14 +38,14 @@ def test_a_run_that_waits_says_for_what() -> None:
             "facts": (),
         }
     )
-    assert sentence(waiting).endswith("committed no fact, and waits for a decision of finance.")
+    assert format_run_sentence(waiting).endswith("committed no fact, and waits for a decision of finance.")
 
 
 @proves("R-GRAPH-18", part="one full stop")
 @pytest.mark.parametrize("more", [{}, {"terminal_code": None}, {"terminal_code": None, "waiting_for": "you"}])
 @pytest.mark.parametrize("reason", ["All was verified.", "Nobody knows …", "Nobody knows...", " . "])
 def test_a_reason_that_is_a_sentence_ends_it_once(reason: str, more: dict[str, Any]) -> None:
-    told = sentence(REFUND.model_copy(update={"reason": reason, **more}))
+    told = format_run_sentence(REFUND.model_copy(update={"reason": reason, **more}))
     assert told.endswith(".")
     assert not told.endswith(("..", " .", ":."))
 
@@ -61,20 +61,20 @@ def test_a_run_that_never_moved_says_so() -> None:
         facts=(),
         status="queued",
     )
-    assert sentence(bare) == (
+    assert format_run_sentence(bare) == (
         "Allowed to use no tool without a cost ceiling, w has not moved yet, "
         "called nothing, spent $0, committed no fact, and is queued."
     )
 
 
 def test_a_loop_stands_once_with_its_count() -> None:
-    assert compressed(("a", "b", "c", "b", "c", "b", "c", "d")) == ("a", "b, c (3 times)", "d")
+    assert compress_path(("a", "b", "c", "b", "c", "b", "c", "d")) == ("a", "b, c (3 times)", "d")
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=40))
 def test_compressing_loses_no_station(path: list[str]) -> None:
     expanded: list[str] = []
-    for part in compressed(path):
+    for part in compress_path(path):
         nodes, _, times = part.partition(" (")
         expanded += nodes.split(", ") * int(times.removesuffix(" times)") or 1)
     assert expanded == path
@@ -82,4 +82,4 @@ def test_compressing_loses_no_station(path: list[str]) -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=5), max_size=300))
 def test_the_sentence_is_of_bounded_length(path: list[str]) -> None:
-    assert len(sentence(REFUND.model_copy(update={"path": tuple(path)}))) < 1_500
+    assert len(format_run_sentence(REFUND.model_copy(update={"path": tuple(path)}))) < 1_500

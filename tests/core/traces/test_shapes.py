@@ -7,7 +7,7 @@ import pytest
 
 from tests.core.traces.test_chain import RUN, linked, trace
 from tests.proves import proves
-from traces.core.canonical import canonical, digest
+from traces.core.canonical import compute_digest, encode_canonical
 from traces.core.integrity.chain import Head, record_hash
 from traces.core.integrity.verification import SnapshotRow, check_snapshots, faults_of
 
@@ -33,7 +33,7 @@ from traces.core.integrity.verification import SnapshotRow, check_snapshots, fau
 def test_a_record_of_another_shape_is_named(changed: dict[str, Any]) -> None:
     commit = linked(Head.start(RUN), 1, 1)
     first, second = commit.records
-    body = canonical(changed)
+    body = encode_canonical(changed)
     # As whoever can hash would have altered it, for the hash alone would be noticed anyway.
     second = second._replace(body=body, hash=record_hash(first.hash, body))
     altered = replace(trace(commit), records=[first, second])
@@ -52,19 +52,19 @@ def test_a_body_that_is_no_object_is_named(body: bytes) -> None:
 
 def rows_of(*states: bytes) -> tuple[list[SnapshotRow], dict[int, str]]:
     """These states as snapshots, one a record, and how their records bound them."""
-    bound = {number: digest("state", state) for number, state in enumerate(states)}
+    bound = {number: compute_digest("state", state) for number, state in enumerate(states)}
     return [
         SnapshotRow(number, state, bytes.fromhex(bound[number])) for number, state in enumerate(states)
     ], bound
 
 
 def test_a_patch_that_does_not_fit_the_state_is_named() -> None:
-    rows, bound = rows_of(canonical({"version": 1}), canonical({"version": 2}))
+    rows, bound = rows_of(encode_canonical({"version": 1}), encode_canonical({"version": 2}))
     (fault,) = check_snapshots(rows, {0: {}, 1: {"version": {"put": {"a": 1}}}}, bound)
     assert (fault.where, fault.number) == ("Record", 1)
 
 
 def test_a_second_snapshot_of_a_number_is_named() -> None:
-    rows, bound = rows_of(canonical({"version": 1}))
+    rows, bound = rows_of(encode_canonical({"version": 1}))
     (fault,) = check_snapshots([rows[0]._replace(state=b"{}"), *rows], {0: {}}, bound)
     assert (fault.where, fault.sentence) == ("Snapshot", "there are two of it")

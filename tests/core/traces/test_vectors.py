@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from tests.proves import proves
 from traces.core import canonical, state_patch
 from traces.core.integrity import chain
-from traces.core.sealed_references import Place, written
+from traces.core.sealed_references import Place, format_sealed_reference
 from traces.sealed_values import sealed_payload
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "trace-format.md"
@@ -94,7 +94,7 @@ READERS: dict[str, Callable[[Vector], Any]] = {
 
 def our_event(vector: Vector) -> str:
     """An event's hash by our code."""
-    content = chain.envelope(
+    content = chain.build_event_envelope(
         run=vector["run"], seq=vector["seq"], time=vector["at"], phase=vector["phase"],
         kind=vector["kind"], actor=vector["actor"], body=vector["body"].encode(),
     )  # fmt: skip
@@ -105,18 +105,20 @@ def our_reference(vector: Vector) -> str:
     """A sealed value's reference by our code."""
     cipher, place = AESSIV(bytes.fromhex(vector["key"])), Place.model_validate(vector["place"])
     body = sealed_payload(cipher, vector["kind"], vector["value"], place)
-    return written(vector["kind"], canonical.payload_digest(bytes.fromhex(vector["salt"]), body))
+    return format_sealed_reference(
+        vector["kind"], canonical.payload_digest(bytes.fromhex(vector["salt"]), body)
+    )
 
 
 OURS: dict[str, Callable[[Vector], Any]] = {
-    "canonical": lambda v: canonical.canonical(v["value"]).decode(),
-    "decimals": lambda v: [canonical.plain(Decimal(value)) for value in v["values"]],
-    "time": lambda v: canonical.stamp(datetime.fromisoformat(v["value"])),
-    "domain digest": lambda v: canonical.digest(v["domain"], canonical.canonical(v["value"])),
+    "canonical": lambda v: canonical.encode_canonical(v["value"]).decode(),
+    "decimals": lambda v: [canonical.format_decimal(Decimal(value)) for value in v["values"]],
+    "time": lambda v: canonical.format_canonical_time(datetime.fromisoformat(v["value"])),
+    "domain digest": lambda v: canonical.compute_digest(v["domain"], canonical.encode_canonical(v["value"])),
     "payload digest": lambda v: canonical.payload_digest(bytes.fromhex(v["salt"]), v["body"].encode()),
     "event hash": our_event,
     "record hash": lambda v: chain.record_hash(bytes.fromhex(v["previous"]), v["body"].encode()).hex(),
-    "patch": lambda v: canonical.canonical(state_patch.apply(v["state"], v["patch"])).decode(),
+    "patch": lambda v: canonical.encode_canonical(state_patch.apply_patch(v["state"], v["patch"])).decode(),
     "sealed value": our_reference,
 }  # fmt: skip
 ANSWER = {

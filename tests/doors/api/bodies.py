@@ -23,7 +23,9 @@ BODIES: dict[str, Any] = {
     },
     "api/v1/runs/{run_id}/effects/look-up": {"effect": "0" * 32},
     "api/v1/workflows": {
-        "document": bundled_content.workflows()["tool-loop"].model_dump(mode="json", exclude_defaults=True)
+        "document": bundled_content.load_bundled_workflows()["tool-loop"].model_dump(
+            mode="json", exclude_defaults=True
+        )
     },
     "api/v1/tools/{name}": {"price_usd": "0.5"},
     "api/v1/tool-servers": {"slug": "shop", "kind": "http", "address": "http://127.0.0.1/mcp", "reason": "A"},

@@ -16,7 +16,7 @@ from orchestrator.actions.versions import publish_boundary, publish_tools, publi
 from orchestrator.actions.webhooks import try_webhook
 from orchestrator.actions.workspace import hand_in
 from orchestrator.core.policy.rules import Policy
-from orchestrator.core.tools.remote_definition import Listing, listed
+from orchestrator.core.tools.remote_definition import Listing, parse_listed_tool
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.webhook_sender import secret_of
 from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer
@@ -28,9 +28,9 @@ from tenancy.core.event_kinds import BUDGET_ALERT
 from tenancy.core.roles import Role, Scope
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Webhook
-from tenancy.secret_store import keep_secret, sealed
+from tenancy.secret_store import keep_secret, seal_secret
 from tests.doors.api.bodies import OFFERED
 from tests.factories.world import World, company_at
 
@@ -223,19 +223,24 @@ def things_of(world: World) -> dict[str, str]:
         run: UUID = world.submit("support-refund", "Refund something")
         world.drive(run)
     (request,) = world.open_requests(run)
-    loop, shipped = bundled_content.workflows()["tool-loop"], [tool.spec for tool in shipped_tools().values()]
+    loop, shipped = (
+        bundled_content.load_bundled_workflows()["tool-loop"],
+        [tool.spec for tool in shipped_tools().values()],
+    )
     slug, name = ONLY_THEIRS["slug"], ONLY_THEIRS["name"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         hand_in(world.id, run, {ONLY_THEIRS["file"]: b"Theirs alone."})
         publish_tools(world.id, (*shipped, shipped[0].evolve(name=name)), by=None)
-        publish_boundary(world.id, bundled_content.boundaries()[loop.boundary].evolve(slug=slug), by=None)
+        publish_boundary(
+            world.id, bundled_content.load_bundled_boundaries()[loop.boundary].evolve(slug=slug), by=None
+        )
         publish_workflow(world.id, loop.evolve(slug=slug), by=None)
         server = ONLY_THEIRS["server"]
         ToolServer.objects.create(
             tenant_id=world.id, slug=server, kind="http", address="https://tools.example/mcp",
             origin="https://tools.example", created_at=database_now(),
         )  # fmt: skip
-    note_listing(world.id, server, Listing(tools=(listed(OFFERED),)), by=None)
+    note_listing(world.id, server, Listing(tools=(parse_listed_tool(OFFERED),)), by=None)
     document = NewDocument(
         corpus=ONLY_THEIRS["corpus"], name=ONLY_THEIRS["document"], title="Theirs", text="Theirs alone."
     )
@@ -269,7 +274,7 @@ def things_of(world: World) -> dict[str, str]:
 
 def some_memory(tenant_id: UUID, run: UUID) -> UUID:
     """Something that a run proposed to remember."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         at = database_now()
         return MemoryProposal.objects.create(
             tenant_id=tenant_id, run_id=run, key="k", kind="semantic", text="So it is.", sha256="0" * 64,
@@ -280,7 +285,7 @@ def some_memory(tenant_id: UUID, run: UUID) -> UUID:
 def some_proposal(tenant_id: UUID, tool: str) -> UUID:
     """A change that guards a tool less, and waits for a second person."""
     asked = {"kind": "change", "tool": tool, "body": {"change": {"rate_per_minute": 9}}, "weaker": ["It is."]}
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return ToolProposal.objects.create(
             tenant_id=tenant_id, tag=tool_now(tenant_id, tool).tag, reason="Too slow", by=fresh_id(),
             owner=fresh_id(), at=database_now(), **asked,
@@ -290,7 +295,7 @@ def some_proposal(tenant_id: UUID, tool: str) -> UUID:
 def some_review(tenant_id: UUID, run: UUID) -> UUID:
     """Something that a run asks people to look at."""
     asked = {"queue": "support", "severity": "high", "subject": "A claim", "reason": "The figures differ."}
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return ReviewItem.objects.create(
             tenant_id=tenant_id, run_id=run, key="k", sha256="0" * 64, evidence=[], at=database_now(), **asked
         ).id  # fmt: skip
@@ -299,10 +304,10 @@ def some_review(tenant_id: UUID, run: UUID) -> UUID:
 def some_webhook(tenant_id: UUID) -> UUID:
     """An endpoint at an address that is never reached: whatever is sent to it fails at once."""
     made = fresh_id()
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         Webhook.objects.create(
             id=made, tenant_id=tenant_id, name="theirs", url="https://127.0.0.1/hook", events=[BUDGET_ALERT],
             origin="https://127.0.0.1", created_at=database_now(),
-            sealed=sealed(tenant_id, place_of_secret(made), secret_of(bytes(32))),
+            sealed=seal_secret(tenant_id, place_of_secret(made), secret_of(bytes(32))),
         )  # fmt: skip
     return made

@@ -11,7 +11,7 @@ import pytest
 
 from approvals.models import Decision, GrantUse, Request
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.doubles.company import Company
@@ -43,7 +43,7 @@ def at_the_gate(world: World, order: str = "A-1001") -> tuple[UUID, str]:
 
 def said(world: World) -> int:
     """How many words were said in the tenant."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return Decision.objects.count()
 
 
@@ -382,6 +382,6 @@ def test_edit_that_moves_more_says_how_many_must_agree_and_how_many_are_missing(
     world.drive(run)
     # It was sent, once; the company, whose order is of less, refuses it.
     assert [one["method"] for one in company.requests("payments")].count("POST") == 1
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         granted = Request.objects.get(run_id=run).granted_action
         assert GrantUse.objects.get().action_digest == granted != ""

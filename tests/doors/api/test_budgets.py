@@ -7,11 +7,11 @@ import pytest
 from budgets.actions import change_ceilings, change_rates
 from budgets.core.ceilings import Ceilings
 from budgets.core.rates import Rates
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.program import program, refusal
 from tests.factories.tenancy import make_somebody
@@ -37,8 +37,8 @@ def test_the_api_tells_what_the_page_tells(world: World) -> None:
     change_ceilings(world.id, Ceilings(daily_usd=Decimal("0.5")), by=None, reason="tight")
     reader = program(world.id, Role.AUDITOR)
     said = reader.get("/budgets").json()
-    with tenant(world.id):
-        cost = next(line.used for name, line in usage(run).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        cost = next(line.used for name, line in get_usage_lines(run).items() if name == "cost_usd")
     assert Decimal(said["day"]["spent_usd"]) == cost
     assert [one["name"] for one in said["by_workflow"]] == ["tool-loop"]
     assert sum(Decimal(one["spent_usd"]) for one in (*said["by_model"], *said["by_tool"])) == cost
@@ -55,8 +55,8 @@ def test_the_api_tells_what_the_page_tells(world: World) -> None:
 def test_at_the_ceiling_a_task_is_answered_429_with_the_time_to_come_back(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     world.drive(run)
-    with tenant(world.id):
-        cost = next(line.used for name, line in usage(run).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        cost = next(line.used for name, line in get_usage_lines(run).items() if name == "cost_usd")
     change_ceilings(world.id, Ceilings(daily_usd=cost), by=None, reason="tight")
     client = program(world.id, Role.CLIENT)
     answer = client.post("/tasks", TASK)

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator import bundled_content
 from orchestrator.actions.emergency_stop import stop_everything
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.program import Program, pointers, refusal
@@ -35,7 +35,7 @@ def test_a_patch_makes_a_version_and_says_its_tag(admin: Program, world: World) 
     assert (said["scopes"], said["price_usd"]) == (["submit"], "0.1")
     assert said["limits"] == seen.json()["limits"] | body["limits"]
     assert changed["ETag"] == admin.get(TOOL)["ETag"] != seen["ETag"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.get(verb="tool.change").reason == "It was wrong"
 
 
@@ -176,7 +176,7 @@ def test_ceilings_are_read_and_set_as_one(admin: Program, world: World) -> None:
     )
     assert (done.json()["day"]["left_usd"], done.json()["month"]["left_usd"]) == ("20", "900.5")
     assert refusal(admin.send("put", "/ceilings", body, headers={"If-Match": seen["ETag"]})) == (412, "stale")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         entry = AuditEntry.objects.get(verb="set_ceilings")
     assert (entry.reason, entry.before["daily_usd"], entry.after["daily_usd"]) == (
         "A quiet month",

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from orchestrator.actions.workspace import change_files
-from orchestrator.queries.run_summary import manifest
-from tenancy.db.tenant_context import tenant
+from orchestrator.queries.run_summary import load_manifest_body
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -25,7 +25,7 @@ BODY: dict[str, Any] = {"workflow": "tool-loop", "goal": {"objective": "Mend the
 def changed(world: World, run: UUID, base: str) -> None:
     """One change of the run's files."""
     body = b"def add(a, b):\n    return a + b\n"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         change_files(world.id, run, key="k", base=base, changes={"src/app.py": body}, summary="+1 -1")
 
 
@@ -37,8 +37,8 @@ def test_files_are_handed_in_with_a_task_and_fetched_again(
     listed = auditor.get(f"/runs/{run}/files").json()
     assert [one["path"] for one in listed["files"]] == ["src/app.py", "x.bin"]
     assert [(one["number"], one["cause"]) for one in listed["revisions"]] == [(0, "handed")]
-    with tenant(world.id):
-        assert manifest(UUID(run))["files"] == listed["digest"]
+    with tenant_transaction(world.id):
+        assert load_manifest_body(UUID(run))["files"] == listed["digest"]
     got = auditor.get(f"/runs/{run}/files/content/x.bin")
     assert (got.content, got["Content-Type"]) == (b"\0\xff", "application/octet-stream")
     assert got["Content-Disposition"].startswith("attachment")

@@ -12,7 +12,7 @@ from approvals.models import Decision
 from orchestrator.models import Run, RunSignal
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.doors import DOORS, NOBODYS, addresses, things_of
@@ -104,11 +104,11 @@ def test_a_foreign_id_costs_the_same_statements_as_a_missing_one(neighbours: Nei
 @proves("Z1", part="nothing is changed through a foreign id")
 def test_a_foreign_post_leaves_no_trace_next_door(neighbours: Neighbours) -> None:
     run = neighbours.things["run_id"]
-    with tenant(neighbours.theirs.id):
+    with tenant_transaction(neighbours.theirs.id):
         before = Run.objects.get(id=run).version
     for door in WITH_IDS:
         knock(neighbours.me, door, neighbours.things)
-    with tenant(neighbours.theirs.id):
+    with tenant_transaction(neighbours.theirs.id):
         assert Run.objects.get(id=run).version == before
         assert not RunSignal.objects.filter(run_id=run).exists()
         assert not Decision.objects.exists()

@@ -13,7 +13,7 @@ from tenancy.core.errors import Forbidden
 from tenancy.core.reach import KeyLimits
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, AuditEntry, IdempotencyKey
 from tenancy.people.relations import people_behind
 from tests.conftest import House
@@ -40,7 +40,7 @@ def made(who: Program, **given: Any) -> dict[str, Any]:
 
 def behind(house: House, key: dict[str, Any]) -> set[UUID]:
     """Whose deeds the key's are, without the one who was made up for it."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         found = people_behind([UUID(key["principal"])])[UUID(key["principal"])]
         return {one for one in found if one == house.people.admin.person.id}
 
@@ -57,7 +57,7 @@ def test_a_key_made_by_program_is_shown_once_and_works(house: House) -> None:
     assert shown["owner"] is None
     assert key["secret"] not in who.get("/keys").content.decode()
     assert next(row["id"] for row in who.get("/keys").json()["results"]) == key["id"]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         line = AuditEntry.objects.get(verb="key.create", object=f"key:{key['id']}")
     assert line.after["workflows"] == ["support-*"]
 
@@ -69,7 +69,7 @@ def test_a_repeated_making_is_answered_without_the_secret(house: House) -> None:
     first, again = (who.post("/keys", body, once="one") for _ in range(2))
     assert first.json()["id"] == again.json()["id"]
     assert (first.json()["secret"][:4], again.json()["secret"]) == ("ilk_", None)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert first.json()["secret"] not in str(IdempotencyKey.objects.get(key="one").answer)
 
 
@@ -90,7 +90,7 @@ def test_a_key_makes_no_key_that_is_used_from_elsewhere_or_lasts_longer(house: H
         assert refusal(answer) == (403, "key-too-wide"), wide
     key = made(who, role="admin", owner="me")
     assert key["addresses"] == list(HERE)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         kept = ApiKey.objects.get(id=key["id"])
     assert kept.expires_at is not None
     assert narrow.key.expires_at is not None
@@ -123,7 +123,7 @@ def test_a_rotated_key_keeps_its_program_and_ends_the_secret_before(house: House
     assert who.post(f"/keys/{key['id']}/revoke", {"reason": "Leaked"}).json()["revoked_at"]
     assert Program(clear=key["secret"]).get("/runs").status_code == 401
     assert refusal(who.post(f"/keys/{key['id']}/rotate")) == (409, "key-gone")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.filter(verb="key.revoke").latest("at").reason == "Leaked"
 
 
@@ -142,7 +142,7 @@ def test_a_key_that_decides_is_rotated_by_the_person_who_answers_for_it_alone(
     assert refusal(api) == (403, "forbidden")
     with pytest.raises(Forbidden):
         rotate_key(house.tenant.id, key.id, by=admin.id)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert ApiKey.objects.get(id=key.id).revoked_at is None
     assert rotate_key(house.tenant.id, key.id, by=other.id).key.principal_id == key.principal_id
     assert rotate_key(house.tenant.id, create_key(house.tenant.id, Role.CLIENT).key.id, by=admin.id)
@@ -180,7 +180,7 @@ def test_a_key_that_cannot_be_names_its_field_and_is_not_made(
 ) -> None:
     answer = Program(clear=admin_key(house).clear).post("/keys", {"name": "x", "role": "client", **given})
     assert (answer.status_code, pointers(answer)) == (400, [pointer])
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert ApiKey.objects.count() == 1
 
 

@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 
 from tenancy.actions import add_person, create_key
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, IdempotencyKey, Membership, Person, PersonTie
 from tenancy.notifications.notices import send_notices_of
 from tenancy.people.relations import are_related
@@ -76,7 +76,7 @@ def test_a_person_is_invited_listed_limited_and_loses_the_role(house: House, who
     assert who.post(f"{one}/roles/reviewer/remove", {"reason": "Enough"}).status_code == 204
     assert [row["role"] for row in who.get(one).json()["roles"]] == ["client"]
     assert refusal(who.get(f"{one}/roles/reviewer")) == (404, "not-found")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         lines = AuditEntry.objects.filter(verb__startswith="member.").order_by("at", "id")
         found = [(line.verb, line.reason) for line in lines if line.principal is not None]
     assert found == [
@@ -103,7 +103,7 @@ def test_a_link_shown_to_a_program_relates_its_person_and_is_kept_nowhere(house:
     set_password(first["link"])
     person = newcomer(house)
     assert person.check_password(SECRET)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert first["link"] not in str(IdempotencyKey.objects.get(key="one").answer)
         kinds = PersonTie.objects.filter(person=person, by=house.people.admin.person).order_by("at")
         assert list(kinds.values_list("kind", flat=True)) == ["role_given", "link_seen"]
@@ -121,7 +121,7 @@ def test_a_link_is_mailed_where_mail_is_set_up_and_no_program_sees_it(
     again = who.post(f"/members/{newcomer(house).id}/link")
     assert (again.json()["delivery"], again.json()["link"]) == ("mailed", None)
     assert "/account/password" not in answer.content.decode() + again.content.decode()
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert list(PersonTie.objects.values_list("kind", flat=True)) == ["role_given"]
     assert send_notices_of(house.tenant.id) == 2
     found = re.search(r"(/account/password/reset/key/\S+)", str(mail.outbox[-1].body))
@@ -162,7 +162,7 @@ def test_a_deactivated_person_and_their_keys_do_nothing_more_here(house: House, 
     assert who.post(f"/members/{somebody.person.id}/deactivate", {"reason": "Left"}).status_code == 204
     assert refusal(own.get("/runs")) == (403, "scope-missing")
     assert refusal(who.get(f"/members/{somebody.person.id}")) == (404, "not-found")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not Membership.objects.filter(person=somebody.person).exists()
         assert AuditEntry.objects.filter(verb="member.remove").latest("at").reason == "Left"
     admin = house.people.admin.person.id

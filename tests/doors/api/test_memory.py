@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.actions.memory import propose_memory
 from orchestrator.queries.memory import facts_of_run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -17,7 +17,7 @@ def waiting(world: World) -> str:
     """A proposal of a run that came to its result."""
     run = world.submit("tool-loop", "How much is (12 + 30) * 2?")
     assert world.drive(run).terminal_code == "SUCCESS"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         facts = list(facts_of_run(run))[:1]
         row = propose_memory(world.id, run, key="k", kind="semantic", text="It is 84.", facts=facts, days=9)
         return str(row.id)

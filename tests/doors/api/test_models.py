@@ -8,7 +8,7 @@ from pytest_django import Settings
 from orchestrator.queries.model_profiles import profiles_now
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.factories.world import World
@@ -44,7 +44,7 @@ def test_a_program_names_changes_and_takes_out_a_model(admin: Program, world: Wo
     assert (row["own"], row["key"], row["circuit"], row["price"]["origin"]) == (
         True, "secret", "closed", "genai-prices",
     )  # fmt: skip
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (profile,) = profiles_now("tool_loop", database_now())
     assert (profile.name, profile.max_output_tokens, profile.roles) == ("main", 900, ("executor",))
     changed = admin.send("patch", f"{MODELS}/main", {"max_retries": 4, "reason": "Flaky"})

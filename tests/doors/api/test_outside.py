@@ -4,7 +4,7 @@ from typing import Any
 
 from orchestrator.queries.tools import tool_now
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, pointers, program, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -22,7 +22,7 @@ def test_a_program_sets_the_web_list_and_new_runs_are_pinned_to_it(admin: Progra
     told = second.post(f"/tool-proposals/{asked.json()['id']}/agree", {"reason": "Seen it"})
     assert (told.status_code, told.json()["version"]) == (200, 1)
     assert told.json()["allow"] == ["https://docs.example/*"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         egress = tool_now(world.id, "web.fetch").spec.egress
     assert egress is not None
     assert egress.allow == ("https://docs.example/*",)

@@ -9,11 +9,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from budgets.models import Price
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.api.program import program
 from tests.factories.world import World
@@ -37,8 +37,8 @@ def ran(world: World) -> UUID:
 
 def cost(world: World, run: UUID) -> Decimal:
     """US$ used by the run."""
-    with tenant(world.id):
-        return next(line.used for name, line in usage(run).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        return next(line.used for name, line in get_usage_lines(run).items() if name == "cost_usd")
 
 
 @proves("R-BUDGET-15", part="stated by a program")
@@ -56,7 +56,7 @@ def test_a_price_is_stated_as_a_version_with_a_reason_and_listed(world: World) -
     assert [one["version"] for one in said["versions"]] == ["declared 2", "tenant 1"]
     assert said["unknown"] == "worst"
     assert {"tool": CALCULATOR, "version": f"{CALCULATOR}@1", "price_usd": "0"} in said["tools"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.filter(verb="declare_price", reason="the contract").count() == 2
 
 
@@ -76,7 +76,7 @@ def test_a_wrong_price_is_named_and_nothing_is_stated(
     answer = program(world.id, Role.ADMIN).post("/prices", STATED | wrong)
     assert answer.status_code == 400
     assert [error["pointer"] for error in answer.json()["errors"]] == [pointer]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Price.objects.exists()
 
 

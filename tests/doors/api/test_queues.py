@@ -4,7 +4,7 @@ import pytest
 
 from tenancy.actions import create_key
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.approvals import open_desk
@@ -38,7 +38,7 @@ def test_a_queue_is_added_described_closed_and_opened_by_program(world: World, a
     assert admin.get("/queues").json()["results"][-1]["name"] == "claims"
     opened = admin.post("/queues/claims/reopen", {"reason": "Needed"})
     assert (opened.status_code, opened.json()["closed_at"]) == (200, None)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         lines = AuditEntry.objects.filter(object="queue:claims").order_by("at")
         assert list(lines.values_list("verb", "reason")) == [
             ("queue.add", "New team"), ("queue.describe", "More"), ("queue.close", "Unused"),
@@ -49,7 +49,7 @@ def test_a_queue_is_added_described_closed_and_opened_by_program(world: World, a
 @proves("R-SEC-11", part="a queue that something names is not closed, by program")
 def test_closing_a_queue_in_use_is_refused_with_what_names_it(world: World, admin: Program) -> None:
     admin.post("/queues", {"name": "claims", "description": "", "reason": "New team"})
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Membership.objects.filter(person=world.people.approver.person).update(queues=["claims"])
     with open_desk(world.house) as desk:
         desk.ask(queue="claims")

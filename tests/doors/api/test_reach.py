@@ -11,7 +11,7 @@ from tenancy.actions import create_key
 from tenancy.actions.keys import rotate_key
 from tenancy.core.reach import KeyLimits, Reach, RunReach
 from tenancy.core.roles import SCOPES, Role
-from tenancy.db.tenant_context import current_reach, tenant, within
+from tenancy.db.tenant_context import current_reach, restrict_to_reach, tenant_transaction
 from tenancy.rest.authentication import caller_of
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.doors import DOORS, things_of
@@ -63,7 +63,7 @@ def test_every_door_with_the_run_of_another_answers_as_with_none(
         found, absent = ask(who, door, things), ask(who, door, missing())
         assert refusal(found) == (404, "not-found"), door
         assert shape(found) == shape(absent), door
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not RunSignal.objects.exists()
 
 
@@ -169,7 +169,7 @@ def test_the_reach_of_a_key_ends_with_its_request(world: World) -> None:
     run = world.submit("tool-loop", "How much is 1 + 1?")
     assert listed(Program(clear=create_key(world.id, Role.CLIENT).clear)) == []
     assert current_reach() is None
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.filter(id=run).exists()
 
 
@@ -177,7 +177,7 @@ def test_the_reach_of_a_key_ends_with_its_request(world: World) -> None:
 def test_no_run_of_another_principal_is_written_within_a_reach(world: World) -> None:
     run = world.submit("tool-loop", "How much is 1 + 1?")
     mine = Reach(principal=caller_of(create_key(world.id, Role.CLIENT).clear).principal)
-    with within(mine), tenant(world.id):
+    with restrict_to_reach(mine), tenant_transaction(world.id):
         assert Run.objects.count() == 0
         assert Run.objects.filter(id=run).update(reason="seen") == 0
 

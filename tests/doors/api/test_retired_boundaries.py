@@ -10,12 +10,12 @@ from django.db import transaction
 from django.test import Client
 
 from orchestrator.actions.boundaries import retire_boundary
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.versions import publish_boundary
 from orchestrator.models import BoundaryVersion, Run
 from orchestrator.queries.boundaries import boundary_in, newest_boundary
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.api.program import Program, program, refusal
 from tests.doors.pages.forms import form_with
@@ -32,7 +32,7 @@ TASK = {"workflow": "tool-loop", "goal": {"objective": "How much is 1 + 1?"}}
 
 def narrow(world: World) -> int:
     """Publish a narrower version of the boundary; its number."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = newest_boundary(SLUG)
         assert now is not None
         held = boundary_in(now)
@@ -41,7 +41,7 @@ def narrow(world: World) -> int:
 
 def in_force(world: World) -> int | None:
     """The version that new runs get."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = newest_boundary(SLUG)
         return None if now is None else now.version
 
@@ -62,7 +62,7 @@ def test_retired_boundary_is_no_longer_offered_and_its_runs_go_on(admin: Program
     assert refusal(refused)[1] == "goal-invalid"
     assert f"there is no boundary {SLUG}" in refused.json()["detail"]
     assert world.drive(run).terminal_code == "SUCCESS"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         line = AuditEntry.objects.get(verb="boundary.retire")
         assert (line.reason, line.after) == ("Too wide", {"version": 1, "retired": True})
         assert Run.objects.count() == 1
@@ -85,7 +85,7 @@ def test_retiring_that_leaves_a_wider_version_waits_for_a_second_administrator(w
     assert agreed.status_code == 200, agreed.json()
     assert agreed.json()["retired_at"] is not None
     assert in_force(world) == 1
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         line = AuditEntry.objects.get(verb="boundary.retire")
     assert line.after["weaker"]
     assert line.after["proposed_by"]
@@ -179,26 +179,26 @@ def test_published_boundary_is_retired_and_otherwise_never_changed(
     world: World, superuser: psycopg.Connection[Any]
 ) -> None:
     denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="denied")
-    with tenant(world.id), denied, transaction.atomic():
+    with tenant_transaction(world.id), denied, transaction.atomic():
         raw_cursor().execute(b"UPDATE orchestrator_boundaryversion SET body = ''")
     with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="can only be retired"):
         superuser.execute(
             "UPDATE orchestrator_boundaryversion SET body = '' WHERE tenant_id = %s", (world.id,)
         )
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert BoundaryVersion.objects.filter(slug=SLUG).count() == 1
 
 
 @proves("R-GRAPH-11", part="a start publishes no boundary over what came after it")
 def test_furnishing_again_brings_back_no_boundary_that_was_narrowed_or_retired(world: World) -> None:
-    with tenant(world.id):
-        furnish(world.id)
+    with tenant_transaction(world.id):
+        seed_tenant(world.id)
         before = in_force(world)
         assert narrow(world) == (before or 0) + 1
-        furnish(world.id)
+        seed_tenant(world.id)
         assert in_force(world) == (before or 0) + 1
         retire_boundary(world.id, "research", 1, by=None, reason="Old")
-        furnish(world.id)
+        seed_tenant(world.id)
         assert newest_boundary("research") is None
 
 

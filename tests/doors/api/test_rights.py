@@ -5,7 +5,7 @@ from django.conf import settings
 
 from orchestrator.models import Run, RunSignal, Task
 from tenancy.core.roles import SCOPES, Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.bodies import BODIES
 from tests.doors.api.doors import DOORS, METHODS, things_of
 from tests.doors.api.program import Program, program, refusal
@@ -68,7 +68,7 @@ def test_a_key_opens_exactly_the_doors_of_its_scopes(world: World) -> None:
             )
             assert refusal(answer) == (403, "scope-missing"), (role, address)
             assert scope.value in answer.json()["detail"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert (Task.objects.count(), Run.objects.count(), RunSignal.objects.count()) == (1, 1, 0)
 
 

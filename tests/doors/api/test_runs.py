@@ -11,7 +11,7 @@ import pytest
 from orchestrator import bundled_content
 from orchestrator.actions.run_signals import cancel
 from orchestrator.models import Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World
 from tests.proves import proves
@@ -241,7 +241,7 @@ def test_a_replay_matches(auditor: Program, ended: UUID) -> None:
 @proves("R-API-2", part="workflows and tools")
 def test_the_catalogue_is_listed_and_shown(auditor: Program, world: World) -> None:
     workflows = auditor.get("/workflows").json()["results"]
-    assert {row["slug"] for row in workflows} == set(bundled_content.workflows())
+    assert {row["slug"] for row in workflows} == set(bundled_content.load_bundled_workflows())
     assert auditor.get("/workflows/tool-loop").json()["document"]["entry"] == "intake"
     tools = {row["name"]: row for row in auditor.get("/tools").json()["results"]}
     assert tools["payments.refund"]["needs_approval"]
@@ -257,5 +257,5 @@ def test_what_cannot_be_saved_changes_nothing(world: World, auditor: Program, qu
     for path in ("", "/events", "/plan", "/result", "/trace"):
         assert auditor.get(f"/runs/{queued}{path}").status_code in {200, 202}
     assert auditor.post(f"/runs/{queued}/replay").status_code == 200
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.get(id=queued).version == before

@@ -8,7 +8,7 @@ import pytest
 from django.db import connections
 
 from orchestrator.models import Run, Task
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import IdempotencyKey
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World
@@ -39,7 +39,7 @@ FULL = {
 
 def counted(world: World) -> tuple[int, int]:
     """How many tasks and runs the tenant has."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return Task.objects.count(), Run.objects.count()
 
 
@@ -212,7 +212,7 @@ def test_a_key_whose_answer_was_never_kept_still_stands_for_its_body(
 ) -> None:
     body = BODY | {"budget": {"cost_usd": "0.5"}}
     first = client_program.post("/tasks", body, once="k-1")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         IdempotencyKey.objects.all().delete()
     answer = client_program.post("/tasks", body | OTHERS[name], once="k-1")
     assert refusal(answer) == (422, "idempotency-key-reused")

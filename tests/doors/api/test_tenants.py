@@ -11,7 +11,7 @@ from orchestrator.models import Run
 from tenancy.actions.platform_admins import create_platform_key
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, NoticeMail, PersonTie, Tenant
 from tenancy.platform_models import PlatformAnswer, PlatformEntry
 from tests.doors.api.doors import DOORS
@@ -71,7 +71,7 @@ def test_link_is_mailed_where_mail_is_set_up_and_relates_nobody_by_being_seen(
     settings.INTERLOCK_SENDS_MAIL = True
     answer = platform.program.post("/tenants", body()).json()
     assert (answer["delivery"], answer["link"]) == ("mailed", None)
-    with tenant(Tenant.objects.get(slug=answer["tenant"]["slug"]).id):
+    with tenant_transaction(Tenant.objects.get(slug=answer["tenant"]["slug"]).id):
         assert NoticeMail.objects.count() == 1
         assert not PersonTie.objects.filter(kind="link_seen").exists()
 
@@ -130,7 +130,7 @@ def test_changed_tenant_is_audited_in_both_logs(platform: Platform, world: World
     assert (answer.json()["tier"], answer.json()["highest_autonomy_tier"]) == ("enterprise", 3)
     stale = platform.program.send("patch", f"/tenants/{slug}", change, headers=headers)
     assert refusal(stale) == (412, "stale")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         line = AuditEntry.objects.get(verb="tenant.change")
     assert (line.platform, line.principal, line.reason) == (True, None, "grown")
     entry = PlatformEntry.objects.get(verb="tenant.change", object=f"tenant:{world.id}")
@@ -152,7 +152,7 @@ def test_run_above_the_highest_autonomy_is_refused_until_it_is_raised(
         assert platform.program.send("patch", f"/tenants/{slug}", change).status_code == 200
         answer = theirs.post("/tasks", task)
         assert (answer.status_code, answer.json().get("code", "")) == wanted
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             assert Run.objects.count() == 1 + (tier == 6)
     # What was admitted before goes on.
     assert world.drive(going).terminal_code == "SUCCESS"
@@ -188,7 +188,7 @@ def test_first_administrator_is_invited_again_while_none_has_signed_in(platform:
     shown = platform.program.get(f"/tenants/{asked['slug']}").json()
     assert shown["administrators_waiting"] == 2
     assert shown["first_administrator"] == f"bob@{asked['slug']}.example"
-    with tenant(Tenant.objects.get(slug=asked["slug"]).id):
+    with tenant_transaction(Tenant.objects.get(slug=asked["slug"]).id):
         Membership.objects.get(person__email=asked["administrator"])
 
 
@@ -223,7 +223,7 @@ def test_key_of_the_platform_opens_no_door_of_a_tenant(platform: Platform, world
             continue
         answer = platform.program.send(method, path_of(address, names), {})
         assert refusal(answer) == (403, "scope-missing"), (method, address)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Run.objects.exists()
 
 

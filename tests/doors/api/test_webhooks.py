@@ -5,7 +5,7 @@ from standardwebhooks.webhooks import Webhook as Verifier
 
 from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.webhook_delivery import deliver_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import IdempotencyKey
 from tests.doors.api.program import Program, pointers, refusal
 from tests.doubles.webhook_receiver import Receiver
@@ -59,7 +59,7 @@ def test_a_secret_is_in_the_first_answer_and_kept_in_none(
     rotated = admin.post(f"/webhooks/{first.json()['id']}/rotate", {}, once="two-2").json()
     assert rotated["secret"] not in (None, first.json()["secret"])
     assert rotated["old_secret_until"] is not None
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert "whsec_" not in str(list(IdempotencyKey.objects.values_list("answer", flat=True)))
 
 

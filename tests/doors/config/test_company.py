@@ -26,8 +26,8 @@ def books(servers: TestServers) -> str:
     name, passwords = f"books_{servers.database}", demo_database.fresh_passwords()
     with locked("company"):
         for _ in range(2):
-            demo_database.furnish(servers.postgres, passwords, name)
-    return demo_database.addresses(servers.postgres, passwords, name)
+            demo_database.create_demo_database(servers.postgres, passwords, name)
+    return demo_database.format_database_urls(servers.postgres, passwords, name)
 
 
 @proves("R-TOOL-19", part="the demo company's database")

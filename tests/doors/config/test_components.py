@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from config.templatetags import ui
 from config.ui import untrusted_text as hiding
-from config.ui.untrusted_text import Piece, pieces
+from config.ui.untrusted_text import Piece, mark_untrusted_text
 
 PIECES = (
     '{% for piece in pieces %}{% if piece.mark %}<span class="mark"{% if piece.title %} '
@@ -49,18 +49,22 @@ TEXTS = st.one_of(
 
 @given(text=TEXTS, limit=st.integers(1, 40))
 def test_text_from_outside_is_drawn_as_a_template_draws_its_pieces(text: str, limit: int) -> None:
-    whole = {"pieces": pieces(text[:limit]), "rest": pieces(text[limit:]), "size": len(text)}
+    whole = {
+        "pieces": mark_untrusted_text(text[:limit]),
+        "rest": mark_untrusted_text(text[limit:]),
+        "size": len(text),
+    }
     assert str(ui.hostile(text, limit)) == WHOLE.render(Context(whole))
     line = " ".join(text.split(maxsplit=400))
-    cut = {"pieces": pieces(line[:limit]), "left": max(0, len(line) - limit)}
+    cut = {"pieces": mark_untrusted_text(line[:limit]), "left": max(0, len(line) - limit)}
     assert str(ui.hostile_line(text, limit)) == LINE.render(Context(cut))
 
 
 @given(text=TEXTS)
 def test_a_text_in_which_nothing_hides_is_one_piece_and_the_same_as_read_letter_by_letter(text: str) -> None:
-    whole = "".join(piece.text for piece in hiding._marked(text) if not piece.mark)
-    marked = [piece for piece in hiding._marked(text) if piece.mark]
-    found = pieces(text)
+    whole = "".join(piece.text for piece in hiding._iterate_pieces(text) if not piece.mark)
+    marked = [piece for piece in hiding._iterate_pieces(text) if piece.mark]
+    found = mark_untrusted_text(text)
     assert "".join(piece.text for piece in found if not piece.mark) == whole
     assert bool(marked) == any(piece.mark for piece in found)
     if not marked:
@@ -71,7 +75,10 @@ def test_no_letter_that_is_passed_over_would_be_marked_alone_or_in_a_word() -> N
     passed = [chr(at) for at in range(0x3000) if hiding._MAY_HIDE.search(chr(at)) is None]
     assert len(passed) == 200
     assert [
-        one for one in passed for text in (one, f"ab{one}cd") if any(p.mark for p in hiding._marked(text))
+        one
+        for one in passed
+        for text in (one, f"ab{one}cd")
+        if any(p.mark for p in hiding._iterate_pieces(text))
     ] == []
 
 

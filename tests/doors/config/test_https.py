@@ -90,7 +90,7 @@ def port(
         "INTERLOCK_SECRET_KEY": settings.SECRET_KEY, "INTERLOCK_HTTPS": "1", "INTERLOCK_PORT": str(found),
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }  # fmt: skip
-    part = process_specs.web("127.0.0.1", found, environment)
+    part = process_specs.build_web_part("127.0.0.1", found, environment)
     command = part.command()
     with log.open("wb") as out:
         process = subprocess.Popen(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from config.devstack.child_process import Account, alive, end_stale, socket_folder
+from config.devstack.child_process import Account, end_stale, is_process_alive, socket_folder
 from config.devstack.embedded import EmbeddedPostgres
 from tests.proves import proves
 from tests.servers import ROOT
@@ -103,7 +103,7 @@ def test_postgresql_starts_though_its_cluster_was_half_made_when_everything_was_
 def test_a_dead_child_in_a_pid_file_is_collected(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     until = time.monotonic() + 20
-    while alive(child.pid) and time.monotonic() < until:
+    while is_process_alive(child.pid) and time.monotonic() < until:
         time.sleep(0.02)
     assert Path(f"/proc/{child.pid}").exists(), "its status is not collected yet"
     pid_file = tmp_path / "server.pid"

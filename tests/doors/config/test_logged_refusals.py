@@ -25,7 +25,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
     written = StringIO()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", written)
-        logs.configure(style="json", level="INFO")
+        logs.configure_logging(style="json", level="INFO")
     yield written
     root.handlers[:] = handlers
     root.setLevel(level)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from config.devstack.embedded import EmbeddedValkey
-from config.devstack.process_specs import ROOT, answers, free_port
+from config.devstack.process_specs import ROOT, free_port, is_url_responding
 from config.http_limits.body_room import MIB
 from tests.doors.config.raw_client import RawClient, close_all, head
 from tests.proves import proves
@@ -35,7 +35,7 @@ class WebProcess:
                 env=os.environ | environment | told, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
         until = time.monotonic() + 90
-        while not answers(f"http://127.0.0.1:{self.port}/livez"):
+        while not is_url_responding(f"http://127.0.0.1:{self.port}/livez"):
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < until
             time.sleep(0.2)

@@ -22,7 +22,7 @@ import psycopg
 import pytest
 import redis
 
-from config.devstack.child_process import Account, alive, socket_folder
+from config.devstack.child_process import Account, is_process_alive, socket_folder
 from config.devstack.process_specs import free_port
 from tests.proves import proves
 from tests.servers import ROOT
@@ -154,7 +154,7 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
 
         children = house.children()
         assert house.end() == 0
-        assert [line for pid, line in children.items() if alive(pid)] == []
+        assert [line for pid, line in children.items() if is_process_alive(pid)] == []
 
     with up(data, free_port()) as again:
         again.wait_for("Interlock is up at")
@@ -167,9 +167,9 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
         again.process.kill()
         again.process.wait(20)
         deadline = time.monotonic() + 40
-        while any(alive(pid) for pid in children) and time.monotonic() < deadline:
+        while any(is_process_alive(pid) for pid in children) and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert [line for pid, line in children.items() if alive(pid)] == []
+        assert [line for pid, line in children.items() if is_process_alive(pid)] == []
 
 
 @proves("R-API-10", part="a start right after a kill")

@@ -19,10 +19,10 @@ from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.effect_result import Performed
 from orchestrator.gateways.llm.catalog import ModelEnvironment
 from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.send_authorization import PermitRefused
+from orchestrator.gateways.send_authorization import SendRefused
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
-from traces.core.canonical import canonical_outside, digest, payload_digest
+from traces.core.canonical import canonical_outside, compute_digest, payload_digest
 
 SALT = b"s" * 32
 RUN = UUID(int=7)
@@ -43,10 +43,10 @@ class ScriptedPermit:
     asked: int = 0
     run: UUID = RUN
 
-    def check(self) -> PermitRefused | None:
+    def check(self) -> SendRefused | None:
         """As told."""
         self.asked += 1
-        return None if self.reason is None else PermitRefused(reason=self.reason)
+        return None if self.reason is None else SendRefused(reason=self.reason)
 
 
 @dataclass(kw_only=True)
@@ -126,7 +126,7 @@ def call_tool(name: str, arguments: bytes, *, timeout_ms: int = TIMEOUT_MS, key:
         tool=name,
         tool_digest="0" * 64,
         arguments=payload_digest(SALT, arguments),
-        argument_digest=digest("arguments", arguments),
+        argument_digest=compute_digest("arguments", arguments),
         key=key,
         reserve={},
         timeout_ms=timeout_ms,

@@ -10,7 +10,7 @@ from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.queries.tools import tool_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read
 from traces.core.canonical import canonical_outside
 
@@ -34,5 +34,5 @@ def use_in_house(
 
 def registered(house: UUID, name: str) -> ToolSpec:
     """A tool's version as the tenant's registry has it."""
-    with tenant(house):
+    with tenant_transaction(house):
         return tool_now(house, name).spec

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.gateways.tools.builtin.calculator import evaluate
+from orchestrator.gateways.tools.builtin.calculator import evaluate_expression
 from orchestrator.gateways.tools.service_client import CallFailed
 from tests.proves import proves
 
@@ -23,7 +23,7 @@ sums = st.recursive(
 
 def _refusal(expression: str) -> str:
     with pytest.raises(CallFailed) as caught:
-        evaluate(expression)
+        evaluate_expression(expression)
     assert (caught.value.error, caught.value.transient) == ("refused", False)
     return caught.value.detail.decode()
 
@@ -47,7 +47,7 @@ def _literals(expression: str) -> list[str]:
 @given(sums)
 def test_sums_and_products_are_exact(expression: str) -> None:
     if len(expression) <= 1_000:
-        found = evaluate(expression)
+        found = evaluate_expression(expression)
         assert found.exact
         assert Fraction(found.result) == _as_fraction(expression)
 
@@ -56,8 +56,8 @@ def test_sums_and_products_are_exact(expression: str) -> None:
 @given(numbers, numbers)
 def test_a_quotient_and_its_rest_make_the_whole(left: str, right: str) -> None:
     if Decimal(right) != 0:
-        quotient = Decimal(evaluate(f"({left}) // ({right})").result)
-        rest = Decimal(evaluate(f"({left}) % ({right})").result)
+        quotient = Decimal(evaluate_expression(f"({left}) // ({right})").result)
+        rest = Decimal(evaluate_expression(f"({left}) % ({right})").result)
         assert quotient * Decimal(right) + rest == Decimal(left)
         assert rest == 0 or (rest < 0) == (Decimal(right) < 0)
 
@@ -66,7 +66,7 @@ def test_a_quotient_and_its_rest_make_the_whole(left: str, right: str) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_a_result_or_a_refusal(text: str) -> None:
     try:
-        assert Decimal(evaluate(text).result).is_finite()
+        assert Decimal(evaluate_expression(text).result).is_finite()
     except CallFailed as refusal:
         assert refusal.error == "refused"  # noqa: PT017 - either way is right, a crash is not
 
@@ -87,7 +87,7 @@ def test_any_text_is_a_result_or_a_refusal(text: str) -> None:
     ],
 )
 def test_worked_examples(expression: str, result: str, *, exact: bool) -> None:
-    found = evaluate(expression)
+    found = evaluate_expression(expression)
     assert (found.result, found.exact) == (result, exact)
 
 

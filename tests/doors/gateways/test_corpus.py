@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from orchestrator.actions.corpora import NewDocument, put_document, remove_document
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import CorpusDocument
 from orchestrator.queries.corpora import corpora_now, documents_of
 from tenancy.core.errors import InvalidInput, NotFound
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.gateways.houses import use_in_house
 from tests.factories.tenancy import make_tenant
@@ -48,7 +48,7 @@ class Library:
         )
         assert isinstance(told.event, ToolAnswered), told.bodies
         result = told.document(told.event.observation)
-        assert fits(shipped_tools()["corpus.search"].spec.output_schema, result) is None
+        assert validate_against_schema(shipped_tools()["corpus.search"].spec.output_schema, result) is None
         found: list[dict[str, Any]] = result["passages"]
         return found
 
@@ -59,7 +59,7 @@ class Library:
         found: dict[str, Any] | None = None
         if isinstance(told.event, ToolAnswered):
             found = told.document(told.event.observation)
-            assert fits(shipped_tools()["corpus.read"].spec.output_schema, found) is None
+            assert validate_against_schema(shipped_tools()["corpus.read"].spec.output_schema, found) is None
         return found
 
 
@@ -112,7 +112,7 @@ def test_a_document_that_was_taken_out_is_found_no_more_and_can_still_be_shown(l
     assert library.read("returns@1#1") is not None
     with pytest.raises(NotFound):
         remove_document(library.id, "policy", "returns", by=None, reason="Again.")
-    with tenant(library.id):
+    with tenant_transaction(library.id):
         assert [row.name for row in documents_of("policy")] == ["hours"]
         assert [(one.corpus, one.documents) for one in corpora_now()] == [("policy", 1)]
 

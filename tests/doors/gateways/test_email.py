@@ -12,17 +12,17 @@ from pytest_django import Settings
 
 from orchestrator.actions.destinations import set_mail
 from orchestrator.actions.private_hosts import set_places
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.core.tools.destinations import MailServer
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.monotonic_clock import wall_now
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.gateways.tools.service_client import CallFailed
-from orchestrator.gateways.tools.smtp import Letter, composed, message_id
+from orchestrator.gateways.tools.smtp import Letter, build_mail_message, message_id
 from orchestrator.models import MailDraft
 from tenancy.core.errors import InvalidInput
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret
 from tests.conftest import House
 from tests.doors.gateways.effects import TIMEOUT_MS, Told
@@ -83,7 +83,7 @@ def test_a_letter_arrives_once_as_it_was_approved(sender: Sender) -> None:
     told = sender.send()
     assert isinstance(told.event, ToolAnswered)
     result = told.document(told.event.observation)
-    assert fits(shipped_tools()["email.send"].spec.output_schema, result) is None
+    assert validate_against_schema(shipped_tools()["email.send"].spec.output_schema, result) is None
     ((envelope, letter),) = sender.post.letters
     assert envelope.rcpt_tos == [*LETTER["to"], *LETTER["cc"]]
     assert envelope.mail_from == "agent@house.example"
@@ -138,13 +138,16 @@ def test_letters_go_to_the_domains_that_an_admin_has_named(sender: Sender) -> No
 )  # fmt: skip
 @proves("R-TOOL-19", part="no header can be injected")
 def test_what_would_be_a_header_or_another_recipient_is_refused(change: dict[str, Any]) -> None:
-    assert fits(shipped_tools()["email.send"].spec.input_schema, {**LETTER, **change}) is not None
+    assert (
+        validate_against_schema(shipped_tools()["email.send"].spec.input_schema, {**LETTER, **change})
+        is not None
+    )
 
 
 def test_a_subject_that_came_past_the_schema_writes_no_header() -> None:
     letter = Letter(to=("a@example.org",), cc=(), subject="a\r\nBcc: eve@example.org", text="x")
     with pytest.raises(CallFailed):
-        composed(letter, SERVER, key="k", at=wall_now())
+        build_mail_message(letter, SERVER, key="k", at=wall_now())
 
 
 def test_one_key_is_one_message_id() -> None:
@@ -158,7 +161,7 @@ def test_a_draft_is_kept_once_a_key_and_sends_nothing(sender: Sender) -> None:
     assert isinstance(first.event, ToolAnswered)
     result = first.document(first.event.observation)
     assert result == again.document(again.event.observation)
-    with tenant(sender.id):
+    with tenant_transaction(sender.id):
         assert [str(row.id) for row in MailDraft.objects.all()] == [result["id"]]
     assert sender.draft(key, text="Other.").event.error == "crashed"
     assert sender.post.letters == []

@@ -22,7 +22,7 @@ from config.devstack.embedded import EmbeddedValkey
 from orchestrator.gateways import job_queue
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.counters import TALLY
-from orchestrator.gateways.send_authorization import PermitRefused, ask
+from orchestrator.gateways.send_authorization import SendRefused, check_before_send
 from tenancy.db.ids import fresh_id
 from tests.proves import proves
 
@@ -143,7 +143,7 @@ def test_a_dead_broker_is_counted_and_holds_nobody(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(job_queue, "_quiet_until", 0.0)
     monkeypatch.setattr(job_queue, "current_app", _celery("redis://127.0.0.1:9/0"))
     before = Counter(TALLY.read())
-    assert not any(job_queue.wake(RUN) for _ in range(50))
+    assert not any(job_queue.enqueue_run(RUN) for _ in range(50))
     # The first is the only one that looked for the broker; the others waited for nothing.
     counted = Counter(TALLY.read()) - before
     assert counted == {("queue", job_queue.ADVANCE, "failed"): 1, ("queue", job_queue.ADVANCE, "dropped"): 49}
@@ -155,7 +155,7 @@ def test_a_wake_up_names_the_job_and_the_run(monkeypatch: pytest.MonkeyPatch, va
         job_queue, "current_app", _celery(valkey.url.replace("unix://", "redis+socket://", 1))
     )
     run = fresh_id()
-    assert job_queue.wake(run)
+    assert job_queue.enqueue_run(run)
     with Redis.from_url(valkey.url) as client:
         # Other tests post to the same queue and nobody empties it: ours is the one that names our run.
         posted = [json.loads(one) for one in cast("list[bytes]", client.lrange("interlock:runs", 0, -1))]
@@ -174,7 +174,7 @@ def test_an_offer_is_a_turn_in_a_queue_of_its_own_and_names_no_run(
     with Redis.from_url(valkey.url) as client:
         before = cast("int", client.llen("interlock:turns"))
         tenant = fresh_id()
-        assert job_queue.offer(fresh_id(), tenant=tenant)
+        assert job_queue.enqueue_ready(fresh_id(), tenant=tenant)
         posted = [json.loads(one) for one in cast("list[bytes]", client.lrange("interlock:turns", 0, -1))]
     assert len(posted) == before + 1
     assert posted[0]["headers"]["task"] == "orchestrator.take_turn"
@@ -184,12 +184,12 @@ def test_an_offer_is_a_turn_in_a_queue_of_its_own_and_names_no_run(
 class _NoDatabase:
     run = UUID(int=7)
 
-    def check(self) -> PermitRefused | None:
+    def check(self) -> SendRefused | None:
         raise OperationalError
 
 
 @proves("R-BUDGET-17", part="no answer is no permit")
 def test_a_database_that_cannot_be_asked_has_not_permitted() -> None:
-    refused = ask(_NoDatabase())
+    refused = check_before_send(_NoDatabase())
     assert refused is not None
     assert refused.transient

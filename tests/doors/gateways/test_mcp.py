@@ -16,8 +16,8 @@ from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
 from orchestrator.core.domain.call_outcomes import Answer as Reply
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.core.tools.remote_definition import Listing
-from orchestrator.gateways.tools.mcp_client import Changed, Place, call, look
-from orchestrator.gateways.tools.service_client import KEPT, Answer, CallFailed, Watch
+from orchestrator.gateways.tools.mcp_client import Changed, Place, call_server_tool, list_server_tools
+from orchestrator.gateways.tools.service_client import KEPT, CallFailed, ServiceResponse, Watch
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process
@@ -46,11 +46,11 @@ async def called(
     mutating: bool = False,
     admitted: str | None = None,
     seconds: float = 20,
-) -> Answer[Any]:
+) -> ServiceResponse[Any]:
     """One call of what is offered now, or of what was `admitted`."""
-    pinned = admitted or digest_of(await look(place), tool)
+    pinned = admitted or digest_of(await list_server_tools(place), tool)
     async with asyncio.timeout(seconds):
-        return await call(
+        return await call_server_tool(
             place, tool, arguments, admitted=pinned, key="k1", watch=watch or Watch(), mutating=mutating
         )
 
@@ -63,7 +63,7 @@ async def test_servers_of_the_current_and_the_former_protocol_are_looked_at_and_
 ) -> None:
     tool_server.tell(legacy=legacy)
     place = place_of(tool_server)
-    listing = await look(place)
+    listing = await list_server_tools(place)
     assert (listing.protocol, listing.server) == (version, "double 7")
     assert [one.name for one in listing.tools] == ["find-customer", "send_note", "find_note", "say"]
     answer = await called(place, "find-customer", {"name": "Ada"})
@@ -105,7 +105,7 @@ def _processes() -> list[str]:
 async def test_a_child_that_floods_its_output_is_ended(tool_server: ToolServer) -> None:
     tool_server.tell(flood=True)
     with pytest.raises(ServerUnreachable) as refused:
-        await look(Place(server="shop", argv=tool_server.argv))
+        await list_server_tools(Place(server="shop", argv=tool_server.argv))
     # It is ended for what it said, and not for its time.
     assert "said too much" in refused.value.data["detail"]
     assert not any(str(tool_server.folder) in line for line in _processes())
@@ -113,7 +113,7 @@ async def test_a_child_that_floods_its_output_is_ended(tool_server: ToolServer) 
 
 async def test_a_command_that_is_not_there_is_an_unreachable_server() -> None:
     with pytest.raises(ServerUnreachable):
-        await look(Place(server="shop", argv=("/nonexistent/server",)))
+        await list_server_tools(Place(server="shop", argv=("/nonexistent/server",)))
 
 
 @proves("P1", part="the server changes its tool before the call")
@@ -131,7 +131,7 @@ async def test_a_tool_that_is_not_what_was_admitted_is_not_called(
     tool_server: ToolServer, change: dict[str, Any]
 ) -> None:
     place = place_of(tool_server)
-    admitted = digest_of(await look(place), "find-customer")
+    admitted = digest_of(await list_server_tools(place), "find-customer")
     tool_server.tell(changed={"find-customer": change})
     with pytest.raises(Changed) as caught:
         await called(place, "find-customer", {"name": "Ada"}, admitted=admitted)
@@ -142,7 +142,7 @@ async def test_a_tool_that_is_not_what_was_admitted_is_not_called(
 @proves("P3", part="disappeared")
 async def test_a_tool_that_is_gone_is_not_called(tool_server: ToolServer) -> None:
     place = place_of(tool_server)
-    admitted = digest_of(await look(place), "say")
+    admitted = digest_of(await list_server_tools(place), "say")
     tool_server.tell(gone=["say"])
     with pytest.raises(Changed) as caught:
         await called(place, "say", {}, admitted=admitted)
@@ -153,7 +153,7 @@ async def test_a_tool_that_is_gone_is_not_called(tool_server: ToolServer) -> Non
 @proves("P3", part="appeared a second time")
 async def test_a_tool_that_is_offered_twice_is_neither(tool_server: ToolServer) -> None:
     place = place_of(tool_server)
-    admitted = digest_of(await look(place), "find-customer")
+    admitted = digest_of(await list_server_tools(place), "find-customer")
     twin = {"name": "find-customer", "description": "Find.", "inputSchema": {"type": "object"}}
     tool_server.tell(extra=[twin])
     with pytest.raises(Changed):
@@ -221,7 +221,7 @@ async def test_garbage_is_a_failure_and_the_call_is_not_made_again(
     tool_server: ToolServer, raw: dict[str, Any], error: str | None
 ) -> None:
     place = place_of(tool_server)
-    admitted = digest_of(await look(place), "say")
+    admitted = digest_of(await list_server_tools(place), "say")
     tool_server.tell(raw=raw)
     with pytest.raises((CallFailed, TimeoutError)) as caught:
         await called(place, "say", {}, admitted=admitted, seconds=3)
@@ -236,7 +236,7 @@ async def test_whatever_comes_back_of_a_change_but_a_result_leaves_open_what_hap
     tool_server: ToolServer,
 ) -> None:
     place = place_of(tool_server)
-    admitted = digest_of(await look(place), "send_note")
+    admitted = digest_of(await list_server_tools(place), "send_note")
     for raw, answer in (
         ({"status": 404, "type": "text/plain", "body": ""}, Reply.REFUSED),
         ({"status": 409, "type": "text/plain", "body": ""}, Reply.ERROR),
@@ -288,7 +288,7 @@ async def test_ten_thousand_tools_and_endless_pages_are_bounded(
     tool_server.tell(**control)
     began = time.monotonic()
     with pytest.raises(ServerUnreachable, match="tools"):
-        await look(place_of(tool_server))
+        await list_server_tools(place_of(tool_server))
     assert time.monotonic() - began < 60
 
 
@@ -309,9 +309,11 @@ async def test_a_server_at_a_private_address_is_refused_at_connect(tool_server: 
     for url, origin in ((tool_server.url, f"http://{tool_server.place}"), (f"{name}/mcp", name)):
         place = Place(server="shop", url=url, leave=Leave(origins=(origin,)), resolver=rebound)
         with pytest.raises(EgressRefused):
-            await look(place)
+            await list_server_tools(place)
         with pytest.raises(CallFailed) as caught:
-            await call(place, "say", {}, admitted="0" * 64, key="k", watch=Watch(), mutating=False)
+            await call_server_tool(
+                place, "say", {}, admitted="0" * 64, key="k", watch=Watch(), mutating=False
+            )
         assert (caught.value.error, caught.value.sent) == ("refused", False)
     assert tool_server.shop.lines() == []
 
@@ -322,7 +324,7 @@ async def test_a_session_that_is_lost_in_a_change_is_not_opened_again_for_it(tmp
     server.start()
     try:
         place = place_of(server)
-        admitted = digest_of(await look(place), "send_note")
+        admitted = digest_of(await list_server_tools(place), "send_note")
         server.tell(modes={"send_note": "commit_then_hang"})
         sending = asyncio.create_task(called(place, "send_note", {}, admitted=admitted, mutating=True))
         while not server.effects():  # noqa: ASYNC110 - another process writes the file

@@ -16,7 +16,7 @@ from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.gateways.async_executor import MOST_CLIENTS, EffectLoop
 from orchestrator.gateways.llm.credentials import Access
-from orchestrator.gateways.llm.http_provider import perform
+from orchestrator.gateways.llm.http_provider import perform_model_call
 from orchestrator.gateways.llm.model_request import ModelCall
 from orchestrator.gateways.llm.response import MAX_TEXT
 from orchestrator.gateways.llm.response_sanitizing import Capture, clean_openai
@@ -48,7 +48,7 @@ def asked(
     effect = call_model(body, timeout_ms=25_000)
     call = ModelCall(effect=effect, request=body, profile=profile, salt=SALT, audience=audience)
     access = Access(key=KEY, own=True, leave=leave)
-    return read(loop.submit(perform(loop, access, call)).result(PATIENCE))
+    return read(loop.submit(perform_model_call(loop, access, call)).result(PATIENCE))
 
 
 def kept(told: Told) -> str:

@@ -7,18 +7,18 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, ValidationError
 
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import Told, Tool, shipped_tools, tool
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import Tool, ToolResult, shipped_tools, tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
 from tests.proves import proves
 from traces.core.canonical import canonical_model
 
 
-class Greeting(Told):
+class Greeting(ToolResult):
     text: str
 
 
@@ -49,8 +49,8 @@ def test_the_schemas_come_from_the_hints() -> None:
             "title": {"anyOf": [{"enum": ["Dr", "Ms"], "type": "string"}, {"type": "null"}]},
         },
     }
-    assert fits(spec.output_schema, {"text": "x"}) is None
-    assert fits(spec.output_schema, {}) is not None
+    assert validate_against_schema(spec.output_schema, {"text": "x"}) is None
+    assert validate_against_schema(spec.output_schema, {}) is not None
     assert spec.description == "Greet somebody.\n\nPolitely."
     assert (spec.local, spec.lookup, greet.takes_context) == (True, False, False)
 
@@ -68,11 +68,11 @@ def test_an_async_tool_declares_its_answer_and_its_look_up() -> None:
         reversibility=Reversibility.REVERSIBLE,
         service="INTERLOCK_DEMO_URL",
     )
-    async def fetch(context: ToolContext, id: str) -> Answer[Greeting]:  # noqa: A002 - the argument's name
+    async def fetch(context: ToolContext, id: str) -> ServiceResponse[Greeting]:  # noqa: A002 - the argument's name
         """Fetch."""
         return await context.get("/{}", id)
 
-    async def found(_context: ToolContext, _arguments: object) -> Answer[Greeting] | None:
+    async def found(_context: ToolContext, _arguments: object) -> ServiceResponse[Greeting] | None:
         return None
 
     before = fetch.spec
@@ -80,7 +80,7 @@ def test_an_async_tool_declares_its_answer_and_its_look_up() -> None:
     assert (before.lookup, fetch.spec.lookup) == (False, True)
     assert not fetch.spec.local
     assert list(fetch.spec.input_schema["properties"]) == ["id"]
-    assert fits(fetch.spec.output_schema, {"text": "x"}) is None
+    assert validate_against_schema(fetch.spec.output_schema, {"text": "x"}) is None
 
 
 def test_an_undeclared_or_wrong_field_is_refused() -> None:

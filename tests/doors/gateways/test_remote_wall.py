@@ -12,13 +12,18 @@ import pytest
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.core.tools.registration import admitted, asked_admission, asked_declaration, declared
+from orchestrator.core.tools.registration import (
+    asked_admission,
+    asked_declaration,
+    build_http_tool_spec,
+    build_remote_tool_spec,
+)
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.call_rate_limiter import Pace
 from orchestrator.gateways.circuit_breaker_client import LocalCircuits
 from orchestrator.gateways.effect_result import Found
 from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.mcp_client import Place, look
+from orchestrator.gateways.tools.mcp_client import Place, list_server_tools
 from orchestrator.gateways.tools.registry import Tool, shipped_tools
 from orchestrator.gateways.tools.remote_tools import NO_SECRET, request_tool, server_tool
 from orchestrator.gateways.tools.service_client import CallFailed
@@ -73,12 +78,12 @@ def note_tool(server: ToolServer) -> Tool[Any, Any]:
     """The server's tool that sends a note, admitted with its look-up."""
     origin = f"http://{server.place}"
     place = Place(server="shop", url=server.url, leave=Leave(origins=(origin,), private=(server.place,)))
-    found = {one.name: one.definition for one in asyncio.run(look(place)).tools}
+    found = {one.name: one.definition for one in asyncio.run(list_server_tools(place)).tools}
     sends, finds = found["send_note"], found["find_note"]
     assert sends is not None
     assert finds is not None
     given = {**CHANGES, "lookup": {**CHANGES["lookup"], "definition": finds.digest}}
-    spec = admitted("shop.send_note", "shop", origin, sends, asked_admission(given))
+    spec = build_remote_tool_spec("shop.send_note", "shop", origin, sends, asked_admission(given))
     return server_tool(spec, place, lambda drift: None)
 
 
@@ -114,7 +119,10 @@ def test_a_service_hears_nothing_of_a_request_that_the_wall_refuses(loop: Effect
             "request": {"method": "POST", "url": f"{service.origin}/notes", "body": "rest"},
         })  # fmt: skip
         leave = Leave(origins=(service.origin,), private=(place,))
-        tool, body = request_tool(declared(declaration), leave, NO_SECRET), canonical_outside(NOTE)
+        tool, body = (
+            request_tool(build_http_tool_spec(declaration), leave, NO_SECRET),
+            canonical_outside(NOTE),
+        )
         effect, tools = effect_of(tool.spec, body), ToolGateway()
         lying = ScriptedPermit(reason="reservation")
         told = read(

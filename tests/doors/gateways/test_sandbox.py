@@ -22,8 +22,8 @@ from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
 from tests.proves import proves
 
 needs_sandbox = pytest.mark.skipif(
-    bool(bubblewrap.unavailable()) and not os.environ.get("INTERLOCK_SANDBOX_REQUIRED"),
-    reason=bubblewrap.unavailable() or "there is one",
+    bool(bubblewrap.explain_unavailability()) and not os.environ.get("INTERLOCK_SANDBOX_REQUIRED"),
+    reason=bubblewrap.explain_unavailability() or "there is one",
 )
 SECRET = "a-secret-of-the-process"
 
@@ -106,7 +106,7 @@ def reachable(tmp_path: Path) -> Iterator[dict[str, Any]]:
 async def run(code: str, *, more: dict[str, bytes] | None = None, **limits: Any) -> Ended:
     """A program's end in the sandbox."""
     laid = {"code/main.py": code.encode(), **(more or {})}
-    return await bubblewrap.run(
+    return await bubblewrap.run_sandbox_job(
         Job(argv=("python", "/code/main.py"), files=laid, limits=Limits(**{"seconds": 20.0, **limits}))
     )
 
@@ -188,13 +188,13 @@ async def test_a_limit_is_an_error_to_whoever_meets_it(code: str, said: str) -> 
 async def test_a_fork_bomb_ends_with_its_sandbox() -> None:
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
     # This process has threads and servers of its own by now.
-    before = most = resource_monitor.measure(os.getpid())[0]
+    before = most = resource_monitor.measure_process_tree(os.getpid())[0]
     done = threading.Event()
 
     def look() -> None:
         nonlocal most
         while not done.wait(0.05):
-            most = max(most, resource_monitor.measure(os.getpid())[0])
+            most = max(most, resource_monitor.measure_process_tree(os.getpid())[0])
 
     watch = threading.Thread(target=look)
     watch.start()
@@ -203,7 +203,7 @@ async def test_a_fork_bomb_ends_with_its_sandbox() -> None:
     watch.join()
     assert ended.why in ("processes", "timeout")
     assert most - before < 60
-    names = [one for one in resource_monitor.family(os.getpid()) if one != os.getpid()]
+    names = [one for one in resource_monitor.iter_process_tree(os.getpid()) if one != os.getpid()]
     assert not [one for one in names if "bwrap" in _name(one)]
 
 
@@ -216,7 +216,7 @@ def _name(pid: int) -> str:
 
 @needs_sandbox
 async def test_work_is_done_on_the_files_it_is_given() -> None:
-    told = await bubblewrap.run(
+    told = await bubblewrap.run_sandbox_job(
         Job(
             argv=("python", "-c", "import kit; open('out', 'w').write(kit.WORD * 2); print(kit.WORD)"),
             files={"work/kit/__init__.py": b"WORD = 'yes'"},
@@ -228,14 +228,18 @@ async def test_work_is_done_on_the_files_it_is_given() -> None:
 
 @proves("R-LOOP-21", part="no isolation, no run")
 async def test_without_a_sandbox_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bubblewrap, "unavailable", lambda: "bubblewrap is not installed on this machine")
+    monkeypatch.setattr(
+        bubblewrap, "explain_unavailability", lambda: "bubblewrap is not installed on this machine"
+    )
     with pytest.raises(bubblewrap.Unavailable, match="not installed"):
         await run("print(1)")
 
 
 def test_a_machine_whose_system_calls_are_not_known_has_no_filter() -> None:
-    assert seccomp_filter.program("riscv64") is None
-    assert {len(seccomp_filter.program(name) or b"") % 8 for name in seccomp_filter.MACHINES} == {0}
+    assert seccomp_filter.build_seccomp_filter("riscv64") is None
+    assert {
+        len(seccomp_filter.build_seccomp_filter(name) or b"") % 8 for name in seccomp_filter.MACHINES
+    } == {0}
 
 
 @proves("R-TOOL-19", part="scripts")
@@ -258,18 +262,20 @@ def test_a_machine_whose_system_calls_are_not_known_has_no_filter() -> None:
     ],
 )
 async def test_a_script_has_no_way_out(code: str, said: str) -> None:
-    ended = await monty_scripts.run(code)
+    ended = await monty_scripts.run_script(code)
     assert (ended.why, ended.status) == ("ended", 1)
     assert said in ended.stderr.decode()
 
 
 async def test_a_script_is_ended_at_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monty_scripts, "SECONDS", 1)
-    assert "time limit" in (await monty_scripts.run("while True: pass")).stderr.decode()
-    assert (await monty_scripts.run("while True: print('x' * 1000)")).why == "output"
-    assert (await monty_scripts.run("while True: pass", Limits(seconds=0.3, processes=1))).why == "timeout"
+    assert "time limit" in (await monty_scripts.run_script("while True: pass")).stderr.decode()
+    assert (await monty_scripts.run_script("while True: print('x' * 1000)")).why == "output"
+    assert (
+        await monty_scripts.run_script("while True: pass", Limits(seconds=0.3, processes=1))
+    ).why == "timeout"
 
 
 async def test_a_script_tells_what_it_prints_and_the_value_at_its_end() -> None:
-    ended = await monty_scripts.run("import json\nprint(sum([1, 2, 3]))\njson.loads('{\"a\": [1]}')")
+    ended = await monty_scripts.run_script("import json\nprint(sum([1, 2, 3]))\njson.loads('{\"a\": [1]}')")
     assert (ended.fine, ended.stdout, ended.stderr, ended.result) == (True, b"6\n", b"", b"{'a': [1]}")

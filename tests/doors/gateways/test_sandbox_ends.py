@@ -14,7 +14,7 @@ import pytest
 from orchestrator.gateways.sandbox import bubblewrap, resource_monitor
 from orchestrator.gateways.sandbox.limits import Job, Limits
 from orchestrator.gateways.sandbox.process_io import Followed
-from orchestrator.gateways.subprocess_groups import ended, started
+from orchestrator.gateways.subprocess_groups import kill_group_and_wait, spawn_process_group
 from orchestrator.gateways.tools.mcp_stdio import child_process
 from tests.doors.gateways.test_sandbox import needs_sandbox
 from tests.proves import proves
@@ -47,7 +47,7 @@ async def test_what_a_process_started_ends_with_it() -> None:
 async def test_whoever_is_cancelled_while_it_starts_leaves_no_process(turns: int, again: int | None) -> None:
     mark = f"interlock-{uuid4().hex}"
     argv = ("/bin/sh", "-c", "sleep 600 & sleep 600; :", mark)
-    starting = asyncio.create_task(started(*argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE))
+    starting = asyncio.create_task(spawn_process_group(*argv, stdin=DEVNULL, stdout=PIPE, stderr=PIPE))
     for more in (turns, again):
         for _ in range(more or 0):
             await asyncio.sleep(0)
@@ -55,7 +55,7 @@ async def test_whoever_is_cancelled_while_it_starts_leaves_no_process(turns: int
             starting.cancel()
     async with asyncio.timeout(PATIENCE):
         with suppress(asyncio.CancelledError):
-            await ended(await starting)
+            await kill_group_and_wait(await starting)
     await asyncio.to_thread(none_left, mark)
 
 
@@ -100,7 +100,7 @@ async def test_a_sandbox_that_is_cancelled_before_it_is_followed_leaves_no_proce
         raise AssertionError
 
     work = asyncio.create_task(
-        bubblewrap.run(Job(argv=("python", "-c", f"import time; time.sleep(600) # {mark}")))
+        bubblewrap.run_sandbox_job(Job(argv=("python", "-c", f"import time; time.sleep(600) # {mark}")))
     )
     with monkeypatch.context() as patched:
         # After its own streams the pipe of its report is connected; it runs already.
@@ -120,18 +120,18 @@ async def test_a_sandbox_that_nobody_watches_ends_itself(monkeypatch: pytest.Mon
     monkeypatch.setattr(bubblewrap, "OVERTIME_SECONDS", 1.0)
     job = Job(argv=("python", "-c", "import time; time.sleep(600)"), limits=Limits(seconds=1.0))
     report, reporting = os.pipe()
-    seccomp = bubblewrap._filter()
+    seccomp = bubblewrap._open_seccomp_filter()
     # The sandbox as it is started, with nobody to follow it.
     try:
         process = subprocess.Popen(  # noqa: ASYNC220 - nobody is to wait for it
-            bubblewrap._command(bubblewrap._bwrap() or "", job, seccomp, reporting),
+            bubblewrap._build_command(bubblewrap._find_bwrap() or "", job, seccomp, reporting),
             stdin=subprocess.PIPE, pass_fds=(seccomp, reporting), env={}, cwd="/", start_new_session=True,
         )  # fmt: skip
     finally:
         os.close(reporting)
         os.close(seccomp)
     with process, os.fdopen(report, "rb") as told:
-        await asyncio.to_thread(process.communicate, bubblewrap._packed({}), PATIENCE)
+        await asyncio.to_thread(process.communicate, bubblewrap._pack_files({}), PATIENCE)
         # It is not the work's own end that ended it.
         assert told.read() == b""
 

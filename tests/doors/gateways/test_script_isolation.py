@@ -11,7 +11,7 @@ from pytest_django.fixtures import Settings
 
 from config.observability.checks import isolation_of_scripts
 from orchestrator.gateways.sandbox import bubblewrap, bwrap_arguments, monty_scripts
-from orchestrator.gateways.tools.availability import lacking, missing_isolation
+from orchestrator.gateways.tools.availability import list_missing_dependencies, missing_isolation
 from orchestrator.gateways.tools.registry import shipped_tools
 from tests.doors.gateways.test_sandbox import ALL_OF_THEM, SECRET, TRIES, needs_sandbox
 from tests.doors.gateways.test_sandbox import reachable as reachable
@@ -26,9 +26,9 @@ BROKEN = "#!{python} -I\nimport sys\nexec(open(sys.argv[-1]).read(), {{'__name__
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The interpreter of scripts, broken."""
     program = tmp_path / "monty"
-    program.write_text(BROKEN.format(python=bwrap_arguments.interpreter()))
+    program.write_text(BROKEN.format(python=bwrap_arguments.resolve_interpreter_path()))
     program.chmod(0o755)
-    monkeypatch.setattr(monty_scripts, "_program", lambda: program)
+    monkeypatch.setattr(monty_scripts, "_find_program", lambda: program)
     return program
 
 
@@ -37,7 +37,7 @@ def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without bubblewrap."""
     # Tools hold on to what tells them apart when they are loaded.
     shipped_tools()
-    monkeypatch.setattr(bubblewrap, "unavailable", lambda: NONE_HERE)
+    monkeypatch.setattr(bubblewrap, "explain_unavailability", lambda: NONE_HERE)
 
 
 def every_try(known: dict[str, Any]) -> str:
@@ -58,7 +58,7 @@ async def test_script_of_a_broken_interpreter_reaches_nothing_outside(
     if not as_root:
         monkeypatch.setattr(bwrap_arguments, "fresh_uid", lambda: 0)
     monkeypatch.setenv("INTERLOCK_SECRET_KEY", SECRET)
-    ended = await monty_scripts.run(every_try({"here": __file__, "secret": SECRET, **reachable}))
+    ended = await monty_scripts.run_script(every_try({"here": __file__, "secret": SECRET, **reachable}))
     assert ended.status == 0, ended.stderr
     assert orjson.loads(ended.stdout) == []
 
@@ -77,7 +77,7 @@ async def test_script_of_a_broken_interpreter_reaches_nothing_outside(
     ],
 )
 async def test_script_of_a_broken_interpreter_is_refused_more_than_it_may_have(code: str, said: str) -> None:
-    ended = await monty_scripts.run(code)
+    ended = await monty_scripts.run_script(code)
     assert (ended.why, ended.status) == ("ended", 1)
     assert said in ended.stderr.decode()
 
@@ -94,14 +94,14 @@ async def test_script_of_a_broken_interpreter_is_refused_more_than_it_may_have(c
     ],
 )
 async def test_script_of_a_broken_interpreter_is_ended_at_its_bounds(code: str, why: str) -> None:
-    ended = await monty_scripts.run(code, replace(monty_scripts.LIMITS, seconds=2.0))
+    ended = await monty_scripts.run_script(code, replace(monty_scripts.LIMITS, seconds=2.0))
     assert (ended.why, ended.status) == (why, None)
 
 
 @pytest.mark.usefixtures("broken", "no_sandbox")
 async def test_same_script_without_a_sandbox_reads_the_machine() -> None:
     """What the tests above would see if the sandbox held nothing back."""
-    ended = await monty_scripts.run("print(open('/etc/passwd').read())")
+    ended = await monty_scripts.run_script("print(open('/etc/passwd').read())")
     assert b"root:" in ended.stdout
 
 
@@ -138,10 +138,10 @@ async def test_trick_of_the_language_ends_in_an_error(way: str, code: str) -> No
 @pytest.mark.usefixtures("no_sandbox")
 @proves("R-LOOP-21", part="a machine without isolation")
 async def test_script_without_a_sandbox_runs_by_its_interpreter_alone_and_pages_say_so() -> None:
-    ended = await monty_scripts.run("2 + 2")
+    ended = await monty_scripts.run_script("2 + 2")
     assert (ended.fine, ended.result) == (True, b"4")
     assert missing_isolation() == {"sandbox.script": NONE_HERE}
-    assert "sandbox.script" not in lacking()
+    assert "sandbox.script" not in list_missing_dependencies()
 
 
 @pytest.mark.usefixtures("no_sandbox")
@@ -151,15 +151,15 @@ async def test_script_without_a_sandbox_is_refused_where_the_operator_insists(
 ) -> None:
     settings.INTERLOCK_SCRIPT_ISOLATION = "required"
     with pytest.raises(bubblewrap.Unavailable, match="INTERLOCK_SCRIPT_ISOLATION"):
-        await monty_scripts.run("2 + 2")
+        await monty_scripts.run_script("2 + 2")
     assert missing_isolation() == {}
-    assert NONE_HERE in lacking()["sandbox.script"]
+    assert NONE_HERE in list_missing_dependencies()["sandbox.script"]
 
 
 @needs_sandbox
 async def test_script_with_a_sandbox_runs_where_the_operator_insists(settings: Settings) -> None:
     settings.INTERLOCK_SCRIPT_ISOLATION = "required"
-    assert (await monty_scripts.run("2 + 2")).result == b"4"
+    assert (await monty_scripts.run_script("2 + 2")).result == b"4"
     assert (missing_isolation(), isolation_of_scripts()) == ({}, [])
 
 

@@ -10,14 +10,20 @@ from typing import Any, cast
 import pytest
 
 from orchestrator.core.common.goal import Goal
-from orchestrator.core.domain.content_store import Desk
-from orchestrator.core.domain.run_state import Fact, State
+from orchestrator.core.domain.content_store import ContentStore
+from orchestrator.core.domain.run_state import Fact, RunState
 from orchestrator.core.engine.machine import CORE_VERSION
-from orchestrator.core.llm.prompt_builder import _situation
+from orchestrator.core.llm.prompt_builder import _build_situation_message
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.llm.catalog import scripted_profile
 from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.llm.scripted_provider import Scenario, ScenarioInvalid, load, play, scenario_names
+from orchestrator.gateways.llm.scripted_provider import (
+    Scenario,
+    ScenarioInvalid,
+    load_scenario,
+    play_scenario,
+    scenario_names,
+)
 from tests.doors.gateways.effects import NOON, SALT, ScriptedPermit, Told, call_model, prompt, read
 from tests.proves import proves
 
@@ -49,7 +55,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _play(folder: Path, request: bytes, **changes: Any) -> Told:
-    return read(play(call_model(request, **changes), request, scripted_profile("mine"), SALT, folder))
+    return read(
+        play_scenario(call_model(request, **changes), request, scripted_profile("mine"), SALT, folder)
+    )
 
 
 @proves("R-LOOP-10", part="arguments come from the prompt")
@@ -142,7 +150,7 @@ def test_the_same_prompt_gives_the_same_bytes_and_usage(folder: Path) -> None:
 def test_a_line_that_demands_nothing_or_says_nothing_sound_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "bad.yaml").write_text(f"lines: [{line}]")
     with pytest.raises(ScenarioInvalid):
-        load("bad", tmp_path)
+        load_scenario("bad", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["absent", "../etc/passwd", ""])
@@ -156,7 +164,7 @@ def test_a_scenario_that_is_not_there_is_an_outcome_too(loop: EffectLoop, name: 
 
 def test_every_scenario_that_ships_can_be_played() -> None:
     assert {"tool_loop", "support_refund"} <= set(scenario_names())
-    assert all(isinstance(load(name), Scenario) for name in scenario_names())
+    assert all(isinstance(load_scenario(name), Scenario) for name in scenario_names())
 
 
 # -- the shipped scenarios against prompts as the context compiler writes them ---------------------------
@@ -171,16 +179,16 @@ def _fact(tool: str, trust: str = "trusted", **values: Any) -> Fact:
 
 def _compiled(objective: str, facts: dict[str, Fact]) -> str:
     """The situation as core/llm/prompt_builder.py writes it for a state with these facts."""
-    state = State(position="act", limits={"model_turns": Decimal(10)}, facts=facts)
+    state = RunState(position="act", limits={"model_turns": Decimal(10)}, facts=facts)
     manifest = SimpleNamespace(goal=Goal(objective=objective), core_version=CORE_VERSION)
     graph = SimpleNamespace(spec=SimpleNamespace(input_schema={}))
-    view = SimpleNamespace(manifest=manifest, state=state, desk=Desk(b"", {}), graph=graph)
-    return _situation(cast("Any", view))
+    view = SimpleNamespace(manifest=manifest, state=state, desk=ContentStore(b"", {}), graph=graph)
+    return _build_situation_message(cast("Any", view))
 
 
 def _shipped(name: str, role: str, objective: str, facts: dict[str, Fact]) -> Told:
     request = prompt(_compiled(objective, facts), role=role)
-    return read(play(call_model(request, role=role), request, scripted_profile(name), SALT))
+    return read(play_scenario(call_model(request, role=role), request, scripted_profile(name), SALT))
 
 
 def test_the_tool_loop_scenario_calculates_twice_tells_the_time_and_answers_from_facts() -> None:

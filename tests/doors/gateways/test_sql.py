@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from orchestrator.actions.destinations import set_databases
 from orchestrator.actions.private_hosts import set_places
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.registry import shipped_tools
@@ -114,7 +114,7 @@ class Asker:
         told = self.ask(query, *parameters, **more)
         assert isinstance(told.event, ToolAnswered), told.bodies
         result = told.document(told.event.observation)
-        assert fits(shipped_tools()["sql.query"].spec.output_schema, result) is None
+        assert validate_against_schema(shipped_tools()["sql.query"].spec.output_schema, result) is None
         found: list[dict[str, Any]] = result["rows"]
         return found
 

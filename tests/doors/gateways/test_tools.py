@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.gateways.async_executor import EffectLoop
 from orchestrator.gateways.tools.dispatcher import ToolGateway
@@ -48,7 +48,12 @@ def tools(company: Company) -> ToolGateway:
 
 
 def _fits(name: str, told: Told) -> bool:
-    return fits(shipped_tools()[name].spec.output_schema, told.document(told.event.observation)) is None
+    return (
+        validate_against_schema(
+            shipped_tools()[name].spec.output_schema, told.document(told.event.observation)
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.actions.destinations import set_web
 from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.seed import furnish
-from orchestrator.core.common.argument_parsing import fits
+from orchestrator.actions.seed import seed_tenant
+from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.core.domain.tool_spec import Egress
@@ -74,7 +74,7 @@ def test_what_stands_at_an_address_is_told_as_its_schema_says(place: Place) -> N
     told = place.read("web.fetch", "/open/a")
     assert isinstance(told.event, ToolAnswered)
     result = told.document(told.event.observation)
-    assert fits(shipped_tools()["web.fetch"].spec.output_schema, result) is None
+    assert validate_against_schema(shipped_tools()["web.fetch"].spec.output_schema, result) is None
     assert (result["text"], result["charset"], result["cut"]) == ('{"a": "ä⟦U+202E⟧"}', "utf-8", False)
     assert result["found_at"] == result["url"] == f"{place.origin}/open/a"
 
@@ -85,7 +85,7 @@ def test_a_page_is_told_as_its_readers_see_it(place: Place) -> None:
     place.says(page, "text/html")
     told = place.read("web.page", "/open/a")
     result = told.document(told.event.observation)
-    assert fits(shipped_tools()["web.page"].spec.output_schema, result) is None
+    assert validate_against_schema(shipped_tools()["web.page"].spec.output_schema, result) is None
     assert (result["title"], result["text"], result["hidden"]) == ("T", "Hi\nSee that [1]", 7)
     assert result["links"] == [{"number": 1, "text": "that", "url": f"{place.origin}/b"}]
 
@@ -189,14 +189,14 @@ def test_a_page_that_is_not_there_is_a_failure(
 
 
 def test_a_list_is_kept_in_versions_and_pinned_with_the_tool(place: Place) -> None:
-    furnish(place.id)
+    seed_tenant(place.id)
     first = registered(place.id, "web.page")
     place.allow("https://docs.example/*", "https://docs.example/*")
     second = registered(place.id, "web.page")
     assert second.version == first.version + 1
     assert second.egress is not None
     assert second.egress.allow == ("https://docs.example/*",)
-    furnish(place.id)
+    seed_tenant(place.id)
     assert registered(place.id, "web.page") == second
     with pytest.raises(Stale):
         set_web(place.id, (), expected=1, by=None, reason="Late.")

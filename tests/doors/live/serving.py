@@ -10,9 +10,9 @@ from typing import Any
 
 from django.core.asgi import get_asgi_application
 
-from config.devstack.serve import Server, configured
+from config.devstack.serve import Server, build_uvicorn_config
 from config.http_limits.web_protocol import ConnectionBounds
-from config.live.routing import hub, live
+from config.live.routing import build_hub, build_live_application
 from traces.live.hub import Hub
 from traces.live.subscribers import Limits
 
@@ -32,8 +32,8 @@ class Serving:
         self._socket = socket.create_server(("127.0.0.1", port), reuse_port=False)
         self.port = int(self._socket.getsockname()[1])
         self.base = f"127.0.0.1:{self.port}"
-        self.hub = hub(limits)
-        set_up = configured(application(self.hub), "127.0.0.1", self.port, bounds)
+        self.hub = build_hub(limits)
+        set_up = build_uvicorn_config(application(self.hub), "127.0.0.1", self.port, bounds)
         self.server = Server(set_up, self.hub)
         self._thread = threading.Thread(target=self._run, name="uvicorn", daemon=True)
         self._thread.start()
@@ -59,7 +59,9 @@ def serving(
     limits: Limits = QUICK, port: int = 0, bounds: ConnectionBounds | None = None
 ) -> Iterator[Serving]:
     """The house's own application."""
-    served = Serving(lambda shared: live(get_asgi_application(), shared), limits, port, bounds)
+    served = Serving(
+        lambda shared: build_live_application(get_asgi_application(), shared), limits, port, bounds
+    )
     try:
         yield served
     finally:

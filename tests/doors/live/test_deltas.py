@@ -23,8 +23,8 @@ from tests.doors.live.test_streams import events_of, source
 from tests.factories.foreign import Talking, foreign, onwards
 from tests.factories.world import World
 from tests.proves import proves
-from traces.live.feeds import place
-from traces.live.hints import announce, group_of, publisher
+from traces.live.feeds import extract_sequence
+from traces.live.hints import get_publisher, group_of, publish_event_hint
 from traces.live.text_deltas import RunAudience
 
 ASKED = "Say hello"
@@ -173,12 +173,12 @@ async def test_one_run_s_words_are_heard_by_who_follows_it_and_asked_for_them_al
         await plain.until(lambda f: len(f.frames) > 0)
         await known(run)
         # No delta: it is ignored, and those behind it are heard.
-        publisher().write(group_of(run), {"effect": "f" * 32, "at": None})
+        get_publisher().write(group_of(run), {"effect": "f" * 32, "at": None})
         for text in ("Hello ", "Hello there "):
             RunAudience(run, "e" * 32).tell(0, text)
             await one.until(partial(said_to, one, text))
-        announce(world.id, run, 10**6)
-        announce(world.id, other, 10**6)
+        publish_event_hint(world.id, run, 10**6)
+        publish_event_hint(world.id, other, 10**6)
         for follower in (one, another, plain):
             beats = len(follower.frames)
             await follower.until(partial(has_more, beats))
@@ -239,7 +239,7 @@ async def test_a_client_that_heard_words_goes_on_from_the_last_event_that_it_hea
         assert back.frames[0]["after"] == stood
     if page:
         newest = await in_thread(lambda: world.run(run).event_seq)
-        assert place(back.after) == newest
+        assert extract_sequence(back.after) == newest
         assert "Run ended" in back.frames[0]["html"]
     else:
         assert hearer.items + back.items == await in_thread(events_of, reader, run)

@@ -20,7 +20,7 @@ from tenancy.actions.sessions import end_session, end_tenant_session
 from tenancy.core.roles import Role, Scope
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, BrowserSession, Membership, Person, TenantSession
 from tenancy.web.connection_auth import Presence
 from tenancy.web.session_store import digest_of
@@ -48,7 +48,7 @@ class Ends:
         self.world, self.person, self.superuser = world, person, superuser
 
     def _key(self) -> UUID:
-        with tenant(self.world.id):
+        with tenant_transaction(self.world.id):
             found: UUID = ApiKey.objects.get(principal__owner_id=self.person.id).id
         return found
 
@@ -69,7 +69,7 @@ class Ends:
 
     def left(self) -> None:
         """That person has no role in the tenant any more."""
-        with tenant(self.world.id):
+        with tenant_transaction(self.world.id):
             Membership.objects.filter(person_id=self.person.id).delete()
 
 
@@ -111,7 +111,7 @@ async def test_following_ends_within_five_seconds_of_the_right_to(
 
 def ended_by_admin(world: World, session: str) -> None:
     """An administrator ends the session within the tenant."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         within = TenantSession.objects.get(session__digest=digest_of(session))
     end_tenant_session(world.id, within.id, by=world.people.admin.id, reason="lost")
 

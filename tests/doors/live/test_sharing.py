@@ -13,7 +13,7 @@ from channels.routing import URLRouter
 from django.test import Client
 
 from config.devstack.embedded import EmbeddedValkey
-from config.live.routing import router
+from config.live.routing import build_socket_router
 from tests.conftest import House
 from tests.doors.api.program import Program
 from tests.doors.live.client import PATIENCE, Follower, closing, following, in_thread
@@ -23,7 +23,7 @@ from tests.servers import TestServers
 from traces.consumers.websocket import Socket
 from traces.live.feeds import Batch, Cursor
 from traces.live.follower import Follower as Looking
-from traces.live.hints import announce
+from traces.live.hints import publish_event_hint
 from traces.live.hub import Hub
 from traces.live.reader_threads import Readers
 from traces.live.scripted_feed import ScriptedFeed
@@ -59,7 +59,7 @@ def served(feed: ScriptedFeed, limits: Limits) -> Serving:
     """A server of this feed alone."""
 
     def application(hub: Hub) -> URLRouter:
-        return router({"^ws/runs/(?P<subject>[0-9a-f-]{36})$": Socket(hub, feed)})
+        return build_socket_router({"^ws/runs/(?P<subject>[0-9a-f-]{36})$": Socket(hub, feed)})
 
     return Serving(application, limits)
 
@@ -116,7 +116,7 @@ async def test_everybody_gets_everything_once(
     ]
     for number in range(2, EVENTS + 1):
         seq = feed.append(house.tenant.id, run, b'{"n":%d}' % number)
-        announce(house.tenant.id, run, seq)
+        publish_event_hint(house.tenant.id, run, seq)
         await asyncio.sleep(0.01)
     expected = list(range(1, EVENTS + 1))
     assert all(seen == expected for seen in await asyncio.gather(*viewers))
@@ -127,7 +127,7 @@ async def told(followers: list[Follower], house: House, feed: ScriptedFeed, run:
     """Some news, one after another, each of them with everybody before the next is said."""
     for _ in range(NEWS):
         seq = feed.append(house.tenant.id, run, b'{"n":2}')
-        announce(house.tenant.id, run, seq)
+        publish_event_hint(house.tenant.id, run, seq)
         await asyncio.gather(*(follower.until(partial(reached, seq)) for follower in followers))
 
 
@@ -191,7 +191,7 @@ async def test_who_does_not_read_is_sent_away_and_the_others_go_on(
             await slow.take()
             slow.socket.transport.pause_reading()
             for _ in range(150):
-                announce(house.tenant.id, run, feed.append(house.tenant.id, run, big))
+                publish_event_hint(house.tenant.id, run, feed.append(house.tenant.id, run, big))
                 await quick.until(lambda f: f.after == len(feed.said(house.tenant.id, run)))
             slow.socket.transport.resume_reading()
             assert await closing(slow, 20) == 4408
@@ -206,7 +206,7 @@ async def test_a_store_that_is_away_ends_no_viewing(
     async with following(site.base, f"/ws/runs/{run}", reader) as follower:
         await follower.until(lambda f: f.after == 1)
         feed.failing = True
-        announce(house.tenant.id, run, feed.append(house.tenant.id, run, b'{"n":2}'))
+        publish_event_hint(house.tenant.id, run, feed.append(house.tenant.id, run, b'{"n":2}'))
         await asyncio.sleep(0.3)
         feed.failing = False
         await follower.until(lambda f: f.after == 2)

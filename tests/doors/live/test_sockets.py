@@ -14,7 +14,7 @@ from tenancy.actions import create_key, revoke_key
 from tenancy.actions.keys import rotate_key
 from tenancy.core.roles import Role, Scope
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey
 from tests.conftest import House
 from tests.doors.api.program import Program, narrow_program
@@ -243,7 +243,7 @@ async def test_a_revoked_key_is_sent_away_at_the_next_look(
 
 
 def _revoke(world: World) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         key = ApiKey.objects.filter(role="auditor").get()
     revoke_key(world.id, key.id)
 

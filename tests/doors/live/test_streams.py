@@ -14,7 +14,7 @@ from config.http_limits.web_protocol import ConnectionBounds
 from tenancy.actions import revoke_key
 from tenancy.core.roles import Role, Scope
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey
 from tenancy.rest.throttling import PerKey
 from tests.conftest import House
@@ -176,7 +176,7 @@ async def test_a_quiet_stream_beats_and_ends_with_its_key(
 
 
 def _revoke(world: World) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         key = ApiKey.objects.filter(role="auditor").get()
     revoke_key(world.id, key.id)
 

@@ -6,10 +6,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from orchestrator.models import EmergencyStop
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World
 from tests.proves import proves
-from traces.actions import erase
+from traces.actions import erase_run_payloads
 from traces.models import Payload
 
 pytestmark = pytest.mark.slow
@@ -113,7 +113,7 @@ def test_a_stop_by_command_counts_the_runs_it_ends_and_waits_for_a_yes(
     stop, said = asked_to_stop(monkeypatch, answer, "tenant", "--tenant", world.house.tenant.slug)
     assert "2 runs are under way there" in said
     assert "Put the stop of tenant in force? [y/N]" in said
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         stops = list(EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None))
     assert [str(one.id) for one in stops] == stop.split()
     assert len(stops) == (answer == "y")
@@ -150,8 +150,8 @@ def test_replay_says_how_many_records_come_out_the_same(world: World) -> None:
 def test_replay_of_what_cannot_be_replayed_says_so(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     world.drive(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Payload.objects.filter(run_id=run).exists()
-        erase(run)
+        erase_run_payloads(run)
     with pytest.raises(CommandError, match="erased"):
         typed("trace", "replay", str(run))

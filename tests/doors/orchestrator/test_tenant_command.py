@@ -15,7 +15,7 @@ from orchestrator.queries.boundaries import boundaries_now
 from tenancy.core.errors import TenantSuspended
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, PersonTie, Tenant
 from tenancy.web.connection_auth import Presence, look_again
 from tests.conftest import House
@@ -58,7 +58,7 @@ def test_tenant_create_opens_a_tenant_without_the_demonstration(slug: str) -> No
     assert (row.name, row.time_zone, row.tier, row.highest_autonomy_tier) == (
         "Acme", "Europe/Zurich", "trial", 4,
     )  # fmt: skip
-    with tenant(row.id):
+    with tenant_transaction(row.id):
         (member,) = Membership.objects.select_related("person")
         assert (member.role, member.person.email) == ("admin", f"ada@{slug}.example")
         assert [one.slug for one in WorkflowVersion.objects.all()] == ["tool-loop"]
@@ -116,7 +116,7 @@ def test_tenant_update_changes_what_is_said_and_is_audited(slug: str) -> None:
     typed("update", slug, "--tier", "enterprise", "--time-zone", "Asia/Tokyo", "--reason", "grown")
     row = row_of(slug)
     assert (row.tier, row.time_zone, row.name) == ("enterprise", "Asia/Tokyo", "Acme")
-    with tenant(row.id):
+    with tenant_transaction(row.id):
         entry = AuditEntry.objects.get(verb="tenant.change")
     assert (entry.before, entry.after, entry.reason) == (
         {"tier": "standard", "time_zone": "UTC"}, {"tier": "enterprise", "time_zone": "Asia/Tokyo"}, "grown",
@@ -162,7 +162,7 @@ def test_runs_of_a_suspended_tenant_pause_and_go_on_when_an_operator_resumes_the
     assert world.drive(suspended).status == "paused"
     with pytest.raises(TenantSuspended):
         world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == 1
     with pytest.raises(CommandError, match="suspended already"):
         typed("suspend", world.house.tenant.slug, "--reason", "again")
@@ -178,7 +178,7 @@ def test_runs_of_a_suspended_tenant_pause_and_go_on_when_an_operator_resumes_the
 def test_insert_of_a_run_in_a_suspended_tenant_is_refused_by_the_database(
     world: World, suspended: UUID
 ) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         row = Run.objects.get(id=suspended)
         row.id = fresh_id()
         with pytest.raises(DatabaseError, match="the tenant is suspended"), transaction.atomic():
@@ -188,7 +188,7 @@ def test_insert_of_a_run_in_a_suspended_tenant_is_refused_by_the_database(
 @proves("R-SEC-10", part="a new tenant's boundaries name tools that it has")
 def test_new_tenant_has_boundaries_that_name_no_absent_tool(slug: str) -> None:
     opened(slug)
-    with tenant(row_of(slug).id):
+    with tenant_transaction(row_of(slug).id):
         tools = RegistryVersion.objects.get().tools
         found = boundaries_now()
         assert [one.row.slug for one in found] == [

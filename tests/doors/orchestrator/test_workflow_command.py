@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from orchestrator import bundled_content
 from orchestrator.models import WorkflowVersion
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -27,7 +27,7 @@ def test_compile_publish_show_list_retire(world: World, scratch: Path) -> None:
     mine = scratch / "mine.yaml"
     mine.write_text(FILE.read_text().replace("title: Tool loop", "title: Mine"))
     digest = typed(world, "compile", str(mine)).split()[0]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert WorkflowVersion.objects.filter(slug="tool-loop").count() == 1
     assert typed(world, "publish", str(mine)) == f"tool-loop v2  {digest}  published\n"
     assert typed(world, "publish", str(mine)) == f"tool-loop v2  {digest}  stands already\n"

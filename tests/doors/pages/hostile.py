@@ -10,8 +10,8 @@ from uuid import UUID
 
 import psycopg
 
-from approvals.actions.assignment import Wish, handle
-from approvals.actions.grace_period import end
+from approvals.actions.assignment import Wish, update_assignment
+from approvals.actions.grace_period import end_deferred_approval
 from approvals.actions.undo_settings import set_undo_window
 from approvals.core.assignment import Handle
 from approvals.core.undo import Fate
@@ -37,7 +37,7 @@ from tenancy.core.reach import read_address
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import WebhookAttempt
 from tenancy.web.client_address import Visitor
 from tests.doors.api.doors import some_proposal
@@ -61,7 +61,7 @@ def hostile_house(world: World, company: Company, superuser: psycopg.Connection[
     waiting = refund(world, company, objective=SAID, reason=SAID[:300])
     whole = refund(world, company, objective=SAID, whole=True, order_id="A-1003")
     (asked,) = world.open_requests(waiting)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         settled = Request.objects.filter(run_id=whole)[0].id
     _set(world, asked.id)
     put_class(superuser, asked, "local_write")
@@ -99,7 +99,7 @@ def _answered(world: World, things: dict[str, str]) -> None:
     )
     who = Who(principal=world.people.admin.id, owner=world.people.admin.person.id)
     drop_tool_proposal(world.id, some_proposal(world.id, "calculator.evaluate"), who=who, reason="No")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         stricter = policy_now().policy.evolve(after_untrusted="deny")
         first = WebhookAttempt.objects.all()[0]
         first.pk, first.number = fresh_id(), 2
@@ -124,18 +124,18 @@ def _set(world: World, request: UUID) -> None:
         version="",
     )  # fmt: skip
     state_price(world.id, price, by=by, reason=why)
-    handle(world.id, request, world.people.approver.id, Wish(kind=Handle.COMMENT, text=why))
+    update_assignment(world.id, request, world.people.approver.id, Wish(kind=Handle.COMMENT, text=why))
     set_undo_window(world.id, 2, expected=None, by=by, reason=why)
 
 
 def _lapsed(world: World, request: UUID) -> None:
     """A yes that came to nothing."""
     who = world.people.approver
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         asked, now = Request.objects.get(id=request), database_now()
         kept = Deferral.objects.create(
             tenant_id=world.id, request=asked, run_id=asked.run_id, principal=who.id, owner=who.person.id,
             kind="approve", packet_digest=asked.packet_digest, at=now,
             effective_at=now + timedelta(seconds=2),
         )  # fmt: skip
-        end(asked, kept.id, Fate.LAPSED, now, by=None, because="Because")
+        end_deferred_approval(asked, kept.id, Fate.LAPSED, now, by=None, because="Because")

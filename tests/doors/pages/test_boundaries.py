@@ -4,7 +4,7 @@ from django.test import Client
 
 from orchestrator.queries.boundaries import boundary_in, newest_boundary
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
@@ -18,7 +18,7 @@ PAGE = "/boundaries/tool-loop-default"
 
 def refusals_of(world: World) -> int:
     """How many refusals the newest version takes."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         row = newest_boundary("tool-loop-default")
         assert row is not None
         return boundary_in(row).refusal_limit

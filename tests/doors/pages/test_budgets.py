@@ -15,16 +15,16 @@ from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.core.dimension import Dimension
 from budgets.models import Entry, RateLimit, RunFigures, TenantCeiling
-from budgets.queries import usage
-from budgets.queries.entries import Sought, entries, rows
+from budgets.queries import get_usage_lines
+from budgets.queries.entries import Sought, iterate_entry_rows, list_ledger_entries
 from budgets.queries.tenant import windows_now
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
-from tenancy.web.file_streaming import cell, csv_file
+from tenancy.web.file_streaming import csv_file, escape_csv_cell
 from tests.doors.api.program import program
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of
@@ -62,7 +62,7 @@ def test_ceilings_are_set_with_a_reason_and_their_history_stays(admin: Client, w
     assert "A quiet month" in page
     assert "$20.50" in page
     assert "no ceiling" in page
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.get(verb="set_ceilings").principal == world.people.admin.id
         assert TenantCeiling.objects.get().daily_usd == Decimal("20.5")
 
@@ -87,7 +87,7 @@ def test_a_wrong_ceiling_is_named_and_changes_nothing(
     answer = admin.post("/budgets/ceilings", {**ceilings(admin).fields, "reason": "x", **typed})
     assert answer.status_code == 422
     assert "Nothing was changed yet." in text(answer)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not TenantCeiling.objects.exists()
 
 
@@ -106,7 +106,7 @@ def test_a_ceiling_that_is_removed_waits_on_a_page_for_another_administrator(
     form = next(form for form in forms_of(page) if "proposal" in form.fields)
     done = second.post("/tool-proposals", {**form.fields, "agree": "agree", "reason": "Yes"}, follow=True)
     assert "The ceilings hold from the next reservation on." in words(done)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert TenantCeiling.objects.get().daily_usd is None
     assert "waits for a second administrator" not in words(second.get("/"))
 
@@ -135,9 +135,9 @@ def test_ceilings_that_somebody_set_meanwhile_are_412(admin: Client) -> None:
 @proves("R-UI-7", part="the meter, the ledger and the API say the same to the cent")
 def test_page_ledger_and_api_agree_to_the_cent(admin: Client, world: World) -> None:
     spend(world)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         day = windows_now(database_now())["tenant_day"]
-        found = list(rows(entries(Sought(), day, 1_000)))
+        found = list(iterate_entry_rows(list_ledger_entries(Sought(), day, 1_000)))
     assert day.spent > 0
     assert sum(row.used for row in found) == day.spent
     assert sum(row.reserved for row in found) == day.held
@@ -159,15 +159,15 @@ def test_the_ledger_is_filtered_and_downloaded(admin: Client, world: World) -> N
     assert "No entry matches" in words(admin.get("/budgets/ledger?cause=correction"))
     drawn = lines(admin.get("/budgets/ledger.csv?cause=tranche"))
     assert {row["cause"] for row in drawn} == {"tranche"}
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         day = windows_now(database_now())["tenant_day"]
     everything = lines(admin.get("/budgets/ledger.csv"))
     assert sum(Decimal(row["used"]) for row in everything) == day.spent
     of_run = lines(admin.get(f"/budgets/ledger.csv?run={run}&dimension=tool_calls"))
     assert {row["dimension"] for row in of_run} == {"tool_calls"}
     assert {"reserve", "settle"} <= {row["cause"] for row in of_run}
-    with tenant(world.id):
-        assert sum(Decimal(row["used"]) for row in of_run) == usage(run)[Dimension.TOOL_CALLS].used
+    with tenant_transaction(world.id):
+        assert sum(Decimal(row["used"]) for row in of_run) == get_usage_lines(run)[Dimension.TOOL_CALLS].used
     page = words(admin.get(f"/budgets/ledger?run={run}&dimension=tool_calls"))
     assert "tool calls" in page
     assert "input_tokens" not in page.partition("Limit")[2]
@@ -190,12 +190,12 @@ def test_a_long_ledger_is_paged_and_its_file_read_in_pieces(
     file = lines(admin.get(f"/budgets/ledger.csv?run={run}"))
     assert len(file) == len(seen) > 10
     assert seen == sorted(seen, reverse=True)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert len({row["id"] for row in file}) == Entry.objects.filter(run_id=run).count()
 
 
 def test_a_cell_is_never_a_formula_and_a_number_stays_one() -> None:
-    assert [cell(value) for value in ("=1+1", "@x", "-2", "plain", Decimal("-0.5"))] == [
+    assert [escape_csv_cell(value) for value in ("=1+1", "@x", "-2", "plain", Decimal("-0.5"))] == [
         "'=1+1",
         "'@x",
         "'-2",
@@ -227,7 +227,7 @@ def test_the_page_tells_where_the_month_went_and_where_it_is_heading(admin: Clie
     for word in ("By workflow", "tool-loop", "By tool", "calculator.evaluate", "2 calls", "By model"):
         assert word in page, word
     assert "more is of runs under way" not in page
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = database_now()
         # The first hour of a window says nothing of where it is heading.
         heading = [one for one in windows_now(now).values() if one.outlook(now) is not None]
@@ -248,7 +248,7 @@ def test_a_tenant_without_runs_is_told_what_will_stand_here(admin: Client) -> No
 
 @proves("R-UI-7", part="a drift is flagged")
 def test_a_drift_is_flagged(admin: Client, world: World) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         RunFigures.objects.bulk_create(
             RunFigures(
                 tenant_id=world.id, workflow="slow", terminal_code="SUCCESS",
@@ -283,7 +283,7 @@ def test_limits_of_admission_are_set_with_a_reason(admin: Client, world: World) 
     assert admin.post("/budgets/rates", typed).status_code == 412
     page = words(admin.get("/budgets"))
     assert "Calm" in page
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert (RateLimit.objects.get().queue_depth, RateLimit.objects.get().key_queue_depth) == (7, None)
 
 

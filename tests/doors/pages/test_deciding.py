@@ -12,7 +12,7 @@ from django.test import Client
 
 from approvals.models import Decision, Request
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import Form, form_with, forms_of
@@ -150,7 +150,7 @@ def test_an_edit_is_shown_as_a_difference_and_keeps_its_types(company_world: Wor
     assert "129.90" in words(review)
     done = form_with(review, "edit").send(client, "edit", typed="10")
     assert done.status_code == 302
-    with tenant(company_world.id):
+    with tenant_transaction(company_world.id):
         said = Decision.objects.get(request_id=request.id)
     assert body(said.arguments) == {
         "order_id": "A-1001", "amount": "10.00", "currency": "USD", "reason": "refund",
@@ -165,7 +165,7 @@ def test_an_edit_that_nobody_saw_as_it_is_is_shown_first(company_world: World) -
     again = form_with(review, "edit").send(client, "edit", typed="11", **{"f:/amount": "11.00"})
     assert again.status_code == 200
     assert "11.00" in words(again)
-    with tenant(company_world.id):
+    with tenant_transaction(company_world.id):
         assert Decision.objects.count() == 0
     assert form_with(again, "edit").send(client, "edit", typed="11").status_code == 302
 
@@ -191,14 +191,14 @@ def test_what_the_schema_refuses_is_said_at_its_field(
     assert 'aria-invalid="true"' in answer.content.decode()
     if name != "f:/currency" and value:
         assert value in answer.content.decode()
-    with tenant(company_world.id):
+    with tenant_transaction(company_world.id):
         assert Decision.objects.count() == 0
 
 
 def test_an_edit_beyond_the_reader_s_authority_is_refused(company_world: World) -> None:
     _, request = at_the_gate(company_world)
     who = make_somebody(company_world.house.tenant, Role.REVIEWER)
-    with tenant(company_world.id):
+    with tenant_transaction(company_world.id):
         Membership.objects.filter(person=who.person).update(max_amount=Decimal(150))
     client, review = edited(who, request, {"f:/amount": "190.00"})
     answer = form_with(review, "edit").send(client, "edit", typed="190")
@@ -228,7 +228,7 @@ def test_a_second_person_agrees_to_the_very_edit(company_world: World) -> None:
     assert "agreed to other arguments" in words(page)
     agreed = form_with(page, "edit").send(second, "edit", typed="250.00")
     assert agreed.status_code == 302
-    with tenant(company_world.id):
+    with tenant_transaction(company_world.id):
         found = Request.objects.get(id=request.id)
     assert (found.status, found.outcome) == ("decided", "edit")
 
@@ -392,7 +392,7 @@ def test_edit_that_moves_more_says_before_and_after_how_many_must_agree(
     assert "2 people must agree to these very arguments; 1 agreed, 1 more must." in words(page)
     form = next(one for one in forms_of(page) if one.fields.get("agree"))
     assert form.send(other, "edit", typed="250").status_code == 302
-    with tenant(company_world.id):
+    with tenant_transaction(company_world.id):
         settled = Request.objects.get(id=request.id)
     assert (settled.status, settled.outcome) == ("decided", "edit")
     company_world.drive(run)

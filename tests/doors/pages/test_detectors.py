@@ -1,7 +1,7 @@
 """What safety detectors mean in a house, set on the policy page (R-TOOL-24)."""
 
 from orchestrator.queries.policies import policy_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World
@@ -14,11 +14,11 @@ def test_what_a_finding_means_is_set_on_the_page_and_survives_other_changes(worl
     said = {"detector": "result:injection", "severity": "stop", "reason": "Close it"}
     assert admin.post("/policy", said).status_code == 302
     assert admin.post("/policy", {"after_untrusted": "deny", "reason": "Stricter"}).status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert policy_now().policy.safety == {"result:injection": "stop"}
     assert "closes the run" in text(admin.get("/policy"))
     admin.post("/policy", {"detector": "result:injection", "severity": "off", "reason": "Too loud"})
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert policy_now().policy.safety == {"result:injection": "stop"}
     assert "result:injection" in text(admin.get("/policy"))
     assert admin.post("/policy", {"detector": "x:y", "severity": "off", "reason": "?"}).status_code == 422

@@ -22,7 +22,7 @@ from orchestrator.queries.run_list import Filters
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import BrowserSession, Membership, Queue, TenantSession
 from tests.doors.api.doors import OUTSIDE, things_of
 from tests.doors.pages.people import alike, at
@@ -120,7 +120,7 @@ def belongings(world: World) -> dict[str, str]:
     """One thing of each kind, all in this tenant alone."""
     things = things_of(world)
     view = save_view(world.id, Filters(view="needs"), name="Alone in views", by=world.people.admin.id)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         member = Membership.objects.filter(role=Role.REVIEWER.value)[0]
         key = world.people.client_key.key.id
         session = a_session(world)
@@ -202,7 +202,7 @@ def marks(world: World) -> set[str]:
     stop = stop_everything("tool", tenant_id=world.id, target=tool, by=None, reason="As we say")
     ids = {**things, "ran": str(ran), "<uuid:stop_id>": str(stop.id)}.values()
     names = ("Alone in views", "As we say", "alone-priced", "7,654.32", "https://alone-on-the-web.example/*")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         waiting = [str(one.id) for kind in (PolicyProposal, ToolProposal) for one in kind.objects.all()]
     # Not the administrator's own address: it heads every page of theirs.
     found = (*ids, *names, *waiting, world.people.auditor.person.email)

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from tenancy.core.roles import Role, Scope, scopes_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
@@ -122,5 +122,5 @@ def test_whoever_lacks_the_scope_of_a_form_changes_nothing(world: World, role: R
 
 def standing(world: World) -> tuple[int, int]:
     """How much has been done in the tenant so far: by people, and in runs."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return AuditEntry.objects.count(), Event.objects.count()

@@ -8,7 +8,7 @@ import pytest
 from orchestrator import bundled_content
 from orchestrator.actions.versions import publish_boundary
 from tenancy.core.sign_in.rules import Area
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.pages.people import at, text
 from tests.factories.second_factor import enrol, set_rules, show_factor
@@ -20,8 +20,10 @@ from tests.proves import proves
 def world(house: House) -> World:
     """A furnished house with a boundary that lets a run ask for more."""
     world = make_world(house)
-    with tenant(world.id):
-        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+    with tenant_transaction(world.id):
+        asking = bundled_content.get_bundled_boundary("tool-loop-default").evolve(
+            slug="asking", on_exhaustion="request"
+        )
         publish_boundary(world.id, asking, by=None)
     return world
 

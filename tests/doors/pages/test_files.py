@@ -10,7 +10,7 @@ from pytest_django.fixtures import Settings
 from orchestrator.actions.workspace import change_files, hand_in
 from orchestrator.gateways.sandbox import bubblewrap
 from orchestrator.gateways.tools.registry import shipped_tools
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World
@@ -29,7 +29,7 @@ def auditor(world: World) -> Client:
 def run(world: World) -> UUID:
     """A run whose files were changed once."""
     found = world.submit("tool-loop", "Mend the adder.")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         base = hand_in(world.id, found, {"src/a b.py": b"one\n", "gone.txt": b"x\n", "x.bin": b"\0\1"}).digest
         changes = {"src/a b.py": EVIL.encode(), "gone.txt": None, "new.txt": b"2\n"}
         change_files(world.id, found, key="k", base=base, changes=changes, summary="src/a b.py +1 -1")
@@ -97,7 +97,7 @@ def test_pages_say_where_scripts_are_not_isolated(
     auditor: Client, monkeypatch: pytest.MonkeyPatch, settings: Settings, insisted: bool, words: str
 ) -> None:
     shipped_tools()
-    monkeypatch.setattr(bubblewrap, "unavailable", lambda: "namespaces are forbidden")
+    monkeypatch.setattr(bubblewrap, "explain_unavailability", lambda: "namespaces are forbidden")
     settings.INTERLOCK_SCRIPT_ISOLATION = "required" if insisted else "preferred"
     system = text(auditor.get("/system"))
     assert "namespaces are forbidden" in system
@@ -112,6 +112,6 @@ def test_pages_say_nothing_where_scripts_are_isolated(
     auditor: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped_tools()
-    monkeypatch.setattr(bubblewrap, "unavailable", lambda: "")
+    monkeypatch.setattr(bubblewrap, "explain_unavailability", lambda: "")
     assert "code of a model runs in bubblewrap" in text(auditor.get("/system"))
     assert "Not isolated" not in text(auditor.get("/tools"))

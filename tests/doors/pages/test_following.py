@@ -9,13 +9,13 @@ from orchestrator.actions import run_signals
 from orchestrator.views.fragments import LIST_VIEWS, RUN_VIEWS, list_fragments, run_fragments
 from orchestrator.views.tabs import TABS
 from tenancy.db.change_cursor import mark_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at
 from tests.proves import proves
-from traces.live.feeds import Fragments, place
+from traces.live.feeds import Fragments, extract_sequence
 
 ROWS = {
     "timeline": "row", "messages": "said", "facts": "fact", "ledger": "entry", "audit": "act", "raw": "raw",
@@ -50,7 +50,7 @@ def news_of(world: World, run: UUID, after: str, view: str) -> tuple[Fragments, 
         said += found.html
         if not found.more:
             return found, said
-        assert place(found.seq) > place(after)
+        assert extract_sequence(found.seq) > extract_sequence(after)
         after = str(found.seq)
 
 
@@ -102,7 +102,7 @@ def test_the_first_of_two_votes_reaches_an_open_page(world: World, company: Comp
     assert "(1 agreed)" in news.html
     assert f'id="card-state-{request.id}"' in news.html
     assert "the reviewer" in news.html
-    assert (place(news.seq), news.seq != cursor(page)) == (before, True)
+    assert (extract_sequence(news.seq), news.seq != cursor(page)) == (before, True)
     assert run_fragments(world.id, run, news.seq, READ).html == ""
 
 
@@ -120,7 +120,7 @@ def test_a_wish_reaches_the_audit_of_an_open_page_at_once(world: World, company:
 
 def test_every_view_is_followed_and_lists_let_in_what_fits(world: World, company: Company) -> None:
     assert set(TABS) < set(RUN_VIEWS)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         before = str(mark_now())
     run = refund(world, company)
     entering = {

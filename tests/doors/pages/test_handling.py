@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from approvals.models import Handling, Request
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.test_inbox import listed
@@ -78,7 +78,7 @@ def test_it_is_given_to_another_by_name(desk: Desk) -> None:
     people, request = desk.house.people, desk.ask()
     to = str(people.second_approver.principal.id)
     assert press(people.approver, request, "assign", to=to).status_code == 302
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert str(Handling.objects.get(request_id=request.id).to) == to
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from approvals.actions.assignment import Wish, handle
+from approvals.actions.assignment import Wish, update_assignment
 from approvals.core.assignment import Handle
-from approvals.core.policy import refusal
+from approvals.core.policy import explain_decision_refusal
 from approvals.models import Request
-from approvals.queries.authority import mine
+from approvals.queries.authority import build_decidable_filter
 from approvals.queries.people import asked_of, decider_of
 from approvals.views.fragments import inbox_fragments
-from approvals.views.live_inbox import followed, view_of
+from approvals.views.live_inbox import parse_followed_view, view_of
 from tenancy.core.roles import Role, Scope
 from tenancy.db.change_cursor import mark_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership
 from tenancy.queries import standing_of
 from tests.conftest import House
@@ -126,7 +126,7 @@ def test_whoever_may_not_decide_is_told_which_role_and_who_gives_it(desk: Desk) 
 
 def test_a_row_says_why_it_is_not_this_reader_s(desk: Desk) -> None:
     who = make_somebody(desk.house.tenant, Role.REVIEWER)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         Membership.objects.filter(person=who.person).update(max_amount=Decimal(100))
     desk.ask()
     page = browser(who).get("/approvals", {"tab": "open"})
@@ -159,15 +159,17 @@ def test_the_list_of_mine_is_just_what_the_rule_allows(desk: Desk) -> None:
     readers = [desk.house.people.submitter, desk.house.people.auditor, desk.house.people.admin]
     for limits in LIMITS:
         readers.append(make_somebody(desk.house.tenant, Role.REVIEWER))
-        with tenant(desk.id):
+        with tenant_transaction(desk.id):
             Membership.objects.filter(person=readers[-1].person).update(**limits)
     for who in readers:
         standing = standing_of(desk.id, who.id)
         assert standing is not None
-        with tenant(desk.id):
+        with tenant_transaction(desk.id):
             decider = decider_of(standing)
-            found = set(Request.objects.filter(mine(decider)).values_list("id", flat=True))
-            allowed = {r.id for r in Request.objects.all() if refusal(asked_of(r), decider) is None}
+            found = set(Request.objects.filter(build_decidable_filter(decider)).values_list("id", flat=True))
+            allowed = {
+                r.id for r in Request.objects.all() if explain_decision_refusal(asked_of(r), decider) is None
+            }
         assert found == allowed, standing
 
 
@@ -237,7 +239,7 @@ def came(found: Fragments) -> list[str]:
 
 def now_at(desk: Desk) -> str:
     """Where a page stands that is opened now."""
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         return str(mark_now())
 
 
@@ -273,8 +275,8 @@ def test_a_remark_a_claim_or_a_vote_is_no_new_request(desk: Desk) -> None:
     people = desk.house.people
     old = desk.ask(quorum=2)
     start = after_all(desk, people.approver)
-    handle(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.COMMENT, text="look"))
-    handle(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.CLAIM))
+    update_assignment(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.COMMENT, text="look"))
+    update_assignment(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.CLAIM))
     desk.say(old, people.admin)
     for view in ("tab=mine", "tab=open", "kept"):
         found = news(desk, people.approver, start, view)
@@ -315,7 +317,7 @@ def test_a_view_that_is_none_of_ours_is_refused(desk: Desk, view: object) -> Non
 def test_nobody_reads_as_somebody_else(desk: Desk) -> None:
     other = desk.house.people.approver.principal.id
     asked = view_of(f"tab=mine&reader={other}", desk.house.people.auditor.principal.id)
-    assert followed(asked).reader == desk.house.people.auditor.principal.id
+    assert parse_followed_view(asked).reader == desk.house.people.auditor.principal.id
 
 
 @pytest.mark.parametrize("count", [1, 30])

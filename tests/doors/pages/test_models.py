@@ -9,7 +9,7 @@ from orchestrator.queries.destinations import own_models
 from orchestrator.queries.model_profiles import profiles_now
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret, revoke_secret
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, text
@@ -37,7 +37,7 @@ def test_an_admin_names_changes_and_takes_out_a_model(admin: Client, world: Worl
     form = form_with(admin.get(f"{MODELS}?change=main"), "keep")
     assert (form.fields["model"], form.fields["failover"]) == ("gpt-5.4", "house")
     form.send(admin, "keep", roles="executor", max_retries="4", reason="Flaky")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = own_models().named("main")
     assert now is not None
     assert (now.max_retries, now.max_output_tokens, now.secret) == (4, 900, "openai")
@@ -61,7 +61,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_typed_is_lost(admin: 
         assert refused.status_code == 422, wrong
         assert words in text(refused)
         assert form_with(refused, "keep").fields["reason"] == "Ours"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert own_models().profiles == ()
     assert admin.get(f"{MODELS}?change=other").status_code == 404
 
@@ -87,13 +87,13 @@ def test_a_model_of_ones_own_is_named_with_its_price_and_its_bound(admin: Client
     half = form.send(admin, "keep", **local, price="rates", price_in="1")
     assert (half.status_code, "in and out" in text(half)) == (422, True)
     assert form.send(admin, "keep", **local, price="own").status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (mine,) = profiles_now(None, database_now())
         assert mine.at_once == 1
     assert "stated here: $0" in text(admin.get(MODELS))
     form = form_with(admin.get(f"{MODELS}?change=main"), "keep")
     assert form.send(admin, "keep", roles="executor", at_once="3", reason="More").status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (mine,) = profiles_now(None, database_now())
         assert mine.at_once == 3
 

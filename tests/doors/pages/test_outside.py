@@ -8,10 +8,10 @@ from django.test import Client
 from pytest_django import Settings
 
 from orchestrator.actions.corpora import NewDocument, put_document
-from orchestrator.queries.destinations import databases, mail_server, web_rules
+from orchestrator.queries.destinations import get_allowed_databases, mail_server, web_rules
 from orchestrator.queries.tools import tool_now
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret, secrets_of
 from tests.doors.pages.forms import form_with, forms_of
 from tests.doors.pages.people import at, text
@@ -52,14 +52,14 @@ def test_an_admin_says_where_tools_go(admin: Client, world: World) -> None:
     page = text(admin.get(OUTSIDE))
     for words in ("https://api.example/search?*", "postgresql://203.0.114.7:5432/books", "house.example"):
         assert words in page
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert len(web_rules().allow) == 2
         server = mail_server()
     assert server is not None
     assert server.domains == ("house.example",)
     assert form_with(admin.get(OUTSIDE), "forget").send(admin, "forget", reason="Gone").status_code == 302
-    with tenant(world.id):
-        assert databases().databases == ()
+    with tenant_transaction(world.id):
+        assert get_allowed_databases().databases == ()
 
 
 def test_taking_out_what_hides_the_operators_own_waits_for_a_second_person(
@@ -72,8 +72,8 @@ def test_taking_out_what_hides_the_operators_own_waits_for_a_second_person(
     assert form.send(admin, "forget", reason="Gone")["Location"] == "/tool-proposals"
     again = form.send(admin, "forget", reason="Gone")
     assert (again.status_code, "waits for a second person" in text(again)) == (409, True)
-    with tenant(world.id):
-        assert [one.name for one in databases().databases] == ["books"]
+    with tenant_transaction(world.id):
+        assert [one.name for one in get_allowed_databases().databases] == ["books"]
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_what_is_wrong_is_said_at_its_field_and_nothing_changes(
     answer = form_with(admin.get(OUTSIDE), act).send(admin, act, **given)
     assert answer.status_code == 422
     assert words in text(answer)
-    with tenant(world.id):
-        assert (web_rules().allow, databases().databases, mail_server()) == ((), (), None)
+    with tenant_transaction(world.id):
+        assert (web_rules().allow, get_allowed_databases().databases, mail_server()) == ((), (), None)
 
 
 @pytest.mark.parametrize("address", [OUTSIDE, CORPORA, HTTP])
@@ -114,7 +114,7 @@ def test_a_tool_is_declared_changed_and_disabled_without_code(admin: Client, wor
     again = form_with(admin.get(f"{HTTP}?like=crm.find"), "declare")
     assert again.fields["url"] == FIND["url"]
     assert again.send(admin, "declare", timeout_ms="9000", reason="Slower").status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         spec = tool_now(world.id, "crm.find").spec
     assert (spec.version, spec.timeout_ms, spec.secrets) == (2, 9_000, ("crm",))
     assert spec.verifier is not None
@@ -139,7 +139,7 @@ def test_a_change_that_can_be_taken_back_says_by_which_tool(admin: Client, world
     word = {"error_means_no_effect": "on"}
     assert form.send(admin, "declare", **change, **back, **word)["Location"] == "/tools/crm.note"
     assert "an error means that it changed nothing" in text(admin.get("/tools/crm.note"))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         spec = tool_now(world.id, "crm.note").spec
     found = spec.compensation
     assert spec.error_means_no_effect
@@ -158,7 +158,7 @@ def test_an_operation_of_a_document_becomes_a_tool(admin: Client, world: World) 
     typed = {**FIND, "name": "crm.notes", "description": "", "url": "", "openapi": API}
     form = form_with(admin.get(HTTP), "declare")
     assert form.send(admin, "declare", **typed, operation="listNotes").status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         spec = tool_now(world.id, "crm.notes").spec
     assert spec.description == "Notes of a person."
     assert spec.input_schema["required"] == ["person"]

@@ -14,7 +14,7 @@ from orchestrator.views.dashboard import overview_fragments
 from tenancy.core.event_kinds import UNDO_FAILED
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.notifications.outgoing import tell_people
 from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, refund, text
@@ -75,7 +75,7 @@ def test_the_first_page_tells_how_old_what_waits_is_and_which_circuits_are_open(
     assert re.search(r"1 queued oldest ", page)
     # A provider's circuit is everybody's: another test may have left one.
     before = sum(map(int, open_circuits(page)))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = database_now()
         CircuitRow.objects.create(
             id=fresh_id(), tenant_id=world.id, kind="tool", subject="mail.send", state="open", failures=3,
@@ -112,7 +112,7 @@ def test_a_stop_and_a_broker_that_is_away_are_said(world: World, settings: Setti
 @proves("R-BUDGET-14", part="drift on the first page")
 def test_what_was_left_behind_and_what_drifts_is_said_on_the_first_page(world: World) -> None:
     left = [{"call": "c3", "tool": "mail.send", "why": "irreversible", "says": "it cannot be taken back"}]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = database_now()
         data = {"run": str(world.id), "workflow": "support-refund", "left": left}
         tell_people(world.id, UNDO_FAILED, "r:c3", data, at=now, cursor=raw_cursor())
@@ -124,7 +124,7 @@ def test_what_was_left_behind_and_what_drifts_is_said_on_the_first_page(world: W
     assert f'href="/runs/{world.id}"' in page
     assert "The number of steps of tool-loop drifts" in page
     assert 'href="/budgets/figures?workflow=tool-loop"' in page
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         DriftFlag.objects.update(ended_at=database_now())
     assert "drifts" not in text(at(world.people.operator).get("/"))
 

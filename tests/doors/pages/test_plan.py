@@ -8,10 +8,10 @@ from pytest_django import Settings
 
 from orchestrator.actions import run_signals
 from orchestrator.core.common.goal import Criterion
-from orchestrator.core.readmodel.run_plan import Outlook, PlanStep, StepStanding
+from orchestrator.core.readmodel.run_plan import PlanStep, RunPlan, StepStanding
 from orchestrator.queries.plans import Plan
 from orchestrator.views.fragments import run_fragments
-from orchestrator.views.run_plan import BEFORE, MOST, planned
+from orchestrator.views.run_plan import BEFORE, MOST, build_plan_context
 from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -195,7 +195,7 @@ def test_of_many_steps_so_many_are_drawn_and_the_rest_is_counted() -> None:
         )
         for n, one in enumerate(of, 1)
     )  # fmt: skip
-    drawn = planned(Plan(outlook=Outlook(steps=many), path=(), rows={}))
+    drawn = build_plan_context(Plan(outlook=RunPlan(steps=many), path=(), rows={}))
     tops = drawn["steps"]
     assert (drawn["earlier_steps"], drawn["later_steps"]) == (100 - BEFORE, 100 - MOST + BEFORE)
     assert sum(1 + len(one.behind) for one in tops) == MOST

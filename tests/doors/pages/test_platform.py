@@ -12,7 +12,7 @@ from orchestrator.models import Run
 from tenancy.actions import add_member
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, NoticeMail, Tenant
 from tenancy.platform_models import PlatformEntry
 from tests.doors.pages.browsers import words
@@ -90,7 +90,7 @@ def test_link_of_the_page_is_mailed_where_mail_is_set_up(ops: Client, settings: 
     given = form()
     page = ops.post("/platform/tenants", given, follow=True)
     assert "is on its way to" in words(page)
-    with tenant(Tenant.objects.get(slug=given["slug"]).id):
+    with tenant_transaction(Tenant.objects.get(slug=given["slug"]).id):
         assert NoticeMail.objects.count() == 1
 
 
@@ -130,7 +130,7 @@ def test_settings_are_changed_on_the_page_over_what_was_looked_at(ops: Client, w
     assert "in the meantime" in words(stale)
     assert Tenant.objects.get(id=world.id).name == "Renamed"
     assert ops.post(where, {**given, "name": "Again", "tag": tag_on(stale)}).status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.filter(verb="tenant.change", platform=True).count() == 2
 
 
@@ -191,7 +191,7 @@ def test_platform_administrator_sees_nothing_of_what_is_in_a_tenant(ops: Client,
         assert "The objective nobody" not in said
         assert world.people.operator.person.email not in said
         assert str(run) not in said
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == 1
 
 

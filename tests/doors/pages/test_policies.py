@@ -6,10 +6,10 @@ from django.test import Client
 
 from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.policy.rules import SHIPPED
-from orchestrator.queries.policies import policy_now, proposed
+from orchestrator.queries.policies import find_open_proposal, policy_now
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, refund
@@ -29,7 +29,7 @@ def given(admin: Client, button: str = "change", of: str = "", **typed: Any) -> 
 
 def rules(world: World) -> list[str]:
     """The names of the rules in force."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return [rule.name for rule in policy_now().policy.rules]
 
 
@@ -76,14 +76,14 @@ def test_a_proposal_is_refused_with_a_reason(admin: Client, world: World) -> Non
     form = form_with(admin.get(PAGE), "drop")
     assert form.send(admin, "drop", reason="").status_code == 422
     assert form.send(admin, "drop", reason="No").status_code == 302
-    with tenant(world.id):
-        assert proposed() is None
+    with tenant_transaction(world.id):
+        assert find_open_proposal() is None
 
 
 def test_what_is_done_with_additions_is_set_with_a_reason(admin: Client, world: World) -> None:
     sent = admin.post(PAGE, {"after_untrusted": "deny", "reason": "Stricter"})
     assert sent.status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert policy_now().policy.after_untrusted == "deny"
 
 

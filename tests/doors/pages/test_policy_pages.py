@@ -6,7 +6,7 @@ import pytest
 
 from tenancy.core.roles import Role, Scope, scopes_of
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, AuditEntry, Membership
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
@@ -55,13 +55,13 @@ def test_a_write_without_its_scope_is_403_says_so_and_changes_nothing(
     lacking = [role for role in Role if scope not in scopes_of((role,))]
     assert lacking
     someone = [make_somebody(world.house.tenant, role) for role in lacking]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         before = AuditEntry.objects.count()
     for who in someone:
         answer = at(who).post(path, {"reason": "because", "enabled": "off", "what": "tenant:"})
         assert answer.status_code == 403
         assert scope.value in text(answer)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.count() == before
 
 
@@ -70,7 +70,7 @@ def test_another_tenants_things_are_answered_like_missing_ones(world: World) -> 
     other = world.people.other_tenant
     admin = at(make_somebody(other, Role.ADMIN))
     key = world.people.client_key.key.id
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         member = Membership.objects.filter(role="reviewer").values_list("id", flat=True)[0]
 
     def answers(member_id: UUID, key_id: UUID, tool: str, workflow: str) -> list[tuple[int, bool]]:
@@ -89,7 +89,7 @@ def test_another_tenants_things_are_answered_like_missing_ones(world: World) -> 
     foreign = answers(member, key, "calculator.evaluate", "tool-loop")
     assert {status for status, _ in foreign} == {404}
     assert foreign == answers(fresh_id(), fresh_id(), "no.such", "none")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Membership.objects.filter(id=member).exists()
         assert ApiKey.objects.get(id=key).revoked_at is None
 

@@ -5,11 +5,11 @@ from django.test import Client
 
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 from tests.proves import proves
-from traces.live.feeds import place
+from traces.live.feeds import extract_sequence
 
 ASKED = "How much is (12 + 30) * 2?"
 
@@ -29,7 +29,7 @@ def test_a_run_is_asked_for_from_a_cursor_on(world: World) -> None:
     assert first["Interlock-After"] == "0"
     world.drive(run)
     second = client.get(f"/runs/{run}/events.html?after={first['Interlock-Seq']}")
-    assert place(second["Interlock-Seq"]) > place(first["Interlock-Seq"])
+    assert extract_sequence(second["Interlock-Seq"]) > extract_sequence(first["Interlock-Seq"])
     assert b"data-append" in second.content
 
 
@@ -54,7 +54,7 @@ def test_nothing_new_is_answered_without_a_body(world: World) -> None:
 @pytest.mark.parametrize("path", ["/runs/changes.html", "/approvals/changes.html"])
 def test_the_lists_are_asked_for_alike(world: World, path: str) -> None:
     client = browser(world.people.approver)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         after = str(mark_now())
     run = world.submit("support-refund", "Refund something")
     world.drive(run)

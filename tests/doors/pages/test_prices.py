@@ -5,10 +5,10 @@ from decimal import Decimal
 from django.test import Client
 
 from budgets.models import Price
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of
 from tests.doors.pages.people import at
@@ -37,7 +37,7 @@ def test_a_price_is_stated_on_the_page_and_its_versions_stay(admin: Client, worl
     assert "house-model" in page
     assert "stated as the contract tenant 1 $2.50 $10.00" in page
     assert "Our contract" in page
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Price.objects.get().set_by == world.people.admin.principal.id
     refused = stating.send(admin, "state", **typed | {"price-input_usd_per_mtok": "dear", "price-reason": ""})
     assert refused.status_code == 422
@@ -56,8 +56,8 @@ def test_a_correction_shows_what_it_changes_before_it_changes_it(admin: Client, 
     (again,) = [one for one in forms_of(looked) if ("apply", "apply") in one.buttons]
     assert again.send(admin, "apply", **typed).status_code == 302
     assert "2 calls of 1 runs are corrected" in words(admin.get(PAGE))
-    with tenant(world.id):
-        cost = next(line.used for name, line in usage(run).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        cost = next(line.used for name, line in get_usage_lines(run).items() if name == "cost_usd")
     assert cost > Decimal("0.4")
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from tenancy.actions.queues import add_queue
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership, Queue
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
@@ -22,7 +22,7 @@ def admin(world: World) -> Client:
 
 def row_of(world: World, name: str) -> Queue:
     """A queue."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return Queue.objects.get(name=name)
 
 
@@ -51,7 +51,7 @@ def test_a_queue_that_is_none_is_refused_on_the_page(
 ) -> None:
     answer = admin.post(PAGE, {"name": "claims", "description": "", "reason": "New", **given})
     assert answer.status_code == 422
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Queue.objects.filter(name="claims").exists()
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_change_of_a_queue_is_refused(
 @proves("R-APPR-23", part="a queue that nobody clears is shown as such")
 def test_a_queue_that_nobody_clears_is_shown_as_such(admin: Client, world: World) -> None:
     assert "Nobody" not in text(admin.get(PAGE))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Membership.objects.update(queues=["finance"])
     assert "Nobody" in text(admin.get(PAGE))
 
@@ -97,7 +97,7 @@ def test_a_member_with_an_unknown_queue_is_refused_on_the_page(admin: Client, wo
     }  # fmt: skip
     answer = admin.post("/tenant/people/invite", given)
     assert (answer.status_code, "no open queue tresury" in text(answer)) == (422, True)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         held = Membership.objects.filter(role="reviewer")[0]
     limits = admin.post(f"/tenant/members/{held.id}/limits", {"queues": "tresury", "reason": "So"})
     assert (limits.status_code, "no open queue tresury" in text(limits)) == (422, True)

@@ -9,7 +9,7 @@ from orchestrator import bundled_content
 from orchestrator.actions.run_signals import cancel
 from orchestrator.actions.versions import publish_workflow
 from orchestrator.models import Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, refund, text
 from tests.doubles.company import Company
@@ -31,7 +31,7 @@ def ended(world: World) -> UUID:
 
 def retries(world: World) -> list[UUID]:
     """The retries there are."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return list(Run.objects.exclude(retry_of=None).values_list("id", flat=True))
 
 
@@ -163,7 +163,7 @@ def test_the_page_says_that_a_retry_goes_by_an_older_version(world: World, ended
     who = at(world.people.operator)
     sentence = "It goes by version 1 of its workflow; version 2 is the newest."
     assert "is the newest" not in words(who.get(f"/runs/{ended}/retry"))
-    spec = bundled_content.workflows()["tool-loop"]
-    with tenant(world.id):
+    spec = bundled_content.load_bundled_workflows()["tool-loop"]
+    with tenant_transaction(world.id):
         publish_workflow(world.id, spec.evolve(budget={"tool_calls": 7}), by=None)
     assert sentence in words(who.get(f"/runs/{ended}/retry"))

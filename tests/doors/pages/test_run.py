@@ -12,20 +12,20 @@ from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
-from orchestrator.core.readmodel.timeline import Told, bar_of, fold
+from budgets.queries import get_usage_lines
+from orchestrator.core.readmodel.timeline import EventLabel, bar_of, fold_events
 from orchestrator.models import Run
-from orchestrator.queries.timeline import timeline, with_names
+from orchestrator.queries.timeline import load_timeline_page, with_names
 from orchestrator.views.fragments import run_fragments
 from orchestrator.views.tabs import TABS
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import HOSTILE, alike, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at
 from tests.proves import proves
-from traces.live.feeds import place
+from traces.live.feeds import extract_sequence
 
 
 @proves("R-UI-3", part="page")
@@ -67,8 +67,8 @@ def test_another_tenants_run_looks_like_a_missing_one(world: World, company: Com
 @proves("R-UI-3", part="dials")
 def test_the_dial_is_the_ledger_to_the_cent(world: World, company: Company) -> None:
     run = refund(world, company, whole=True)
-    with tenant(world.id):
-        used = usage(run)[Dimension.COST_USD].used
+    with tenant_transaction(world.id):
+        used = get_usage_lines(run)[Dimension.COST_USD].used
     assert used > Decimal(0)
     page = text(at(world.people.operator).get(f"/runs/{run}", {"tab": "ledger"}))
     assert "add up to the meter" in page
@@ -114,8 +114,8 @@ def test_a_model_call_a_tool_call_and_a_wait_have_bars_as_long_as_they_took(
     drawn = {
         int(seq): bar for bar, seq in re.findall(r'<li class="line mood-\w+([^"]*)" id="row-(\d+)"', page)
     }
-    with tenant(world.id):
-        rows = {one.row.seq: one for one in timeline(run, world.run(run).event_seq).rows}
+    with tenant_transaction(world.id):
+        rows = {one.row.seq: one for one in load_timeline_page(run, world.run(run).event_seq).rows}
     timed = {seq: one for seq, one in rows.items() if one.took is not None}
     assert {seq: bar for seq, bar in drawn.items() if bar} == {
         seq: f" bar bar-{one.row.voice} bar-{bar_of(one.took or 0)}" for seq, one in timed.items()
@@ -135,10 +135,10 @@ def test_a_model_call_a_tool_call_and_a_wait_have_bars_as_long_as_they_took(
 def test_a_stretch_in_which_nothing_happened_has_a_bar(world: World) -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     rows = with_names(
-        fold(
+        fold_events(
             [
-                Told(1, start, "run_paused", "interlock", {}),
-                Told(2, start + timedelta(seconds=1_000), "output_drafted", "interlock", {}),
+                EventLabel(1, start, "run_paused", "interlock", {}),
+                EventLabel(2, start + timedelta(seconds=1_000), "output_drafted", "interlock", {}),
             ]
         )
     )
@@ -230,7 +230,7 @@ def test_fragments_bring_an_old_page_to_what_a_new_one_shows(world: World, compa
         world.approve_all(run)
     news = run_fragments(world.id, run, before, ("read",))
     page = text(at(world.people.auditor).get(f"/runs/{run}"))
-    assert (news.after, place(news.seq), news.more) == (before, world.run(run).event_seq, False)
+    assert (news.after, extract_sequence(news.seq), news.more) == (before, world.run(run).event_seq, False)
     for part in ("run-standing", "run-dials"):
         piece = news.html.split(f'id="{part}"')[1].split("</section>")[0]
         assert piece in page, part

@@ -8,7 +8,7 @@ from django.test import Client
 
 from orchestrator.queries import run_contents
 from orchestrator.queries.runs import state_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -59,7 +59,7 @@ def test_a_fact_says_its_value_its_trust_and_leads_to_its_call(
         run = world.submit("tool-loop", "How much is (12 + 30) * 2?")
         world.drive(run)
     reader, said = at(world.people.auditor), world.said(run, "fact_committed")[0]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         fact = state_now(run).facts[said["fact"]]
     assert fact.trust == said["trust"] == trust
     _, value, _, _, vouched, evidence = cells_of(told(reader, run)[1], said["fact"])

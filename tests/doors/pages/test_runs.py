@@ -13,7 +13,7 @@ from orchestrator.models import RunSignal
 from orchestrator.views.fragments import list_fragments
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -136,7 +136,7 @@ def test_bulk_is_refused_without_the_scope_and_blind_to_others(world: World, com
 @proves("R-SESS-11", part="list fragments")
 def test_what_changed_in_the_list_comes_as_the_rows_of_the_page(world: World, company: Company) -> None:
     run = refund(world, company)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         before = str(mark_now())
     # Rows are states and may come twice while an older transaction is open: nothing is said of those.
     world.decide(world.open_requests(run)[0], world.people.approver, "reject", reason="no")
@@ -158,5 +158,5 @@ def test_who_is_not_signed_in_is_sent_to_sign_in(world: World, path: str) -> Non
 
 
 def _signals(world: World, run: UUID) -> int:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return RunSignal.objects.filter(run_id=run, kind__in=("pause", "cancel")).count()

@@ -11,7 +11,7 @@ from orchestrator.actions.saved_views import MOST, open_first, save_view
 from orchestrator.models import SavedView
 from orchestrator.queries.run_list import Filters
 from orchestrator.queries.saved_views import views_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.pages.forms import form_with, forms_of
 from tests.doors.pages.people import at, text
@@ -131,11 +131,11 @@ def test_a_colleague_neither_sees_nor_changes_a_view(house: House, who: Client) 
     colleague = at(house.people.admin)
     assert "Private" not in text(colleague.get("/runs")) + text(colleague.get(VIEWS))
     assert colleague.get("/palette?q=").json() == {"results": []}
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         view = views_of(house.people.operator.id).get()
     for act in ("remove", "first", "last", "rename"):
         assert colleague.post(f"{VIEWS}/{view.id}", {"act": act, "name": "Mine"}).status_code == 404
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert views_of(house.people.operator.id).get().name == "Private"
 
 
@@ -152,5 +152,5 @@ def test_two_windows_make_one_first(house: House) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(first, views))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert views_of(mine).filter(first=True).count() == 1

@@ -13,7 +13,7 @@ from tenancy.actions import add_member
 from tenancy.core.roles import Role
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, AuditEntry, FailedSignIn
 from tests.conftest import House
 from tests.doors.pages.browsers import browser, words
@@ -124,7 +124,7 @@ def proof(answer: Any) -> Form:
 
 def key_labels(house: House) -> set[str]:
     """The names of the tenant's keys."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return set(ApiKey.objects.values_list("principal__label", flat=True))
 
 
@@ -144,14 +144,14 @@ def test_each_form_asks_for_the_factor_where_the_tenant_says_so_and_nowhere_else
     house: House, admin: Client, area: Area
 ) -> None:
     set_rules(house.tenant.id, areas=[area])
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         before = AuditEntry.objects.count()
     for route, forms in AREAS.items():
         for typed, areas in forms:
             answer = admin.post(address(route, nothing()), {"reason": "because", **typed})
             assert asks(answer) is (area in areas), (route, typed, answer.status_code)
             assert not asks(admin.get(address(route, nothing()))), route
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         # What belongs elsewhere was asked of things that nobody has.
         assert AuditEntry.objects.count() == before
 
@@ -194,7 +194,7 @@ def test_a_code_is_no_part_of_what_the_form_says(house: House, admin: Client) ->
     asked = proof(admin.post("/tenant/people/invite", given))
     done = admin.post(asked.action, {**asked.fields, "second-factor-code": code_now()})
     assert done.status_code in (200, 302)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.filter(verb="member.add", after__role="auditor").exists()
 
 

@@ -15,7 +15,7 @@ from orchestrator.models import ToolProposal
 from orchestrator.queries.relaxation_proposals import tool_proposals
 from orchestrator.queries.tool_servers import places_now, servers_now
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import secrets_of
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import at, text
@@ -56,7 +56,7 @@ def test_an_admin_adds_looks_and_admits_on_the_pages(
     typed = {"risk": "destructive", "reversibility": "irreversible", "reason": "Looked at"}
     sent = act(admin, "admit", **typed, tool="send_note", seen=offered(world.id, "send_note").row.seen)
     assert sent.status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         spec = active_tools()["shop.send_note"]
     assert (spec.needs_gate, spec.lookup, spec.honours_keys) == (True, False, False)
     assert "server shop" in text(admin.get("/tools"))
@@ -92,7 +92,7 @@ def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator
     assert "It only &lt;b&gt;reads" in page
     assert "Take it back" in page
     assert "1 for a second administrator" in text(admin.get("/tools"))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (row,) = tool_proposals()
     own = admin.post("/tool-proposals", {"proposal": str(row.id), "agree": "agree", "reason": "I say so"})
     assert own.status_code == 403
@@ -100,7 +100,7 @@ def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator
     word = {"proposal": str(row.id), "agree": "agree", "reason": " "}
     assert second.post("/tool-proposals", word).status_code == 422
     assert second.post("/tool-proposals", {**word, "reason": "Seen it"}).status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         egress = active_tools()["shop.send_note"].egress
     assert egress is not None
     assert (egress.marked, egress.named) == (("/to",), False)
@@ -166,7 +166,7 @@ def test_quarantining_and_removing_need_a_reason(
     assert offered(world.id, "say").row.state == "quarantined"
     assert act(admin, "remove", reason="").status_code == 422
     assert act(admin, "remove", reason="Gone")["Location"] == LIST
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert servers_now() == []
 
 
@@ -188,7 +188,7 @@ def test_a_stale_list_of_places_is_refused_with_what_was_typed(admin: Client, wo
     answer = admin.post(LIST, {"places": "b.internal:80", "version": "0", "reason": "Second"})
     assert answer.status_code == 422
     assert "b.internal:80" in text(answer)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert places_now().places == ("a.internal:80",)
 
 

@@ -13,7 +13,7 @@ from django.test import Client
 from tenancy.actions import add_member
 from tenancy.actions.sign_in import forget_old_sign_ins
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, BrowserSession, Person, TenantSession
 from tenancy.web.connection_auth import SignedOut, look_again, of_session
 from tests.conftest import House
@@ -160,10 +160,14 @@ def test_session_never_changes_hands_and_what_was_ended_stays_ended(house: House
     row = row_of(client)
     with pytest.raises(IntegrityError, match="changes hands"), transaction.atomic():
         BrowserSession.objects.filter(id=row.id).update(person=house.people.admin.person)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         within = TenantSession.objects.get(session_id=row.id)
     at(house.people.admin).post(f"/tenant/sign-ins/{within.id}/end", {"reason": "lost"})
-    with tenant(house.tenant.id), pytest.raises(IntegrityError, match="stays so"), transaction.atomic():
+    with (
+        tenant_transaction(house.tenant.id),
+        pytest.raises(IntegrityError, match="stays so"),
+        transaction.atomic(),
+    ):
         TenantSession.objects.filter(id=within.id).update(ended_at=None)
 
 
@@ -197,7 +201,7 @@ def test_administrator_ends_a_session_and_it_is_out_at_its_next_request(house: H
     page = text(admin.get("/tenant/sign-ins"))
     assert person.name in page
     assert "Firefox 140" in page
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         within = TenantSession.objects.get(session_id=row_of(client).id)
     assert at(house.people.operator).post(f"/tenant/sign-ins/{within.id}/end").status_code == 403
     assert is_in(client)
@@ -209,7 +213,7 @@ def test_administrator_ends_a_session_and_it_is_out_at_its_next_request(house: H
     answer = client.get("/styleguide")
     assert answer.headers["Location"].startswith("/account/login/")
     assert is_in(signed_in(person))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         line = AuditEntry.objects.get(verb="session.end")
     assert (line.object, line.reason) == (f"person:{person.id}", "A lost laptop")
 
@@ -226,12 +230,12 @@ def test_session_of_a_person_of_two_tenants_is_ended_in_the_administrators_alone
     session = row_of(client).id
     next_door = at(make_somebody(second, Role.ADMIN))
     assert person.name not in text(next_door.get("/tenant/sign-ins")), "it never acted there"
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         here = TenantSession.objects.get(session_id=session)
     assert next_door.post(f"/tenant/sign-ins/{here.id}/end", {"reason": "x"}).status_code == 404
     client.post("/tenant/switch", {"tenant": str(second.id)})
     assert is_in(client)
-    with tenant(second.id):
+    with tenant_transaction(second.id):
         there = TenantSession.objects.get(session_id=session)
     next_door.post(f"/tenant/sign-ins/{there.id}/end", {"reason": "x"})
     assert is_in(client), "in the other tenant it goes on"

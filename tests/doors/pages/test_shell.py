@@ -20,9 +20,9 @@ from config.site.static_files import Versioned
 from tenancy.actions import add_member, remove_member
 from tenancy.core.errors import OtherTenant
 from tenancy.core.roles import Role, Scope
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership, Tenant
-from tenancy.web.page_auth import PageRequest, page
+from tenancy.web.page_auth import PageRequest, require_member
 from tests.conftest import House
 from tests.factories.tenancy import Somebody, make_tenant
 from tests.proves import proves
@@ -31,7 +31,7 @@ from tests.servers import ROOT
 HTML = {"accept": "text/html"}
 
 
-@page(Scope.READ)
+@require_member(Scope.READ)
 def who(request: PageRequest) -> HttpResponse:
     """Says who is asking, and shows a moment."""
     member = request.member
@@ -39,19 +39,19 @@ def who(request: PageRequest) -> HttpResponse:
     return HttpResponse(f"{member.tenant.id} {','.join(member.roles)} {member.time_zone.key}")
 
 
-@page(Scope.ADMIN)
+@require_member(Scope.ADMIN)
 def for_admins(request: PageRequest) -> HttpResponse:
     """For administrators alone."""
     return HttpResponse("welcome")
 
 
-@page()
+@require_member()
 def refused(request: PageRequest) -> HttpResponse:
     """Raises what a verb would."""
     raise AlreadyDecided(by="Dana", at="10:42")
 
 
-@page()
+@require_member()
 def broken(request: PageRequest) -> HttpResponse:
     """Raises what nobody outside can cause."""
     raise OtherTenant(secret="not to be told")
@@ -118,7 +118,7 @@ def test_a_role_that_was_taken_is_gone_with_the_next_page(house: House) -> None:
 
 
 def test_a_person_without_a_tenant_is_told_so(house: House) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         Membership.objects.filter(person=house.people.auditor.person).delete()
     answer = signed_in(house.people.auditor).get("/who")
     assert answer.status_code == 403

@@ -15,7 +15,7 @@ from tenancy.actions.sign_in import forget_old_sign_ins
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, FailedSignIn, KnownDevice, Person
 from tests.conftest import House
 from tests.doors.pages.people import at, text
@@ -249,7 +249,7 @@ def test_administrator_sees_and_lifts_a_limit_of_their_people_alone(house: House
     assert admin.post(f"/tenant/people/{person.id}/lift", {"reason": "It was them"}).status_code == 302
     assert is_in(attempt(browser(ATTACKER), person.email, PASSWORD))
     assert "People who have to wait" not in text(admin.get("/tenant/sign-ins"))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         line = AuditEntry.objects.get(verb="sign_in.lift", object=f"person:{person.id}")
     assert (line.principal, line.reason) == (house.people.admin.id, "It was them")
 

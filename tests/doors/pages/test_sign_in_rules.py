@@ -16,7 +16,7 @@ from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Role
 from tenancy.core.sign_in.rules import Area, SignInRules
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry, SignInRulesVersion
 from tenancy.people.dual_control import ALONE
 from tenancy.people.sign_in_rules import RulesNow, sign_in_rules_now
@@ -39,13 +39,13 @@ NOTHING = {"second_factor": [], "ask_again": [], "minutes": 5, "reason": "Too mu
 
 def rules(house: House) -> RulesNow:
     """The rules in force."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return sign_in_rules_now()
 
 
 def proposal(house: House) -> ToolProposal:
     """The one that was asked for last."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return ToolProposal.objects.order_by("-id")[0]
 
 
@@ -66,7 +66,7 @@ def test_stricter_rules_hold_at_once(house: House) -> None:
         second_factor=frozenset({Role.ADMIN}), ask_again=frozenset({Area.MONEY, Area.KEYS}), minutes=5
     )
     assert (now.version, now.by) == (1, house.people.admin.id)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         said = AuditEntry.objects.get(verb="sign_in.rules")
     assert (said.before["second_factor"], said.after["second_factor"]) == ([], ["admin"])
     assert "We got bigger" in words(client.get(PAGE))
@@ -93,7 +93,7 @@ def test_rules_that_ask_for_less_wait_for_another_administrator(house: House) ->
     show_factor(theirs, factor)
     assert theirs.post(WAITING, yes).status_code == 302
     assert rules(house).rules == SignInRules(minutes=5)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         said = SignInRulesVersion.objects.get(version=2)
         assert (said.by, said.agreed_by) == (house.people.admin.id, second.id)
 
@@ -107,7 +107,7 @@ def test_the_only_administrator_loosens_the_rules_alone_and_it_is_shown(house: H
     assert client.post(PAGE, given | {"reason": " "}).status_code == 422
     assert client.post(PAGE, given).status_code == 302
     assert rules(house).rules.ask_again == frozenset()
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.get(verb=ALONE).reason == "Too much"
     assert "loosened the sign-in rules alone" in words(client.get("/"))
 
@@ -202,7 +202,7 @@ def test_the_shell_shows_and_loosens_the_rules_without_a_second_administrator(ho
     said = run_command("set", *slug, "--second-factor", "--reason", "Nobody gets in")
     assert said == "second factor: no role\nasked for again: keys\nminutes: 5\nversion: 2\n"
     assert browser(house.people.admin).get("/runs").status_code == 200
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.filter(verb="sign_in.rules", principal=None).count() == 2
     with pytest.raises(CommandError, match="From 1 to 1440 minutes"):
         run_command("set", *slug, "--minutes", "0", "--reason", "x")
@@ -221,7 +221,7 @@ def test_a_lost_factor_is_taken_away_at_the_machine(house: House) -> None:
     call_command("person", "forget-factor", person.email, "--tenant", house.tenant.slug, stderr=err)
     assert "has no second factor any more; 1 of theirs taken away" in err.getvalue()
     assert "you have none yet" in words(thief.get("/runs"))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.get(verb="person.forget_factor").before == {"factors": ["totp"]}
     other = house.people.other_tenant.slug
     with pytest.raises(CommandError, match="has no person"):
@@ -240,7 +240,7 @@ def test_a_lost_factor_is_taken_away_at_the_machine(house: House) -> None:
 )
 def test_the_database_takes_no_rules_that_cannot_be(house: House, wrong: dict[str, Any]) -> None:
     given = {"version": 2, "second_factor": [], "ask_again": [], "minutes": 5, **wrong}
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         SignInRulesVersion.objects.create(
             tenant=house.tenant, version=1, minutes=5, reason="x", at=database_now()
         )
@@ -250,7 +250,7 @@ def test_the_database_takes_no_rules_that_cannot_be(house: House, wrong: dict[st
 
 def test_rules_are_never_rewritten(house: House) -> None:
     set_rules(house.tenant.id, roles=[Role.ADMIN])
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="denied")
         with denied, transaction.atomic():
             raw_cursor().execute("UPDATE tenancy_signinrulesversion SET second_factor = '{}'")
@@ -319,6 +319,6 @@ def test_a_yes_to_a_raised_ceiling_asks_for_the_factor(house: House) -> None:
     show_factor(theirs, enrol(second.person), ago=HOUR)
     word = {"proposal": str(proposal(house).id), "reason": "Yes"}
     assert asks(theirs.post(WAITING, word | {"agree": "agree"}))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert newest_ceilings(house.tenant.id, raw_cursor()).per_run_usd != 50
     assert theirs.post(WAITING, word | {"drop": "drop"}).status_code == 302

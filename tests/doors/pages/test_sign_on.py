@@ -18,7 +18,7 @@ from django.core.cache import cache
 from django.test import Client, override_settings
 
 from config.env import Environment
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Person
 from tests.conftest import House
 from tests.doubles.identity_provider import CLIENT, SECRET, IdentityProvider, identity_provider
@@ -241,7 +241,7 @@ def test_a_token_that_does_not_hold_signs_nobody_in(
 def audited(house: House, person: Person) -> list[tuple[str, Any, str]]:
     """What the audit log of the house says of the person's coming in."""
     verbs = ("person.tie", "person.sign_in", "person.refuse")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         found = AuditEntry.objects.filter(object=f"person:{person.id}", verb__in=verbs).order_by("at", "id")
         return [(one.verb, one.after.get("by"), one.reason) for one in found]
 

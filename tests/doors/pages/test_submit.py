@@ -9,10 +9,10 @@ import pytest
 
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
-from orchestrator.bundled_content import starters
+from orchestrator.bundled_content import load_example_goals
 from orchestrator.models import Run, Task
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
@@ -28,7 +28,7 @@ def form(**more: Any) -> dict[str, Any]:
 
 
 def tasks(world: World) -> list[dict[str, Any]]:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return [orjson.loads(bytes(task.goal)) for task in Task.objects.order_by("created_at")]
 
 
@@ -45,7 +45,7 @@ def test_the_form_is_made_from_the_workflows_schema(world: World) -> None:
 def test_a_form_that_is_sent_submits_the_task_and_shows_its_run(world: World) -> None:
     sent = form(**{"f:/reason": "It arrived damaged.", "limit:cost_usd": "0.25", "limit:tool_calls": "20"})
     answer = at(world.people.operator).post("/new/support-refund", sent)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         run = Run.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run.id}")
     assert run.submitted_by == world.people.operator.id
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_said_once_on_top_with_the_way_to_its_field(world: Worl
 
 @proves("R-UI-10", part="ready goals that work more than once")
 def test_a_ready_goal_takes_what_no_run_was_about(world: World, company: Company) -> None:
-    ready = next(one for one in starters() if one.slug == "refund-hand-grinder")
+    ready = next(one for one in load_example_goals() if one.slug == "refund-hand-grinder")
     who = at(world.people.operator)
     chosen = []
     with company_at(company.url):

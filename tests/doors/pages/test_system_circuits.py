@@ -15,7 +15,7 @@ from orchestrator.core.tools.circuit_breaker import Ticket
 from orchestrator.core.tools.tool_update import ToolChange
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.api.program import program, refusal
 from tests.doors.pages.people import at, text
@@ -53,7 +53,7 @@ def test_an_administrator_closes_it_and_says_why(world: World, broken: str) -> N
     assert "Open" in text(admin.get(path))
     assert admin.post(path, {"reason": "It was repaired"}).status_code == 302
     assert "Closed" in text(admin.get(path))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.get(verb="circuit.reset").reason == "It was repaired"
 
 
@@ -108,7 +108,7 @@ def test_a_run_closed_for_safety_waits_for_its_review(world: World) -> None:
     assert "Closed by a safety rule" in text(admin.get("/system"))
     admin.post(path, {"finding": "A test by the red team"})
     assert "Closed by a safety rule" not in text(admin.get("/system"))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.get(verb="security.review").object == f"run:{run}"
 
 

@@ -9,12 +9,12 @@ from django.test import Client
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import EmergencyStop
-from tenancy.actions import add_person, audit, create_key
+from tenancy.actions import add_person, create_key, write_audit_entry
 from tenancy.actions.people import LastAdmin, remove_role
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, AuditEntry, Membership, Person
-from tenancy.people.member_queries import people
+from tenancy.people.member_queries import list_people
 from tests.doors.api.program import Program
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import form_with, forms_of
@@ -26,21 +26,20 @@ from tests.proves import proves
 
 
 def invited(admin: Client, world: World, **typed: str) -> Any:
-    """Somebody is added."""
     given = {"email": f"new-{world.id.hex}@people.example", "name": "Newcomer", "role": "reviewer", **typed}
     return admin.post("/tenant/people/invite", given)
 
 
 def member(world: World, role: Role = Role.REVIEWER, name: str = "") -> Membership:
     """A membership of a role."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         found = Membership.objects.select_related("person").filter(role=role.value)
         return found.filter(person__name=name).get() if name else found.order_by("id")[0]
 
 
 def verbs(world: World) -> list[str]:
     """What was audited, oldest first."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return list(AuditEntry.objects.order_by("at", "id").values_list("verb", flat=True))
 
 
@@ -130,7 +129,7 @@ def test_limits_are_changed_and_audited_with_both_sides(admin: Client, world: Wo
     assert (
         admin.post(path, {"queues": "finance", "max_amount": "50", "reason": "New here"}).status_code == 302
     )
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         entry = AuditEntry.objects.get(verb="member.change")
     assert entry.before == {"queues": ["*"], "max_amount": None, "max_risk": ""}
     assert entry.after == {"queues": ["finance"], "max_amount": "50", "max_risk": ""}
@@ -159,7 +158,7 @@ def test_a_role_that_is_taken_away_is_gone_at_once(admin: Client, world: World) 
 
 
 def _membership(world: World, person: Person) -> Membership:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return Membership.objects.get(person=person)
 
 
@@ -170,7 +169,7 @@ def test_a_key_is_made_used_and_revoked(admin: Client, world: World) -> None:
     assert clear not in text(admin.get("/tenant/keys"))
     who = Program(clear=clear)
     assert who.get("/runs").status_code == 200
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         key = ApiKey.objects.get(label="nightly")
     assert key.expires_at is not None
     assert (key.expires_at - key.created_at).days in {6, 7}
@@ -196,11 +195,11 @@ def test_a_key_is_made_used_and_revoked(admin: Client, world: World) -> None:
 def test_a_key_without_name_role_or_end_is_not_made(
     admin: Client, world: World, typed: dict[str, str]
 ) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         before = ApiKey.objects.count()
     given = {"label": "x", "role": "client", "days": "7", "owner": "fresh", **typed}
     assert admin.post("/tenant/keys", given).status_code == 422
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert ApiKey.objects.count() == before
 
 
@@ -229,7 +228,7 @@ def test_limits_that_are_none_are_named_at_their_field(
     answer = admin.post("/tenant/keys", given)
     assert answer.status_code == 422
     assert 'aria-invalid="true"' in text(answer)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not ApiKey.objects.filter(label="narrow").exists()
 
 
@@ -257,7 +256,7 @@ def test_a_client_sees_neither_people_keys_audit_log_nor_private_places(world: W
 
 def test_a_key_that_a_person_answers_for_reaches_no_further_than_they_do(admin: Client, world: World) -> None:
     admin.post("/tenant/keys", {"label": "mine", "role": "admin", "days": "7", "owner": "me"})
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         key = ApiKey.objects.select_related("principal").get(label="mine")
     assert key.principal.owner_id == world.people.admin.person.id
 
@@ -265,9 +264,9 @@ def test_a_key_that_a_person_answers_for_reaches_no_further_than_they_do(admin: 
 @proves("R-SEC-6", part="the audit log on its page")
 @proves("R-UI-9", part="audit log")
 def test_the_audit_log_is_filtered_paged_and_shows_both_sides(admin: Client, world: World) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         for number in range(60):
-            audit(
+            write_audit_entry(
                 world.id, world.people.admin.id, verb="test.change", object=f"thing:{number}",
                 before={"n": number}, after={"n": number + 1}, reason=f"because {number}",
             )  # fmt: skip
@@ -289,12 +288,12 @@ def test_the_audit_log_is_filtered_paged_and_shows_both_sides(admin: Client, wor
 def test_the_audit_log_names_people_and_keys_that_it_knows(admin: Client, world: World) -> None:
     house = world.house.tenant
     admin.post("/tenant/keys", {"label": "Nightly", "role": "auditor", "days": "7", "owner": "fresh"})
-    with tenant(house.id):
-        named = people()[0].person
+    with tenant_transaction(house.id):
+        named = list_people()[0].person
         key = ApiKey.objects.get(label="Nightly")
         told = (f"person:{named.id}", f"tenant:{house.id}", f"key:{key.id}", "tool:a.b", "person:none")
         for one in told:
-            audit(house.id, None, verb="test.name", object=one, before={}, after={})
+            write_audit_entry(house.id, None, verb="test.name", object=one, before={}, after={})
     shown = words(admin.get("/tenant/audit?verb=test.name"))
     for line in (f"person: {named.name}", f"tenant: {house.name}", "key: Nightly", "tool:a.b"):
         assert line in shown
@@ -313,8 +312,10 @@ def test_hostile_names_and_reasons_never_act(admin: Client, world: World) -> Non
     admin.post(
         "/tenant/keys", {"label": HOSTILE.strip()[:200], "role": "client", "days": "7", "owner": "fresh"}
     )
-    with tenant(world.id):
-        audit(world.id, None, verb="x", object=HOSTILE, before={HOSTILE: HOSTILE}, after={}, reason=HOSTILE)
+    with tenant_transaction(world.id):
+        write_audit_entry(
+            world.id, None, verb="x", object=HOSTILE, before={HOSTILE: HOSTILE}, after={}, reason=HOSTILE
+        )
     for path in ("/tenant/people", "/tenant/keys", "/tenant/audit", "/system"):
         page = text(admin.get(path))
         assert "<script>alert" not in page, path
@@ -324,7 +325,7 @@ def test_hostile_names_and_reasons_never_act(admin: Client, world: World) -> Non
 
 def stops_now(world: World) -> list[EmergencyStop]:
     """The tenant's own stops in force."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return list(EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None))
 
 
@@ -366,16 +367,16 @@ def test_a_stop_names_its_target_says_how_many_runs_it_ends_and_asks_once_more(w
     ):
         asked = operator.post("/system/stop", {"what": what, "reason": "Enough"})
         assert (asked.status_code, words_of_it in words(asked)) == (200, True), what
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
     # What was asked about is what is stopped: another target is asked about anew.
     other = operator.post("/system/stop", {"what": "tenant:", "sure": "tool:clock.now", "reason": "Enough"})
     assert other.status_code == 200
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not EmergencyStop.objects.filter(tenant_id=world.id).exists()
     asked = operator.post("/system/stop", {"what": "workflow:tool-loop", "reason": "Enough"})
     assert form_with(asked, "sure").send(operator, "sure").status_code == 302
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         stop = EmergencyStop.objects.get(tenant_id=world.id)
     assert (stop.scope, stop.target, stop.reason) == ("workflow", "tool-loop", "Enough")
 

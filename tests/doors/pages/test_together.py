@@ -13,7 +13,7 @@ from approvals.queries.inbox import Filters, inbox_page, several_fit
 from approvals.queries.people import decider_of
 from approvals.views.fragments import inbox_fragments
 from approvals.views.live_inbox import view_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.queries import standing_of
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
@@ -160,7 +160,7 @@ def test_the_list_counts_as_fitting_what_its_rows_say(desk: Desk) -> None:
             standing = standing_of(desk.id, getattr(desk.house.people, person).id)
             assert standing is not None
             filters = Filters(risk="network")
-            with tenant(desk.id):
+            with tenant_transaction(desk.id):
                 decider = decider_of(standing)
                 rows = inbox_page("open", decider, filters).rows
                 fit = several_fit("open", decider, filters)

@@ -11,7 +11,7 @@ from orchestrator.models import ToolProposal
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.api.doors import some_proposal
 from tests.doors.pages.forms import form_with
@@ -31,7 +31,7 @@ def changed(admin: Client, button: str = "change", **typed: str) -> Any:
 
 def version(world: World) -> int:
     """The active version of the calculator."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return active_tools()["calculator.evaluate"].version
 
 
@@ -43,7 +43,7 @@ def test_a_change_on_the_page_makes_a_version_that_the_page_shows(admin: Client,
     page = text(admin.get(TOOL))
     assert "Version 2" in page
     assert "/price_usd" in page
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         entry = AuditEntry.objects.get(verb="tool.change")
     assert (entry.principal, entry.reason) == (world.people.admin.id, "It costs now")
 
@@ -65,7 +65,7 @@ def test_a_lower_class_waits_on_the_page_with_its_difference(admin: Client, worl
     assert "/risk" in waiting
     again = form_with(admin.get(page), "change").send(admin, "change", risk="local_write", reason="Again")
     assert again.status_code == 409
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert active_tools()["mail.send"].risk.value == "network"
 
 
@@ -76,7 +76,7 @@ def test_what_waits_about_another_version_says_so_and_offers_no_agreement(
     second = make_somebody(world.house.tenant, Role.ADMIN)
     row = some_proposal(world.id, "mail.send")
     assert 'name="agree"' in text(at(second).get("/tool-proposals"))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         ToolProposal.objects.filter(id=row).update(status="withdrawn")
         ToolProposal.objects.create(
             tenant_id=world.id, kind="change", tool="mail.send", tag="of old", body={"change": {}},
@@ -166,7 +166,7 @@ def test_only_an_administrator_gets_the_forms(world: World) -> None:
 def test_hostile_text_of_a_tool_is_shown_and_never_acts(admin: Client, world: World) -> None:
     shipped = [tool.spec for tool in shipped_tools().values()]
     hostile = shipped[0].evolve(name="odd.one", description=HOSTILE, side_effects=HOSTILE)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_tools(world.id, (*shipped, hostile), by=None)
     changed(admin, price_usd="1", reason=HOSTILE)
     for path in ("/tools", "/tools/odd.one", TOOL, "/tenant/audit"):

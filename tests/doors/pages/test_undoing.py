@@ -8,7 +8,7 @@ from approvals.actions import withdraw_open
 from approvals.actions.undo import take_effect
 from approvals.models import Request
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.test_handling import press
@@ -89,7 +89,7 @@ def test_only_a_yes_that_counted_says_so(desk: Desk, superuser: psycopg.Connecti
     taken, ended = approved(desk, who), approved(desk, who)
     pass_time(superuser, taken)
     take_effect(desk.id, taken.run_id)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         withdraw_open(desk.id, ended.run_id, "run cancelled", database_now())
     for request, mark in ((taken, b'data-settled="taken"'), (ended, b"data-settled data-words")):
         assert mark in browser(who).get(f"/approvals/{request.id}").content

@@ -12,10 +12,10 @@ from orchestrator.actions.versions import publish_workflow
 from orchestrator.core.common.errors import PathRefused, WorkspaceRefused
 from orchestrator.core.files.workspace import LARGEST_FILE, MOST_FILES
 from orchestrator.models import Run
-from orchestrator.queries.workspace import content, newest
+from orchestrator.queries.workspace import find_file_content, get_newest_revision
 from orchestrator.views.uploads import files_in
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
 from tests.factories.world import World
@@ -84,8 +84,10 @@ def test_a_path_that_leads_elsewhere_is_refused(path: str) -> None:
 
 @proves("R-UI-10", part="files")
 def test_a_form_brings_files_where_the_workflow_works_on_some(world: World) -> None:
-    with tenant(world.id):
-        mend = bundled_content.workflow("tool-loop").evolve(slug="mend", boundary="coding", tools=TOOLS)
+    with tenant_transaction(world.id):
+        mend = bundled_content.get_bundled_workflow("tool-loop").evolve(
+            slug="mend", boundary="coding", tools=TOOLS
+        )
         publish_workflow(world.id, mend, by=None)
     who = at(world.people.operator)
     assert 'name="files"' not in text(who.get("/new/tool-loop"))
@@ -100,8 +102,8 @@ def test_a_form_brings_files_where_the_workflow_works_on_some(world: World) -> N
     assert other.status_code == 409
     stray = {**given, "key": str(fresh_id()), "files": [sent("app.py", APP)]}
     assert "works on no files" in text(who.post("/new/tool-loop", stray))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         run = Run.objects.get()
-        held = newest(run.id)
+        held = get_newest_revision(run.id)
         assert [entry.path for entry in held.tree.entries] == ["src/app.py"]
-        assert content(held, "src/app.py") == APP
+        assert find_file_content(held, "src/app.py") == APP

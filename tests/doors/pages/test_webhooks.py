@@ -8,7 +8,7 @@ from standardwebhooks.webhooks import Webhook as Verifier
 
 from orchestrator.actions.private_hosts import set_places
 from orchestrator.actions.webhook_delivery import deliver_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world
@@ -47,7 +47,7 @@ def test_an_admin_adds_and_tries_an_endpoint_on_the_pages(
     assert "the one before signs too" in text(rotated)
     assert admin.post(page, {"act": "remove"})["Location"] == LIST
     assert admin.get(page).status_code == 404
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         verbs = set(AuditEntry.objects.values_list("verb", flat=True))
     assert {f"webhook.{one}" for one in ("add", "test", "rotate", "remove")} <= verbs
 

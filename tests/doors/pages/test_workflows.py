@@ -7,7 +7,7 @@ from django.test import Client
 
 from orchestrator import bundled_content
 from orchestrator.models import WorkflowVersion
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import HOSTILE, text
 from tests.doors.pages.people import world as world
@@ -20,7 +20,7 @@ PUBLISH = "/workflows/_publish"
 
 def numbers(world: World) -> list[int]:
     """The versions of the tool loop."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         rows = WorkflowVersion.objects.filter(slug="tool-loop").order_by("version")
         return list(rows.values_list("version", flat=True))
 
@@ -29,7 +29,7 @@ def numbers(world: World) -> list[int]:
 @proves("R-UI-6", part="graph")
 def test_the_graph_is_drawn_and_every_node_leads_to_its_text(admin: Client) -> None:
     page = text(admin.get("/workflows/tool-loop"))
-    nodes = [node.id for node in bundled_content.workflows()["tool-loop"].nodes]
+    nodes = [node.id for node in bundled_content.load_bundled_workflows()["tool-loop"].nodes]
     links = re.findall(r'<a class="graph-node[^>]*href="#node-([^"]+)"', page)
     assert sorted(links) == sorted(nodes)
     assert all(f'id="node-{node}"' in page for node in nodes)

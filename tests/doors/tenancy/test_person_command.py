@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, Person, PersonTie
 from tests.conftest import House
 from tests.proves import proves
@@ -39,7 +39,7 @@ def test_invite_prints_a_link_that_sets_the_password_and_relates_nobody(house: H
     client.post(page.redirect_chain[-1][0], {"password1": SECRET, "password2": SECRET}, follow=True)
     made = Person.objects.get(email=address)
     assert made.check_password(SECRET)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         member = Membership.objects.get(person=made)
         assert (member.role, member.queues) == ("reviewer", ["finance"])
         assert not PersonTie.objects.exists()

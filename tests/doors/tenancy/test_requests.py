@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from tenancy.actions import create_key, revoke_key
-from tenancy.core.keys import SECRET_BYTES, written
+from tenancy.core.keys import SECRET_BYTES, format_api_key
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
 from tests.conftest import House
@@ -50,7 +50,7 @@ def test_a_key_opens_the_door(client: Client, bearer: dict[str, str]) -> None:
 
 @proves("Z6", part="401")
 def test_no_key_and_a_wrong_one_are_401_with_the_way_in(house: House, client: Client) -> None:
-    forged = written(house.people.client_key.key.id, bytes(SECRET_BYTES))
+    forged = format_api_key(house.people.client_key.key.id, bytes(SECRET_BYTES))
     for header in (None, "Bearer", "Bearer a b", "Bearer nonsense", f"Bearer {forged}", "Bearer \xe9"):
         response = client.get(RUNS, headers={"Authorization": header} if header else {})
         assert response.status_code == 401, header

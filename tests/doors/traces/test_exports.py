@@ -8,13 +8,13 @@ import orjson
 import pytest
 
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World
 from tests.proves import proves
-from traces.actions import erase
+from traces.actions import erase_run_payloads
 from traces.core.errors import NotAnExport
 from traces.core.integrity.export_format import verify_lines
-from traces.exports.jsonl import export
+from traces.exports.jsonl import export_trace
 
 SUM = "How much is (12 + 30) * 2?"
 FORGED = b64encode(b'{"registry":"forged"}').decode()
@@ -26,8 +26,8 @@ def lines(world: World) -> Lines:
     """The lines of a run that ended."""
     run = world.submit("tool-loop", SUM)
     assert world.drive(run).terminal_code == "SUCCESS"
-    with tenant(world.id):
-        found = [orjson.loads(line) for line in export(run)]
+    with tenant_transaction(world.id):
+        found = [orjson.loads(line) for line in export_trace(run)]
     assert faults(found) == set()
     return found
 
@@ -85,13 +85,13 @@ def test_nothing_stands_twice_before_the_true_one(lines: Lines, kind: str) -> No
 @proves("R-TRACE-4", part="of a run under way, and of one that was erased")
 def test_no_fault_is_found_with_the_manifest_of_a_run_under_way_or_erased(world: World) -> None:
     run = world.submit("tool-loop", SUM)
-    with tenant(world.id):
-        assert verify_lines(export(run)) == []
+    with tenant_transaction(world.id):
+        assert verify_lines(export_trace(run)) == []
     world.drive(run)
-    with tenant(world.id):
-        assert erase(run) > 0
+    with tenant_transaction(world.id):
+        assert erase_run_payloads(run) > 0
         # Nothing in its trace says that it was erased: that alone is a fault.
-        assert {fault.where.split()[0] for fault in verify_lines(export(run))} == {"Payload", "Salt"}
+        assert {fault.where.split()[0] for fault in verify_lines(export_trace(run))} == {"Payload", "Salt"}
 
 
 ODD: tuple[Any, ...] = (None, -1, 2**63, 1.5, True, "", "zz", "x" * 64, [], {}, [1], "2026-01-01T00:00:00",

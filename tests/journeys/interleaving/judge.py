@@ -9,7 +9,7 @@ from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, Termi
 from orchestrator.models import Run
 from orchestrator.models.run import LIVE
 from orchestrator.queries.pending_signals import has_untaken
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.journeys.interleaving.stage import Stage
 
 ONE_APPROVER_UP_TO = Decimal(200)
@@ -51,7 +51,7 @@ def everything_came_to_its_end(stage: Stage) -> None:
     faults = stage.world.faults(stage.run)
     assert not faults, "; ".join(map(str, faults))
     stage.world.sound(stage.run)
-    with tenant(stage.world.id):
+    with tenant_transaction(stage.world.id):
         assert verify_ledger(stage.run, open_effects=()) == []
         assert _held() == [], f"something is still reserved: {_held()}"
         assert not has_untaken(stage.run), "a signal was never taken"

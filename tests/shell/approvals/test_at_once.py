@@ -13,7 +13,7 @@ from approvals.models import Request
 from tenancy.actions import create_key
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.approvals import Desk, at_once
 from tests.proves import proves
 
@@ -63,7 +63,7 @@ def test_a_decision_and_the_run_s_end_cannot_both_happen(desk: Desk) -> None:
     request = desk.ask()
 
     def end() -> int:
-        with tenant(desk.id):
+        with tenant_transaction(desk.id):
             return withdraw_open(desk.id, request.run_id, "run cancelled", database_now())
 
     said, withdrawn = at_once([partial(desk.say, request, desk.house.people.approver), end])
@@ -77,7 +77,7 @@ def test_a_late_word_and_the_sweep_expire_it_once(desk: Desk) -> None:
     request = desk.ask(expires_in=timedelta(0))
 
     def sweep() -> int:
-        with tenant(desk.id):
+        with tenant_transaction(desk.id):
             return expire_due_of_run(desk.id, request.run_id, database_now())
 
     outcomes = at_once([partial(desk.say, request, desk.house.people.approver), sweep, sweep])
@@ -99,7 +99,7 @@ def test_a_word_that_waited_past_the_request_s_time_is_late(desk: Desk) -> None:
     request, held = desk.ask(expires_in=timedelta(seconds=1)), Event()
 
     def hold() -> None:
-        with tenant(desk.id):
+        with tenant_transaction(desk.id):
             Request.objects.select_for_update().get(id=request.id)
             held.set()
             while database_now() < request.expires_at:

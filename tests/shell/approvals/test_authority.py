@@ -11,7 +11,7 @@ from approvals.core.policy import Rule
 from approvals.queries.assignment import who_may
 from tenancy.actions import add_member, create_key, remove_member, revoke_key
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership
 from tests.factories.approvals import ASKED, Desk
 from tests.factories.tenancy import Somebody, make_somebody
@@ -21,7 +21,7 @@ from tests.proves import proves
 def limited(desk: Desk, **limits: object) -> Somebody:
     """A reviewer with limits."""
     who = make_somebody(desk.house.tenant, Role.REVIEWER)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         Membership.objects.filter(person=who.person).update(**limits)
     return who
 
@@ -77,7 +77,7 @@ def test_a_membership_without_a_queue_decides_nothing_and_one_of_every_queue_all
     request = desk.ask()
     with pytest.raises(NotYours, match="the queue finance is not among yours"):
         desk.say(request, nowhere)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         able = {principal for principal, _ in who_may(request)}
     assert nowhere.id not in able
     assert anywhere.id in able

@@ -19,7 +19,7 @@ from approvals.core.errors import (
 from approvals.signals import request_settled
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.approvals import Desk
 from tests.proves import proves
 
@@ -140,7 +140,7 @@ def test_a_word_that_comes_too_late_settles_the_request_as_expired(desk: Desk) -
 @proves("A5", part="nobody answers")
 def test_nobody_s_silence_is_no_yes(desk: Desk) -> None:
     request = desk.ask(expires_in=LATE)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert expire_due_of_run(desk.id, request.run_id, database_now()) == 1
         assert expire_due_of_run(desk.id, request.run_id, database_now()) == 0
     assert desk.again(request).status == "expired"
@@ -149,7 +149,7 @@ def test_nobody_s_silence_is_no_yes(desk: Desk) -> None:
 
 def test_a_request_that_has_time_left_does_not_expire(desk: Desk) -> None:
     request = desk.ask()
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert expire_due_of_run(desk.id, request.run_id, database_now()) == 0
 
 
@@ -167,7 +167,7 @@ def test_a_run_that_ends_takes_its_requests_along(desk: Desk) -> None:
     run = fresh_id()
     requests = [desk.ask(run=run, call="c1"), desk.ask(run=run, call="c2")]
     elsewhere = desk.ask()
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert withdraw_open(desk.id, run, "run cancelled", database_now()) == 2
     for request in requests:
         with pytest.raises(AlreadyDecided, match="withdrawn"):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from approvals.actions import Consumed, Void, consume
+from approvals.actions import Consumed, Void, consume_grant
 from approvals.models import GrantUse
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.factories.approvals import ASKED, Desk, action_of
 from tests.factories.tenancy import make_tenant
@@ -49,9 +49,9 @@ def test_a_use_that_is_rolled_back_leaves_the_grant_as_it_was(desk: Desk) -> Non
     request = desk.say(desk.ask(), desk.house.people.approver)
 
     def use_and_fail() -> None:
-        with tenant(desk.id):
+        with tenant_transaction(desk.id):
             values = {"effect_id": "e" * 32, "action_digest": action_of(ASKED), "at": database_now()}
-            assert consume(desk.id, request.id, cursor=raw_cursor(), **values) == Consumed()  # type: ignore[arg-type]
+            assert consume_grant(desk.id, request.id, cursor=raw_cursor(), **values) == Consumed()  # type: ignore[arg-type]
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -63,9 +63,9 @@ def test_a_use_that_is_rolled_back_leaves_the_grant_as_it_was(desk: Desk) -> Non
 def test_another_tenant_cannot_use_it(desk: Desk, house: House) -> None:
     request = desk.say(desk.ask(), desk.house.people.approver)
     other = make_tenant()
-    with tenant(other.id):
+    with tenant_transaction(other.id):
         values = {"effect_id": "e" * 32, "action_digest": action_of(ASKED), "at": database_now()}
-        found = consume(house.tenant.id, request.id, cursor=raw_cursor(), **values)  # type: ignore[arg-type]
+        found = consume_grant(house.tenant.id, request.id, cursor=raw_cursor(), **values)  # type: ignore[arg-type]
         assert found == Void("not_granted")
     assert desk.use(request) == Consumed()
 
@@ -73,6 +73,6 @@ def test_another_tenant_cannot_use_it(desk: Desk, house: House) -> None:
 def test_the_use_says_which_effect_it_was(desk: Desk) -> None:
     request = desk.say(desk.ask(), desk.house.people.approver)
     desk.use(request, effect="d" * 32)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         use = GrantUse.objects.get(id=request.id)
     assert (use.effect_id, use.action_digest) == ("d" * 32, request.action_digest)

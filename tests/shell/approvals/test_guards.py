@@ -10,11 +10,11 @@ from django.db import IntegrityError
 from approvals.core.digests import COLUMNS, decision_digest
 from approvals.models import Decision, Request
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.factories.approvals import ASKED, Desk
 from tests.factories.tenancy import Somebody
 from tests.proves import proves
-from traces.core.canonical import canonical
+from traces.core.canonical import encode_canonical
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 Refused = psycopg.errors.IntegrityConstraintViolation
@@ -65,13 +65,13 @@ def test_what_was_settled_stays_settled(desk: Desk, superuser: psycopg.Connectio
 @proves("R-APPR-2", part="decided by a decision")
 def test_a_request_is_not_decided_without_a_decision(desk: Desk) -> None:
     request = desk.ask()
-    with tenant(desk.id), pytest.raises(IntegrityError):
+    with tenant_transaction(desk.id), pytest.raises(IntegrityError):
         Request.objects.filter(id=request.id).update(status="decided", outcome="approve", settled_at=NOW)
 
 
 def test_a_settled_request_has_its_time_and_a_pending_one_has_none(desk: Desk) -> None:
     request = desk.ask()
-    with tenant(desk.id), pytest.raises(IntegrityError):
+    with tenant_transaction(desk.id), pytest.raises(IntegrityError):
         Request.objects.filter(id=request.id).update(status="withdrawn")
 
 
@@ -107,7 +107,7 @@ def insert(desk: Desk, request: Request, who: Somebody, **more: Any) -> Decision
     }
     row |= more
     assert set(row) == set(COLUMNS)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         return Decision.objects.create(**row, digest=decision_digest(row))
 
 
@@ -124,7 +124,7 @@ def test_a_decision_on_one_s_own_run_is_no_row(desk: Desk) -> None:
 @proves("R-APPR-5", part="an edit's quorum stands in its row")
 def test_a_word_that_agrees_says_how_many_must(desk: Desk) -> None:
     request, people = desk.ask(), desk.house.people
-    edit = {"kind": "edit", "arguments": canonical(LARGE)}
+    edit = {"kind": "edit", "arguments": encode_canonical(LARGE)}
     for wrong in ({"quorum": None}, {"quorum": 2}, {**edit, "quorum": None}, {**edit, "quorum": 0},
                   {"kind": "reject", "quorum": 1}):  # fmt: skip
         with pytest.raises(IntegrityError, match="says how many people must"):
@@ -143,7 +143,7 @@ def test_an_edit_is_not_settled_by_fewer_than_it_needs(desk: Desk) -> None:
     (first, _) = desk.said(request)
     assert first.quorum == 2
     settled = {"status": "decided", "outcome": "edit", "settled_at": NOW}
-    with tenant(desk.id), pytest.raises(IntegrityError, match="fewer people agreed"):
+    with tenant_transaction(desk.id), pytest.raises(IntegrityError, match="fewer people agreed"):
         Request.objects.filter(id=request.id).update(**settled)
     assert desk.say(request, people.admin, "edit", arguments=LARGE).status == "decided"
 
@@ -152,7 +152,7 @@ def test_an_approval_is_not_settled_by_fewer_than_were_asked(desk: Desk) -> None
     request = desk.ask(quorum=2)
     desk.say(request, desk.house.people.approver)
     settled = {"status": "decided", "outcome": "approve", "settled_at": NOW}
-    with tenant(desk.id), pytest.raises(IntegrityError, match="fewer people agreed"):
+    with tenant_transaction(desk.id), pytest.raises(IntegrityError, match="fewer people agreed"):
         Request.objects.filter(id=request.id).update(**settled)
 
 
@@ -170,7 +170,7 @@ def test_words_and_uses_are_never_changed(
     desk: Desk, superuser: psycopg.Connection, table: str, verb: str
 ) -> None:
     desk.use(desk.say(desk.ask(), desk.house.people.approver))
-    with tenant(desk.id), pytest.raises(psycopg.errors.InsufficientPrivilege):
+    with tenant_transaction(desk.id), pytest.raises(psycopg.errors.InsufficientPrivilege):
         raw_cursor().execute(verb.format(table))
     with pytest.raises(Refused, match="append-only"):
         superuser.execute(verb.format(table))
@@ -185,7 +185,10 @@ def test_nobody_empties_a_table(desk: Desk, superuser: psycopg.Connection, table
 @proves("Z4", part="uses")
 def test_a_use_cannot_point_into_another_tenant(desk: Desk) -> None:
     request = desk.ask()
-    with tenant(desk.house.people.other_tenant.id), pytest.raises(psycopg.errors.ForeignKeyViolation):
+    with (
+        tenant_transaction(desk.house.people.other_tenant.id),
+        pytest.raises(psycopg.errors.ForeignKeyViolation),
+    ):
         raw_cursor().execute(
             """INSERT INTO approvals_grantuse (tenant_id, id, effect_id, action_digest, at)
                VALUES (%s, %s, 'e', 'a', now())""",

@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from approvals.actions.assignment import Wish, handle
+from approvals.actions.assignment import Wish, update_assignment
 from approvals.core.assignment import Handle
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, RequestNotFound
 from approvals.models import Handling, Request
@@ -16,7 +16,7 @@ from approvals.queries.live_requests import changed_requests
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.approvals import Desk
 from tests.factories.tenancy import Somebody
 from tests.proves import proves
@@ -24,12 +24,12 @@ from tests.proves import proves
 
 def do(desk: Desk, request: Request, who: Somebody, kind: str, **more: Any) -> Request:
     """One thing done by somebody."""
-    return handle(desk.id, request.id, who.principal.id, Wish(kind=Handle(kind), **more))
+    return update_assignment(desk.id, request.id, who.principal.id, Wish(kind=Handle(kind), **more))
 
 
 def held(desk: Desk, request: Request) -> UUID | None:
     """Whose it is."""
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         found = holders_of(handled_of([request.id])).get(request.id)
     return found[0] if found is not None else None
 
@@ -75,7 +75,7 @@ def test_it_is_given_to_nobody_who_may_not_decide_it(desk: Desk) -> None:
     for to in (people.auditor.principal.id, people.admin.principal.id, people.stranger.principal.id, None):
         with pytest.raises(DecisionInvalid):
             do(desk, request, people.approver, "assign", to=to)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         named = {one for one, _ in who_may(request)}
     assert named == {people.approver.principal.id, people.second_approver.principal.id}
     do(desk, request, people.admin, "assign", to=people.approver.principal.id)
@@ -84,7 +84,7 @@ def test_it_is_given_to_nobody_who_may_not_decide_it(desk: Desk) -> None:
 
 def test_nothing_is_put_aside_past_its_time_and_no_remark_is_empty(desk: Desk) -> None:
     who, request = desk.house.people.approver, desk.ask(expires_in=timedelta(hours=1))
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         now = database_now()
     for until in (None, now - timedelta(seconds=1), now + timedelta(hours=2)):
         with pytest.raises(DecisionInvalid):
@@ -92,7 +92,7 @@ def test_nothing_is_put_aside_past_its_time_and_no_remark_is_empty(desk: Desk) -
     for text in ("", "  ", "a" * 4_001, "a\0b", "\ud800"):
         with pytest.raises(DecisionInvalid):
             do(desk, request, who, "comment", text=text)
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert Handling.objects.count() == 0
 
 
@@ -101,7 +101,7 @@ def test_remarks_stand_in_order_with_their_names(desk: Desk) -> None:
     people, request = desk.house.people, desk.ask()
     do(desk, request, people.approver, "comment", text="Is this the right order?")
     do(desk, request, people.admin, "comment", text="It is.")
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         found = [(one.name, one.text) for one in comments_of(request.id)]
     assert found == [("the reviewer", "Is this the right order?"), ("the admin", "It is.")]
 
@@ -110,10 +110,10 @@ def test_remarks_stand_in_order_with_their_names(desk: Desk) -> None:
 def test_a_follower_hears_of_a_claim(desk: Desk) -> None:
     request, other = desk.ask(), desk.ask()
     desk.say(other, desk.house.people.approver, "reject", reason="no")
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         mark = str(mark_now())
     do(desk, request, desk.house.people.approver, "claim")
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         assert request.id in [one.id for one in changed_requests(mark).requests]
 
 
@@ -123,7 +123,9 @@ def test_another_tenant_s_request_is_none(desk: Desk) -> None:
     with pytest.raises(RequestNotFound):
         do(desk, request, stranger, "claim")
     with pytest.raises(RequestNotFound):
-        handle(desk.id, fresh_id(), desk.house.people.approver.principal.id, Wish(kind=Handle.CLAIM))
+        update_assignment(
+            desk.id, fresh_id(), desk.house.people.approver.principal.id, Wish(kind=Handle.CLAIM)
+        )
 
 
 @proves("R-APPR-9", part="what was done stays")

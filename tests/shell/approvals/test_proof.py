@@ -8,7 +8,7 @@ import pytest
 from approvals.core.digests import COLUMNS
 from approvals.models import Request
 from approvals.verification import check_run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.approvals import Desk
 from tests.proves import proves
 
@@ -62,7 +62,7 @@ def agreed(desk: Desk) -> Request:
 
 def faults(desk: Desk, request: Request) -> list[str]:
     """What the proof names, as `table.column`."""
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         return [f"{fault.where.split()[0]}.{fault.column}" for fault in check_run(request.run_id)]
 
 

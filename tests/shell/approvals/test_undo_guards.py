@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals.actions.undo import take_effect, undo
+from approvals.actions.undo import take_effect, undo_deferred_approval
 from approvals.actions.undo_settings import set_undo_window
 from approvals.core.errors import RequestNotFound
 from approvals.models import Deferral, Request
@@ -17,11 +17,11 @@ from approvals.queries.change_tokens import version_of
 from approvals.queries.inbox import Filters, inbox_page, waiting_for
 from approvals.queries.live_requests import changed_requests, written_since
 from approvals.queries.people import decider_of
-from approvals.queries.undo import window_now, windows
+from approvals.queries.undo import list_undo_window_versions, window_now
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tenancy.queries import standing_of
 from tests.factories.approvals import Desk
@@ -35,7 +35,7 @@ Refused = psycopg.errors.IntegrityConstraintViolation
 
 def take_back(desk: Desk, request: Request, who: Somebody) -> Request:
     """Somebody takes the yes back."""
-    return undo(desk.id, request.id, who.principal.id)
+    return undo_deferred_approval(desk.id, request.id, who.principal.id)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_stands_is_nobody_s_to_decide_and_comes_back(lenient: Desk) -> None
     people, request = lenient.house.people, lenient.ask(**LOW)
 
     def mine(who: Somebody) -> bool:
-        with tenant(lenient.id):
+        with tenant_transaction(lenient.id):
             standing = standing_of(lenient.id, who.principal.id)
             assert standing is not None
             (row,) = inbox_page("open", decider_of(standing), Filters()).rows
@@ -92,15 +92,15 @@ def test_a_follower_hears_of_it_and_of_its_end(lenient: Desk) -> None:
     versions = []
     for act in (partial(lenient.say, request, lenient.house.people.approver),
                 partial(take_back, lenient, request, lenient.house.people.approver)):  # fmt: skip
-        with tenant(lenient.id):
+        with tenant_transaction(lenient.id):
             mark = str(mark_now())
             versions.append(version_of(request.run_id))
         act()
-        with tenant(lenient.id):
+        with tenant_transaction(lenient.id):
             assert request.id in [one.id for one in changed_requests(mark).requests]
             back = written_since([request.id], mark)
     assert back == {request.id}
-    with tenant(lenient.id):
+    with tenant_transaction(lenient.id):
         assert len({*versions, version_of(request.run_id)}) == 3
 
 
@@ -131,11 +131,11 @@ def test_what_stands_is_changed_by_nobody(
 ) -> None:
     request = lenient.ask(**LOW)
     lenient.say(request, lenient.house.people.approver)
-    with tenant(lenient.id):
+    with tenant_transaction(lenient.id):
         before = list(Deferral.objects.values())
     with pytest.raises(psycopg.errors.IntegrityError):
         superuser.execute(statement.encode(), {"request": request.id})
-    with tenant(lenient.id):
+    with tenant_transaction(lenient.id):
         assert list(Deferral.objects.values()) == before
     assert lenient.said(request) == []
 
@@ -196,8 +196,8 @@ def test_the_window_is_kept_in_versions_with_their_reasons(desk: Desk) -> None:
     for seconds, reason in ((11, "Long"), (-1, "Short"), (3, " ")):
         with pytest.raises(InvalidInput):
             give(seconds, expected=None, reason=reason)
-    with tenant(desk.id):
-        assert (window_now().version, [(one.seconds, one.reason) for one in windows()]) == (
+    with tenant_transaction(desk.id):
+        assert (window_now().version, [(one.seconds, one.reason) for one in list_undo_window_versions()]) == (
             2, [(0, "No more"), (5, "Fingers slip")],
         )  # fmt: skip
         lines = AuditEntry.objects.filter(verb="undo_window.set").order_by("at", "id")
@@ -210,5 +210,5 @@ def test_another_tenant_s_is_none(lenient: Desk) -> None:
     other = lenient.house.people.other_tenant
     assert take_effect(other.id, request.run_id) is None
     with pytest.raises(RequestNotFound):
-        undo(other.id, request.id, fresh_id())
+        undo_deferred_approval(other.id, request.id, fresh_id())
     assert [one.fate for one in kept_of(request)] == ["stands"]

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from django.db import IntegrityError
 
-from approvals.actions import Consumed, decide, withdraw_open
-from approvals.actions.undo import take_effect, undo
+from approvals.actions import Consumed, decide_request, withdraw_open
+from approvals.actions.undo import take_effect, undo_deferred_approval
 from approvals.core.errors import AlreadyDecided, NothingToUndo, NotYours, RequestNotFound, YesStands
 from approvals.models import Request
 from orchestrator.queries.cross_tenant import deferred_runs
@@ -19,7 +19,7 @@ from tenancy.actions import create_key, remove_member
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.factories.approvals import ASKED, Desk, action_of, at_once
 from tests.factories.tenancy import Somebody
@@ -32,12 +32,12 @@ LOW: dict[str, Any] = {"risk": "local_write", "has_amount": False}
 
 def take_back(desk: Desk, request: Request, who: Somebody) -> Request:
     """Somebody takes the yes back."""
-    return undo(desk.id, request.id, who.principal.id)
+    return undo_deferred_approval(desk.id, request.id, who.principal.id)
 
 
 def audited(desk: Desk, request: Request) -> list[tuple[str, Any]]:
     """What the audit log says of a request, and who did it."""
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         lines = AuditEntry.objects.filter(object=f"request:{request.id}").order_by("at", "id")
         return list(lines.values_list("verb", "principal"))
 
@@ -83,8 +83,8 @@ def test_it_is_taken_back_by_its_person_with_any_key_or_by_an_admin(lenient: Des
             with pytest.raises(NotYours):
                 take_back(lenient, request, who)
         with pytest.raises(RequestNotFound):
-            undo(lenient.id, request.id, people.stranger.principal.id)
-        undo(lenient.id, request.id, back)
+            undo_deferred_approval(lenient.id, request.id, people.stranger.principal.id)
+        undo_deferred_approval(lenient.id, request.id, back)
         assert [(one.fate, one.ended_by) for one in kept_of(request)] == [("undone", back)]
 
 
@@ -93,7 +93,7 @@ def test_a_key_that_only_reads_takes_nothing_back(lenient: Desk) -> None:
     lenient.say(request, person)
     key = create_key(lenient.id, Role.AUDITOR, owner=person.person).key.principal_id
     with pytest.raises(NotYours):
-        undo(lenient.id, request.id, key)
+        undo_deferred_approval(lenient.id, request.id, key)
     assert [one.fate for one in kept_of(request)] == ["stands"]
 
 
@@ -106,8 +106,8 @@ def test_it_takes_back_the_yes_that_is_meant_and_no_other(lenient: Desk) -> None
     first, second = kept_of(request)
     assert second.id == again.id
     with pytest.raises(NothingToUndo, match="another yes than this one stands"):
-        undo(lenient.id, request.id, who.principal.id, deferral=first.id)
-    undo(lenient.id, request.id, who.principal.id, deferral=second.id)
+        undo_deferred_approval(lenient.id, request.id, who.principal.id, deferral=first.id)
+    undo_deferred_approval(lenient.id, request.id, who.principal.id, deferral=second.id)
     assert [one.fate for one in kept_of(request)] == ["undone", "undone"]
 
 
@@ -131,10 +131,10 @@ def test_one_that_fails_keeps_no_other_from_its_turn(
     def broken(tenant_id: UUID, request_id: UUID, *said: Any, **more: Any) -> Request:
         if request_id == asked[0].id:
             raise IntegrityError
-        return decide(tenant_id, request_id, *said, **more)
+        return decide_request(tenant_id, request_id, *said, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr("approvals.actions.undo.decide", broken)
+        patched.setattr("approvals.actions.undo.decide_request", broken)
         for request in asked:
             later(request)
     assert [kept_of(one)[0].fate for one in asked] == ["stands", "taken"]
@@ -240,7 +240,7 @@ def _leaves(desk: Desk, request: Request) -> str:
 
 
 def _ends(desk: Desk, request: Request) -> str:
-    with tenant(desk.id):
+    with tenant_transaction(desk.id):
         withdraw_open(desk.id, request.run_id, "run cancelled", database_now())
     return "The request was already withdrawn."
 

@@ -4,12 +4,12 @@ from decimal import Decimal
 
 import pytest
 
-from budgets.actions import close_run_account, correct, extend
+from budgets.actions import close_run_account, extend_run_account, record_cost_correction
 from budgets.core.errors import AccountClosed, OverCeiling, ReservationsOpen
 from budgets.ledger_verification import verify_ledger
 from budgets.models import Account
-from budgets.queries import ledger, tenant_spending, usage
-from tenancy.db.tenant_context import tenant
+from budgets.queries import get_usage_lines, list_run_entries, tenant_spending
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.budgets import NOON, ceilings, inside, open_purse
 from tests.proves import proves
@@ -20,7 +20,7 @@ def test_an_extension_adds_to_what_was_granted(house: House) -> None:
     purse = open_purse(house.tenant.id, {"tool_calls": 1})
     purse.reserve({"tool_calls": 1})
     with inside(house.tenant.id) as cursor:
-        entries = extend(
+        entries = extend_run_account(
             purse.tenant,
             purse.run,
             {"tool_calls": Decimal(2), "steps": Decimal(9)},
@@ -28,8 +28,8 @@ def test_an_extension_adds_to_what_was_granted(house: House) -> None:
             at=NOON,
             cursor=cursor,
         )
-        assert usage(purse.run)["tool_calls"].left == 2  # type: ignore[index]
-        assert usage(purse.run)["steps"].limit is None  # type: ignore[index]
+        assert get_usage_lines(purse.run)["tool_calls"].left == 2  # type: ignore[index]
+        assert get_usage_lines(purse.run)["steps"].limit is None  # type: ignore[index]
         assert verify_ledger(purse.run) == []
     assert len(entries) == 1
 
@@ -53,7 +53,7 @@ def test_closing_twice_is_closing_once(house: House) -> None:
     assert purse.close().entries
     assert not purse.close().entries
     with inside(house.tenant.id) as cursor, pytest.raises(AccountClosed):
-        extend(purse.tenant, purse.run, {"steps": Decimal(1)}, by="x", at=NOON, cursor=cursor)
+        extend_run_account(purse.tenant, purse.run, {"steps": Decimal(1)}, by="x", at=NOON, cursor=cursor)
 
 
 @proves("R-BUDGET-7", part="the ledger refuses what passes the tenant's ceiling per run")
@@ -62,11 +62,11 @@ def test_no_extension_passes_the_tenants_ceiling_for_one_run(house: House) -> No
     ceilings(house.tenant.id, per_run="1.50")
     more = {"steps": Decimal(1), "cost_usd": Decimal("0.51")}
     with inside(house.tenant.id) as cursor, pytest.raises(OverCeiling) as over:
-        extend(purse.tenant, purse.run, more, by="x", at=NOON, cursor=cursor)
+        extend_run_account(purse.tenant, purse.run, more, by="x", at=NOON, cursor=cursor)
     assert over.value.data == {"ceiling": "1.5", "limit": "1.51"}
     with inside(house.tenant.id) as cursor:
         fits = {**more, "cost_usd": Decimal("0.50")}
-        assert extend(purse.tenant, purse.run, fits, by="x", at=NOON, cursor=cursor)
+        assert extend_run_account(purse.tenant, purse.run, fits, by="x", at=NOON, cursor=cursor)
 
 
 @proves("R-BUDGET-3")
@@ -77,8 +77,8 @@ def test_every_movement_is_a_row_of_the_ledger_with_its_cause(house: House) -> N
     purse.settle(effect, {"tool_calls": 1, "cost_usd": "0.12"})
     purse.settle(other, {})
     purse.close()
-    with tenant(house.tenant.id):
-        rows = ledger(purse.run)
+    with tenant_transaction(house.tenant.id):
+        rows = list_run_entries(purse.run)
         assert [(row.cause, row.tenant_line) for row in rows] == [
             ("open", False),
             ("reserve", False),
@@ -103,7 +103,7 @@ def test_a_wrong_price_is_made_good_by_an_entry_on_run_day_and_month(house: Hous
     if closed:
         purse.close()
     with inside(house.tenant.id):
-        correct(
+        record_cost_correction(
             purse.tenant,
             purse.run,
             effect_id=effect,
@@ -113,6 +113,6 @@ def test_a_wrong_price_is_made_good_by_an_entry_on_run_day_and_month(house: Hous
             reason="the listed price was ten times the true one",
             at=NOON,
         )
-        assert usage(purse.run)["cost_usd"].used == Decimal("0.05")  # type: ignore[index]
+        assert get_usage_lines(purse.run)["cost_usd"].used == Decimal("0.05")  # type: ignore[index]
         assert set(tenant_spending(NOON).values()) == {Decimal("0.05")}
         assert verify_ledger() == []

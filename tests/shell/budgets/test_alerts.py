@@ -11,7 +11,7 @@ from django.core import mail
 from django.db import connections
 from pytest_django.fixtures import Settings
 
-from budgets.actions import charge_tenant_check, correct, ensure_tenant_windows, tell_refused
+from budgets.actions import charge_tenant_check, ensure_tenant_windows, record_cost_correction, tell_refused
 from budgets.actions.alert_outbox import send_letters, send_letters_of
 from budgets.actions.alerts import tell_line, tell_squared
 from budgets.core.errors import CeilingReached
@@ -20,7 +20,7 @@ from budgets.models import Alert, AlertMail
 from budgets.queries.alerts import standing_alerts
 from tenancy.actions import add_member, remove_member
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.budgets import NOON, Purse, ceilings, inside, open_purse, until_it_waits
 from tests.factories.tenancy import make_somebody
@@ -31,7 +31,7 @@ TOMORROW = NOON + timedelta(days=1)
 
 def told(tenant_id: UUID, kind: str = "tenant_day") -> list[int]:
     """The thresholds told, in order."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         found = Alert.objects.filter(kind=kind).order_by("window_start", "threshold")
         return list(found.values_list("threshold", flat=True))
 
@@ -46,7 +46,7 @@ def spend(purse: Purse, amount: str) -> None:
 def dearer(purse: Purse, effect: str, delta: str, *, at: datetime = NOON) -> None:
     """The price of an effect was wrong by this much."""
     with inside(purse.tenant):
-        correct(
+        record_cost_correction(
             purse.tenant, purse.run, effect_id=effect, delta=Decimal(delta), price_version="2", by=None,
             reason="a listed price was wrong", at=at,
         )  # fmt: skip
@@ -60,7 +60,7 @@ def day_of(tenant_id: UUID) -> UUID:
 
 def letters(tenant_id: UUID) -> list[tuple[int, bool]]:
     """(threshold, sent) of every letter, by threshold."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         rows = AlertMail.objects.order_by("alert__threshold").values_list("alert__threshold", "sent_at")
         return [(threshold, sent is not None) for threshold, sent in rows]
 
@@ -86,7 +86,7 @@ def test_each_threshold_is_told_once_in_the_transaction_that_crosses_it(house: H
     for _ in range(5):
         spend(purse, "0.01")
     assert told(house.tenant.id) == [50, 80, 95, 100]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         alert = Alert.objects.get(threshold=80)
         assert alert.limit_usd == Decimal(1)
         assert alert.spent_usd + alert.held_usd == Decimal("0.95")
@@ -129,7 +129,7 @@ def test_many_runs_crossing_at_once_tell_once(house: House) -> None:
         list(pool.map(cross, purses))
     assert told(house.tenant.id)[:1] == [50]
     assert len(told(house.tenant.id)) == len(set(told(house.tenant.id)))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AlertMail.objects.count() == Alert.objects.count()
 
 
@@ -142,7 +142,7 @@ def test_the_next_day_is_told_anew_and_the_month_on_its_own(house: House) -> Non
         purse.settle(effect, {"cost_usd": "0.80"}, at=at)
     assert told(house.tenant.id) == [50, 80, 50, 80]
     assert told(house.tenant.id, "tenant_month") == [50]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert [(one.kind, one.threshold) for one in standing_alerts(TOMORROW)] == [
             ("tenant_day", 80),
             ("tenant_month", 50),
@@ -152,11 +152,11 @@ def test_the_next_day_is_told_anew_and_the_month_on_its_own(house: House) -> Non
 def test_an_alert_that_a_raised_ceiling_has_overtaken_is_told_no_more(house: House) -> None:
     ceilings(house.tenant.id, daily="1", tranche="0")
     spend(open_purse(house.tenant.id), "1")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert [one.threshold for one in standing_alerts(NOON)] == [100]
     for daily, standing in (("1.8", [50]), ("10", [])):
         ceilings(house.tenant.id, daily=daily, tranche="0")
-        with tenant(house.tenant.id):
+        with tenant_transaction(house.tenant.id):
             assert [one.threshold for one in standing_alerts(NOON)] == standing
     assert told(house.tenant.id) == [50, 80, 95, 100]
 
@@ -180,7 +180,7 @@ def test_a_correction_tells_what_it_reaches(house: House) -> None:
     assert told(house.tenant.id) == [50, 80, 95]
     dearer(purse, effect, "0.02")
     assert told(house.tenant.id) == [50, 80, 95]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert Alert.objects.get(threshold=95).spent_usd == Decimal("0.97")
 
 
@@ -255,7 +255,7 @@ def test_who_is_no_administrator_any_more_gets_no_letter(
     remove_member(house.tenant.id, demoted, Role.ADMIN, by=None, reason="a new post")
     assert send_letters_of(house.tenant.id) == 1
     assert [one.to for one in outbox] == [[stays.person.email]]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AlertMail.objects.get(person_id=demoted.id).error == "nobody to read it"
         AlertMail.objects.update(next_at=NOON - timedelta(days=400))
     assert send_letters_of(house.tenant.id) == 0
@@ -270,7 +270,7 @@ def test_a_letter_that_cannot_be_sent_is_tried_again_later(
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_PORT = 9
     assert send_letters_of(house.tenant.id) == 0
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         letter = AlertMail.objects.get()
         assert (letter.tries, letter.error, letter.sent_at) == (1, "ConnectionRefusedError", None)
         assert send_letters_of(house.tenant.id) == 0
@@ -322,7 +322,7 @@ def test_what_is_too_little_for_a_run_is_told_once_as_what_it_is_and_closes_noth
         with inside(house.tenant.id) as cursor:
             tell_refused(house.tenant.id, Decimal(wanted), NOON, cursor)
     assert told(house.tenant.id) == [50, 80, 95, 97]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert Alert.objects.get(threshold=97).wanted_usd == Decimal("0.07")
         assert AlertMail.objects.filter(alert__threshold=97).count() == 1
         assert [alert.threshold for alert in standing_alerts(NOON) if alert.kind == "tenant_day"] == [97]

@@ -20,11 +20,11 @@ from budgets.core.errors import CeilingReached
 from budgets.core.rates import Rates
 from budgets.ledger_verification import verify_ledger
 from budgets.models import Account, Line, TenantCeiling, Tranche
-from budgets.queries import ledger, tenant_spending, usage
+from budgets.queries import get_usage_lines, list_run_entries, tenant_spending
 from budgets.queries.tenant import ceiling_versions
 from tenancy.db import ids
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Purse, amounts, ceilings, inside, open_purse, until_it_waits
@@ -36,14 +36,14 @@ MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
 
 def windows(tenant_id: UUID, kind: str = "tenant_day") -> list[tuple[Decimal, ...]]:
     """(used, reserved) of the tenant's windows in order."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         lines = Line.objects.filter(account__kind=kind).order_by("account__window_start")
         return [(line.used, line.reserved) for line in lines]
 
 
 def whole(tenant_id: UUID) -> bool:
     """Whether the tenant's whole ledger proves."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return verify_ledger() == []
 
 
@@ -93,8 +93,8 @@ def test_a_run_touches_its_tenants_lines_rarely_and_gives_the_rest_back(house: H
     for _ in range(10):
         effect, _ = purse.reserve({"cost_usd": "0.03"})
         purse.settle(effect, {"cost_usd": "0.02"})
-    with tenant(house.tenant.id):
-        assert [entry.cause for entry in ledger(purse.run) if entry.tenant_line] == ["tranche"]
+    with tenant_transaction(house.tenant.id):
+        assert [entry.cause for entry in list_run_entries(purse.run) if entry.tenant_line] == ["tranche"]
         assert tenant_spending(NOON)["tenant_day"] == Decimal("0.20")
     assert windows(house.tenant.id) == [decimals(0, "0.25")]
     purse.close()
@@ -108,8 +108,8 @@ def test_a_short_tranche_is_refilled(house: House) -> None:
     for _ in range(4):
         effect, _ = purse.reserve({"cost_usd": "0.03"})
         purse.settle(effect, {"cost_usd": "0.03"})
-    with tenant(house.tenant.id):
-        causes = [entry.cause for entry in ledger(purse.run) if entry.tenant_line]
+    with tenant_transaction(house.tenant.id):
+        causes = [entry.cause for entry in list_run_entries(purse.run) if entry.tenant_line]
     assert causes == ["tranche", "refill", "refill", "refill"]
     assert whole(house.tenant.id)
 
@@ -154,7 +154,7 @@ def test_a_tenants_day_is_that_of_its_time_zone(house: House) -> None:
     purse = open_purse(berlin)
     purse.reserve({"cost_usd": "0.10"}, at=MIDNIGHT - timedelta(hours=1, seconds=1))
     assert purse.reserve({"cost_usd": "0.10"}, at=MIDNIGHT - timedelta(hours=1))[1].refused is None
-    with tenant(berlin):
+    with tenant_transaction(berlin):
         starts = Account.objects.filter(kind="tenant_day").values_list("window_start", flat=True)
         assert [start and start.hour for start in starts] == [23, 23]
 
@@ -249,7 +249,7 @@ def test_a_ceiling_lowered_below_todays_spend_stops_only_what_comes_next(house: 
     refused = purse.reserve({"cost_usd": "0.01"})[1].refused
     assert refused is not None
     assert (refused.account, refused.left) == ("tenant_day", Decimal(0))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert TenantCeiling.objects.count() == 2
     assert whole(house.tenant.id)
 
@@ -309,10 +309,10 @@ def test_a_hundred_runs_at_once_never_pass_a_ceiling_by_a_cent(
     granted = spend_at_once(purses, watch, watching, over)
     assert most <= Decimal("1.00")
     assert granted >= 1
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         spent = tenant_spending(NOON)["tenant_day"]
         assert spent <= Decimal("1.00")
-        assert spent == sum(line.used for purse in purses for line in usage(purse.run).values())
+        assert spent == sum(line.used for purse in purses for line in get_usage_lines(purse.run).values())
         assert not Tranche.objects.filter(closed_at=None).exists()
     assert windows(house.tenant.id)[0][1] == 0
     assert whole(house.tenant.id)
@@ -375,7 +375,7 @@ def test_what_was_set_last_holds_though_another_process_has_a_clock_ahead(
     monkeypatch.setattr(ids, "_last", 0)
     change_ceilings(house.tenant.id, daily(5), by=None, reason="less")
     change_rates(house.tenant.id, Rates(queue_depth=5), by=None, reason="less")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert newest_ceilings(house.tenant.id, raw_cursor()) == daily(5)
         assert newest_rates(house.tenant.id, raw_cursor()) == Rates(queue_depth=5)
         assert [row.daily_usd for row in ceiling_versions()] == [Decimal(5), Decimal(50)]

@@ -5,10 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from budgets.actions import correct
+from budgets.actions import record_cost_correction
 from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.queries import tenant_spending
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.budgets import NOON, Figures, Purse, ceilings, inside, open_purse
 from tests.proves import proves
@@ -30,7 +30,7 @@ def settled(house: House, actual: Figures) -> tuple[Purse, str]:
 def fix(purse: Purse, effect: str, delta: str, at: datetime) -> None:
     """One correction of the call, in a transaction of its own."""
     with inside(purse.tenant):
-        correct(
+        record_cost_correction(
             purse.tenant, purse.run, effect_id=effect, delta=D(delta), price_version="2", by=None,
             reason="a test", at=at,
         )  # fmt: skip
@@ -38,7 +38,7 @@ def fix(purse: Purse, effect: str, delta: str, at: datetime) -> None:
 
 def spent(purse: Purse) -> tuple[Decimal, Decimal]:
     """What the first day and the next have spent, of a ledger without a fault."""
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         assert [*verify_ledger(), *verify_windows()] == []
         return tenant_spending(NOON)["tenant_day"], tenant_spending(NEXT_DAY)["tenant_day"]
 

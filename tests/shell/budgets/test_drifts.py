@@ -10,7 +10,7 @@ from budgets.models import DriftFlag, RunFigures
 from budgets.queries.drifts import standing_drifts
 from tenancy.core.event_kinds import FIGURES_DRIFT
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Notice
 from tests.conftest import House
 from tests.proves import proves
@@ -18,7 +18,7 @@ from tests.proves import proves
 
 def ended(house: House, steps: int, runs: int = LEAST, *, workflow: str = "tool-loop", ago: int = 0) -> None:
     """So many runs ended one after the other, each of about so many steps, days ago."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         at = database_now() - timedelta(days=ago)
         RunFigures.objects.bulk_create(
             RunFigures(
@@ -31,14 +31,14 @@ def ended(house: House, steps: int, runs: int = LEAST, *, workflow: str = "tool-
 
 def told(house: House) -> list[tuple[str, str, str]]:
     """The figures that people were told of, with the medians."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         rows = Notice.objects.filter(kind=FIGURES_DRIFT).order_by("at", "id").values_list("data", flat=True)
         return [(data["metric"], data["before"], data["now"]) for data in rows]
 
 
 def flags(house: House) -> list[tuple[str, bool, bool]]:
     """(figure, told, ended) of each flag, oldest first."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         rows = DriftFlag.objects.order_by("at").values_list("metric", "told", "ended_at")
         return [(metric, said, at is not None) for metric, said, at in rows]
 
@@ -49,7 +49,7 @@ def test_a_figure_that_moved_is_flagged_and_told_once(house: House) -> None:
     ended(house, 12)
     assert [flag_drifts_of(house.tenant.id) for _ in range(3)] == [1, 0, 0]
     assert (told(house), flags(house)) == ([("steps", "4", "13")], [("steps", True, False)])
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert [(one.workflow, one.runs) for one in standing_drifts()] == [("tool-loop", LEAST)]
 
 
@@ -66,13 +66,13 @@ def test_a_flag_ends_and_one_that_comes_back_soon_is_shown_and_not_told(
     ended(house, 3)
     ended(house, 12)
     assert flag_drifts_of(house.tenant.id) == 1
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         DriftFlag.objects.update(ended_at=database_now())
     assert (flag_drifts_of(house.tenant.id), len(told(house))) == (1, 1)
     assert flags(house) == [("steps", True, True), ("steps", False, False)]
     ended(house, 12)
     assert (flag_drifts_of(house.tenant.id), flags(house)[-1]) == (0, ("steps", False, True))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert standing_drifts() == []
     ended(house, 40)
     assert flag_drifts_of(house.tenant.id) == 1
@@ -86,7 +86,7 @@ def test_what_still_drifts_when_it_is_news_again_is_told(
     ended(house, 3)
     ended(house, 12)
     flag_drifts_of(house.tenant.id)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         DriftFlag.objects.update(ended_at=database_now())
     assert (flag_drifts_of(house.tenant.id), len(told(house))) == (1, 1)
     ended(house, 40)

@@ -6,12 +6,12 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from budgets.queries.entries import Sought, entries, pieces
+from budgets.queries.entries import Sought, iterate_row_chunks, list_ledger_entries
 from budgets.queries.tenant import Window, windows_now
 from orchestrator.queries.run_contents import ledger_of
 from tenancy.db import ids
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Purse, ceilings, open_purse
@@ -37,18 +37,20 @@ def purse(house: House, monkeypatch: pytest.MonkeyPatch) -> Purse:
 
 def day_of(purse: Purse) -> Window:
     """The tenant's day."""
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         return windows_now(NOON)["tenant_day"]
 
 
 @proves("R-UI-7", part="newest by the database's clock")
 def test_entries_are_newest_first_though_another_process_has_a_clock_ahead(purse: Purse) -> None:
     day = day_of(purse)
-    with tenant(purse.tenant):
-        whole = entries(Sought(run=purse.run), day, 100)
-        tenants = entries(Sought(), day, 100)
-        read = [row.entry for piece in pieces(Sought(run=purse.run), day, 1, 100) for row in piece]
-        page = entries(Sought(run=purse.run, before=whole[2].id), day, 1)
+    with tenant_transaction(purse.tenant):
+        whole = list_ledger_entries(Sought(run=purse.run), day, 100)
+        tenants = list_ledger_entries(Sought(), day, 100)
+        read = [
+            row.entry for piece in iterate_row_chunks(Sought(run=purse.run), day, 1, 100) for row in piece
+        ]
+        page = list_ledger_entries(Sought(run=purse.run, before=whole[2].id), day, 1)
     assert [entry.cause for entry in whole] == ["settle", "settle", "tranche", "reserve", "open"]
     assert [(entry.cause, entry.at) for entry in tenants] == [("settle", LATER), ("tranche", NOON)]
     assert read == [entry.id for entry in whole[:4]]
@@ -57,13 +59,13 @@ def test_entries_are_newest_first_though_another_process_has_a_clock_ahead(purse
 
 def test_a_page_after_an_entry_that_is_none_is_the_first(purse: Purse) -> None:
     day = day_of(purse)
-    with tenant(purse.tenant):
-        assert entries(Sought(before=fresh_id()), day, 9) == entries(Sought(), day, 9)
+    with tenant_transaction(purse.tenant):
+        assert list_ledger_entries(Sought(before=fresh_id()), day, 9) == list_ledger_entries(Sought(), day, 9)
 
 
 @proves("R-UI-3", part="balances by the database's clock")
 def test_a_runs_balance_is_counted_back_in_the_order_of_time(purse: Purse) -> None:
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         book = ledger_of(purse.run)
     balances = [(one.entry.cause, one.balance_used, one.balance_reserved) for one in book.entries]
     assert balances[0] == ("settle", Decimal("0.20"), Decimal(0))

@@ -9,7 +9,7 @@ from budgets.core.entry import COLUMNS
 from budgets.ledger_verification import check_run, verify_ledger
 from budgets.models import Entry
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.budgets import Purse, inside, open_purse
 from tests.proves import proves
@@ -110,7 +110,7 @@ def test_every_altered_column_of_an_entry_is_named(
     house: House, superuser: psycopg.Connection, column: str
 ) -> None:
     purse = used_purse(house)
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         assert check_run(purse.run) == []
         entry = Entry.objects.filter(run_id=purse.run, cause="settle").get()
     forged = ALTERED[column]
@@ -134,14 +134,14 @@ def elsewhere(purse: Purse, entry: Entry, superuser: psycopg.Connection) -> None
 
     other = make_tenant().id
     tamper(superuser, "UPDATE budgets_entry SET tenant_id = %s WHERE id = %s", other, entry.id)
-    with tenant(other):
+    with tenant_transaction(other):
         assert "tenant_id" in {fault.column for fault in verify_ledger()}
     assert faults_of(purse, purse.run)
 
 
 def faults_of(purse: Purse, run: object) -> set[str]:
     """The columns that the proof names, of a run or of the whole tenant."""
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         return {fault.column for fault in verify_ledger(purse.run if run else None)}
 
 
@@ -175,7 +175,7 @@ def test_an_altered_tranche_is_named(house: House, superuser: psycopg.Connection
 @proves("R-BUDGET-3", part="deleted entry")
 def test_a_deleted_entry_leaves_a_gap_that_is_named(house: House, superuser: psycopg.Connection) -> None:
     purse = used_purse(house)
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         last = Entry.objects.filter(run_id=purse.run).order_by("-id")[0]
     tamper(superuser, "DELETE FROM budgets_entry WHERE id = %s", last.id)
     assert faults_of(purse, purse.run)
@@ -184,6 +184,6 @@ def test_a_deleted_entry_leaves_a_gap_that_is_named(house: House, superuser: psy
 @proves("R-BUDGET-3", part="in flight")
 def test_a_reservation_nobody_holds_any_more_is_named(house: House) -> None:
     purse = used_purse(house)
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         assert verify_ledger(purse.run, open_effects=purse.held) == []
         assert [fault.column for fault in verify_ledger(purse.run, open_effects=())] == ["reserved"]

@@ -15,9 +15,9 @@ from budgets.core.errors import LaneUnbounded, ReservationsOpen
 from budgets.core.posting import LineState
 from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.models import Account, Tranche
-from budgets.queries import tenant_spending, usage
+from budgets.queries import get_usage_lines, tenant_spending
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.budgets import NOON, Figures, Purse, amounts, ceilings, inside, open_purse
 from tests.proves import proves
@@ -40,8 +40,8 @@ def ended(parent: Purse, lane: Purse) -> Posting:
 
 def line(purse: Purse, name: Dimension) -> LineState:
     """A line as it stands."""
-    with tenant(purse.tenant):
-        return usage(purse.run)[name]
+    with tenant_transaction(purse.tenant):
+        return get_usage_lines(purse.run)[name]
 
 
 def spends(purse: Purse, figures: Figures) -> None:
@@ -70,7 +70,7 @@ def test_a_lane_draws_on_its_parent_and_what_it_does_not_use_returns(house: Hous
     assert line(parent, Dimension.COST_USD) == LineState(limit=D(1), used=D("0.20"))
     assert line(parent, Dimension.TOOL_CALLS).left == 7
     parent.close()
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not Tranche.objects.filter(run_account_id=lane.run).exists()
         assert tenant_spending(NOON)["tenant_day"] == D("0.20")
         assert [*verify_ledger(), *verify_windows()] == []
@@ -141,7 +141,7 @@ def test_no_lane_has_more_than_its_parent_holds_for_it(house: House, limit: int 
 def test_the_database_knows_no_lane_without_an_open_parent_and_moves_none(house: House) -> None:
     parent, other = (open_purse(house.tenant.id, {"tool_calls": 5}) for _ in range(2))
     lane, _ = opened(parent, tool_calls=3)
-    with pytest.raises(IntegrityError, match="stays with its parent"), tenant(house.tenant.id):
+    with pytest.raises(IntegrityError, match="stays with its parent"), tenant_transaction(house.tenant.id):
         Account.objects.filter(id=lane.run).update(parent_id=other.run)
     other.close()
     for nobody in (other.run, UUID(int=1)):

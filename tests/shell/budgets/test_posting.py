@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from budgets.actions import PostHandle, Reserve, Settle, post, queue_post
+from budgets.actions import PostHandle, Reserve, Settle, post_to_ledger, queue_post
 from budgets.core.dimension import Dimension
 from budgets.core.errors import AccountClosed, AccountMissing, DimensionUnknown, ReservationUnknown
-from budgets.core.posting import LineState, applied, planned, refusal
+from budgets.core.posting import LineState, apply_plan, explain_posting_refusal, plan_posting
 from budgets.ledger_verification import verify_ledger
-from budgets.queries import book, headroom, ledger, usage
+from budgets.queries import get_account_snapshot, get_headroom, get_usage_lines, list_run_entries
 from budgets.reservation_check import open_reservation
 from tenancy.db.ids import fresh_id
-from tenancy.db.pipeline import Saying, trip
+from tenancy.db.pipeline import Statement, execute_pipeline
 from tenancy.db.statement_batch import Batch, RowRefused
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.core.budgets.figures import decimals
 from tests.factories.budgets import NOON, Figures, Purse, amounts, ceilings, inside, open_purse
@@ -50,20 +50,20 @@ class Counting:
     def __init__(self) -> None:
         self.sent = 0
 
-    def __call__(self, connection: "psycopg.Connection[Any]", sayings: Sequence[Saying]) -> Any:
+    def __call__(self, connection: "psycopg.Connection[Any]", sayings: Sequence[Statement]) -> Any:
         self.sent += len(sayings)
-        return trip(connection, sayings)
+        return execute_pipeline(connection, sayings)
 
 
 def line(purse: Purse, dimension: str) -> LineState:
     """A line of the run as it stands."""
-    with tenant(purse.tenant):
-        return usage(purse.run)[Dimension(dimension)]
+    with tenant_transaction(purse.tenant):
+        return get_usage_lines(purse.run)[Dimension(dimension)]
 
 
 def faults(purse: Purse) -> list[object]:
     """What the proof of the run's and of the tenant's ledger finds."""
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         return [*verify_ledger(purse.run, open_effects=purse.held), *verify_ledger()]
 
 
@@ -96,20 +96,22 @@ def test_a_refused_posting_leaves_nothing_behind(house: House) -> None:
     effect, _ = purse.reserve(CALL)
     settle = purse.settlement(effect, TOOK)
     with inside(purse.tenant) as cursor:
-        before, entries = usage(purse.run), len(ledger(purse.run))
-        posting = post(
+        before, entries = get_usage_lines(purse.run), len(list_run_entries(purse.run))
+        posting = post_to_ledger(
             purse.tenant,
             purse.run,
             settles=(settle,),
             reserves=(Reserve(effect_id="next", amounts=amounts({"output_tokens": 300, "tool_calls": 1})),),
             at=NOON,
             cursor=cursor,
-            book=book(purse.run),
+            book=get_account_snapshot(purse.run),
         )
         assert posting.refused is not None
         assert posting.entries == {}
-        assert (usage(purse.run), len(ledger(purse.run))) == (before, entries)
-        again = post(purse.tenant, purse.run, settles=(settle,), reserves=(), at=NOON, cursor=cursor)
+        assert (get_usage_lines(purse.run), len(list_run_entries(purse.run))) == (before, entries)
+        again = post_to_ledger(
+            purse.tenant, purse.run, settles=(settle,), reserves=(), at=NOON, cursor=cursor
+        )
         assert again.refused is None
     assert faults(purse) == []
 
@@ -124,8 +126,8 @@ def test_a_provider_that_takes_more_is_booked_as_an_overrun_and_nothing_more_is_
     assert (line(purse, "input_tokens").used, line(purse, "input_tokens").left) == decimals(1900, 0)
     _, refused = purse.reserve({"input_tokens": 1})
     assert refused.refused is not None
-    with tenant(purse.tenant):
-        assert [entry.cause for entry in ledger(purse.run) if not entry.tenant_line] == [
+    with tenant_transaction(purse.tenant):
+        assert [entry.cause for entry in list_run_entries(purse.run) if not entry.tenant_line] == [
             "open", "reserve", "settle", "overrun",
         ]  # fmt: skip
     assert faults(purse) == []
@@ -184,11 +186,11 @@ def test_an_effect_is_reserved_and_settled_at_most_once(house: House) -> None:
 def test_a_gateway_sees_whether_a_reservation_is_open(house: House) -> None:
     purse = open_purse(house.tenant.id)
     effect, _ = purse.reserve(CALL)
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         assert open_reservation(effect)
         assert not open_reservation(fresh_id().hex)
     purse.settle(effect, TOOK)
-    with tenant(purse.tenant):
+    with tenant_transaction(purse.tenant):
         assert not open_reservation(effect)
 
 
@@ -196,7 +198,7 @@ def test_a_posting_rides_in_a_batch_and_its_digests_are_known_before(house: Hous
     purse = open_purse(house.tenant.id)
     effect, _ = purse.reserve(CALL)
     with inside(purse.tenant) as cursor:
-        known = book(purse.run)
+        known = get_account_snapshot(purse.run)
         with Batch(cursor) as batch:
             handle = queue_post(
                 purse.tenant,
@@ -229,7 +231,7 @@ def test_a_refusal_undoes_the_batch_it_rides_in_and_names_its_line(house: House)
                     reserves=(Reserve(effect_id="e", amounts=amounts({"tool_calls": 1})),),
                     at=NOON,
                     cursor=cursor,
-                    book=book(purse.run),
+                    book=get_account_snapshot(purse.run),
                     batch=batch,
                 )
             )
@@ -251,9 +253,9 @@ def test_a_posting_without_refill_is_one_statement(house: House, monkeypatch: py
     purse = open_purse(house.tenant.id)
     effect, _ = purse.reserve(CALL)
     with inside(purse.tenant) as cursor:
-        known = book(purse.run)
+        known = get_account_snapshot(purse.run)
         counting = Counting()
-        monkeypatch.setattr("tenancy.db.statement_batch.trip", counting)
+        monkeypatch.setattr("tenancy.db.statement_batch.execute_pipeline", counting)
         handle = queue_post(
             purse.tenant,
             purse.run,
@@ -271,8 +273,8 @@ def test_headroom_tells_what_is_left_of_every_line(house: House) -> None:
     ceilings(house.tenant.id, daily="2", monthly="10")
     purse = open_purse(house.tenant.id, {"cost_usd": 1, "tool_calls": 3})
     purse.reserve({"tool_calls": 1, "cost_usd": "0.10"})
-    with tenant(purse.tenant):
-        found = headroom(purse.run, NOON)
+    with tenant_transaction(purse.tenant):
+        found = get_headroom(purse.run, NOON)
     assert found.left[Dimension.TOOL_CALLS] == 2
     assert found.left[Dimension.STEPS] is None
     assert found.left[Dimension.COST_USD] == Decimal("0.90")
@@ -305,8 +307,8 @@ def test_another_tenants_run_is_not_there(house: House) -> None:
     mine = Purse(tenant=other_tenant(), run=theirs.run)
     with pytest.raises(AccountMissing):
         mine.reserve({"tool_calls": 1})
-    with tenant(mine.tenant):
-        assert usage(theirs.run) == {}
+    with tenant_transaction(mine.tenant):
+        assert get_usage_lines(theirs.run) == {}
 
 
 def test_a_closed_account_takes_nothing_more(house: House) -> None:
@@ -348,22 +350,22 @@ def test_postgresql_and_the_pure_model_agree(
             for effect in list(purse.held)[:ended]
         )
         reserve = Reserve(effect_id=fresh_id().hex, amounts=worst)
-        plan = planned(settles, (reserve,))
-        expected = refusal(model, plan)
+        plan = plan_posting(settles, (reserve,))
+        expected = explain_posting_refusal(model, plan)
         posting = purse.post(settles=settles, reserves=(reserve,), at=at)
         if posting.refused is not None:
             assert posting.refused.account != "run" or posting.refused == expected
             continue
         assert expected is None
-        model = applied(model, plan)
+        model = apply_plan(model, plan)
         purse.held = {
             effect: held
             for effect, held in purse.held.items()
             if effect not in {s.effect_id for s in settles}
         }
         purse.held[reserve.effect_id] = worst
-    with tenant(tenant_id):
-        assert usage(purse.run) == model
+    with tenant_transaction(tenant_id):
+        assert get_usage_lines(purse.run) == model
     assert faults(purse) == []
 
 

@@ -11,7 +11,7 @@ from budgets.core.pricing import ModelPrice, actual_cost
 from budgets.models import Price
 from budgets.price_catalog import from_genai_prices
 from budgets.price_lookup import price_for
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.budgets import NOON
 from tests.proves import proves
@@ -42,7 +42,7 @@ def test_a_long_input_has_its_own_rate() -> None:
 
 @proves("R-BUDGET-15")
 def test_an_unlisted_model_is_unknown_until_somebody_declares_a_worst_case(house: House) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         with pytest.raises(PriceUnknown):
             price_for(house.tenant.id, "openai", "house-model", NOON)
         declare_price(house.tenant.id, DECLARED, by=None, reason="the contract", at=NOON)
@@ -53,7 +53,7 @@ def test_an_unlisted_model_is_unknown_until_somebody_declares_a_worst_case(house
 @proves("R-BUDGET-15", part="versions")
 def test_a_new_price_is_a_new_version_and_the_old_one_stays(house: House) -> None:
     later = NOON + timedelta(hours=1)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         pinned = declare_price(house.tenant.id, DECLARED, by=None, reason="first", at=NOON)
         cheaper = DECLARED.evolve(output=Decimal("0.00002"))
         declare_price(house.tenant.id, cheaper, by=None, reason="second", at=later)

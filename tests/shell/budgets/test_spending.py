@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from budgets.models import DaySpend, RunFigures
-from budgets.queries.expenses import daily_by_model, of_month, spending, spreads, workflows_run
+from budgets.queries.expenses import daily_by_model, get_spending, get_usage_spreads, of_month, workflows_run
 from budgets.queries.tenant import largest_runs, windows_now
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.world import World, make_world
 from tests.proves import proves
@@ -33,9 +33,9 @@ def world(house: House) -> World:
 def test_spending_by_workflow_model_and_tool_adds_up_to_the_tenants_month(world: World) -> None:
     for _ in range(2):
         world.drive(world.submit("tool-loop", SUM))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         at = database_now()
-        found = spending(*of_month(at, UTC))
+        found = get_spending(*of_month(at, UTC))
         month = windows_now(at)["tenant_month"]
         days = daily_by_model(at, UTC, 30)
     assert [(share.name, share.usd) for share in found.workflows] == [("tool-loop", month.spent)]
@@ -51,11 +51,11 @@ def test_spending_by_workflow_model_and_tool_adds_up_to_the_tenants_month(world:
 @proves("R-BUDGET-14", part="each ended run once")
 def test_a_run_is_noted_with_its_end_and_not_before(world: World) -> None:
     run = world.submit("tool-loop", SUM)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not RunFigures.objects.exists()
     world.drive(run)
     world.drive(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         noted = RunFigures.objects.get()
         assert (noted.id, noted.workflow, noted.terminal_code) == (run, "tool-loop", "SUCCESS")
         assert noted.cost == windows_now(database_now())["tenant_day"].spent >= Decimal("0.4")
@@ -68,7 +68,7 @@ def test_a_run_is_noted_with_its_end_and_not_before(world: World) -> None:
 @proves("R-BUDGET-14", part="a run that was stopped counts too")
 def test_a_run_that_was_stopped_is_noted_with_its_reason(world: World) -> None:
     world.drive(world.submit("tool-loop", SUM, budget={"model_turns": 1}))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert RunFigures.objects.get().terminal_code == "BUDGET_EXHAUSTED"
 
 
@@ -76,10 +76,10 @@ def test_a_run_that_was_stopped_is_noted_with_its_reason(world: World) -> None:
 def test_the_spread_of_a_workflow_stands_beside_its_caps(world: World) -> None:
     for _ in range(3):
         world.drive(world.submit("tool-loop", SUM))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert workflows_run() == ["tool-loop"]
-        found = spreads("tool-loop")
-        assert spreads("no-such-workflow") == {}
+        found = get_usage_spreads("tool-loop")
+        assert get_usage_spreads("no-such-workflow") == {}
     assert set(found) == {"steps", "depth", "tokens", "cost", "seconds"}
     assert (found["cost"].count, found["cost"].p50 >= Decimal("0.4")) == (3, True)
     assert found["steps"].cap is not None
@@ -97,7 +97,7 @@ def test_the_dearest_runs_are_those_that_ended_today_or_are_under_way(world: Wor
 
     def look(point: str) -> None:
         if point == "committed":
-            with tenant(world.id):
+            with tenant_transaction(world.id):
                 since = database_now() - timedelta(hours=1)
                 seen.append([one.run for one in largest_runs(since)])
 
@@ -106,7 +106,7 @@ def test_the_dearest_runs_are_those_that_ended_today_or_are_under_way(world: Wor
     world.drive(under_way)
     assert [ended] in seen
     assert any(set(found) == {ended, under_way} for found in seen)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         since = database_now() - timedelta(hours=1)
         assert {one.workflow for one in largest_runs(since)} == {"tool-loop"}
         assert largest_runs(database_now() + timedelta(hours=1)) == []

@@ -13,7 +13,7 @@ from django.db import connections
 from budgets.core.posting import Refusal
 from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.queries import tenant_spending
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.budgets import NOON, ceilings, open_purse
 from tests.proves import proves
@@ -84,7 +84,7 @@ def test_two_hundred_runs_at_once_never_pass_the_ceiling_at_any_instant(
     for refused in refusals:
         assert (refused.account, refused.limit, refused.wanted) == ("tenant_day", CEILING, Decimal("0.013"))
         assert refused.left < refused.wanted
-    with tenant(here):
+    with tenant_transaction(here):
         assert tenant_spending(NOON)["tenant_day"] <= CEILING
         assert verify_ledger() == []
         assert verify_windows() == []

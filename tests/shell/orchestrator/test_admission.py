@@ -10,7 +10,7 @@ from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
 from orchestrator.models import Run
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.factories.world import World
 from tests.proves import proves
@@ -77,7 +77,7 @@ def test_however_many_knock_at_once_no_more_come_in(world: World) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(knock, range(24))) == 5
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == 5
 
 
@@ -97,14 +97,14 @@ def test_a_refused_task_leaves_nothing_behind(world: World) -> None:
 
 def runs(tenant_id: UUID) -> int:
     """How many runs there are, by a look that no limit touches."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return Run.objects.filter(created_at__lte=database_now()).count()
 
 
 @proves("R-BUDGET-11", part="versions with a reason")
 def test_limits_are_versions_that_name_who_set_them_and_why(world: World) -> None:
     rates(world, queue_depth=7)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         entry = AuditEntry.objects.get(verb="set_rates")
     assert (entry.principal, entry.reason, entry.after["queue_depth"]) == (
         world.people.admin.id,

@@ -17,14 +17,14 @@ from orchestrator.actions.boundaries import (
 from orchestrator.actions.change_requests import agree_to_tool
 from orchestrator.actions.dual_control import Who
 from orchestrator.actions.relaxation_proposals import drop_tool_proposal
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.core.common.errors import OwnProposal, ProposalOpen, ProposalSettled
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.models import BoundaryVersion, ToolProposal
 from orchestrator.queries.boundaries import boundary_document, boundary_in, newest_boundary
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tenancy.people.dual_control import ALONE
 from tests.conftest import House
@@ -45,13 +45,13 @@ def word_of(who: Somebody) -> Who:
 @pytest.fixture
 def furnished(house: House) -> House:
     """A tenant of its own, without the demonstration."""
-    furnish(house.tenant.id, demonstration=False)
+    seed_tenant(house.tenant.id, demonstration=False)
     return house
 
 
 def standing(house: House, slug: str = SLUG) -> BoundaryVersion:
     """The version in force."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         found = newest_boundary(slug)
         assert found is not None
         return found
@@ -74,7 +74,7 @@ def test_narrower_boundary_is_published_at_once_with_its_reason(furnished: House
     assert isinstance(found, BoundaryPublication)
     assert (found.new, found.version.version) == (True, 2)
     assert boundary_in(standing(furnished)).refusal_limit == 1
-    with tenant(furnished.tenant.id):
+    with tenant_transaction(furnished.tenant.id):
         entry = AuditEntry.objects.get(verb="boundary.publish")
     assert (entry.object, entry.reason) == (f"boundary:{SLUG}", "Ours.")
     assert (entry.before["version"], entry.after["version"]) == (1, 2)
@@ -95,7 +95,7 @@ def test_wider_boundary_waits_for_another_administrator(furnished: House) -> Non
         agree_to_tool(furnished.tenant.id, row.id, who=word_of(admin), reason="Mine.")
     agree_to_tool(furnished.tenant.id, row.id, who=word_of(second), reason="Yes.")
     assert boundary_in(standing(furnished)).refusal_limit == 9
-    with tenant(furnished.tenant.id):
+    with tenant_transaction(furnished.tenant.id):
         entry = AuditEntry.objects.get(verb="boundary.publish")
     assert (entry.principal, entry.after["proposed_by"]) == (second.id, str(admin.id))
 
@@ -124,7 +124,7 @@ def test_wider_boundary_of_the_only_administrator_holds_at_once_and_is_audited_a
         ask(furnished, admin, changed(furnished, refusal_limit=9), reason=" ")
     found = ask(furnished, admin, changed(furnished, refusal_limit=9))
     assert isinstance(found, BoundaryPublication)
-    with tenant(furnished.tenant.id):
+    with tenant_transaction(furnished.tenant.id):
         assert AuditEntry.objects.get(verb=ALONE).object == f"boundary {SLUG}"
 
 
@@ -199,7 +199,7 @@ def test_admitted_run_keeps_its_boundary_and_a_new_one_gets_the_new_version(worl
 
 
 def _document(tenant_id: UUID) -> dict[str, Any]:
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         row = newest_boundary(SLUG)
         assert row is not None
         return boundary_document(row)

@@ -13,7 +13,7 @@ from budgets.models import TenantCeiling
 from orchestrator.queries.run_summary import standing_of
 from orchestrator.queries.runs import state_now
 from orchestrator.queries.tripped_breakers import Tripped, breakers_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, make_world
@@ -31,7 +31,7 @@ def world(house: House, company: Company) -> Iterator[World]:
 
 def lines(world: World, run: object) -> tuple[Tripped, ...]:
     found = world.run(run)  # type: ignore[arg-type]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return breakers_of(found)
 
 
@@ -85,7 +85,7 @@ def test_a_run_that_a_days_ceiling_stopped_says_which_how_much_who_set_it_and_wh
     change_ceilings(world.id, day, by=admin.id, reason="a test")
     assert world.drive(run).terminal_code == "BUDGET_EXHAUSTED"
     found = world.run(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         because = standing_of(found, state_now(run)).because
         (set_at,) = TenantCeiling.objects.values_list("set_at", flat=True)
     (line,) = lines(world, run)

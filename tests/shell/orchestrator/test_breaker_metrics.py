@@ -13,11 +13,11 @@ from pytest_django.fixtures import Settings
 
 from config.celery import _tell_prometheus
 from config.devstack.process_specs import free_port
-from config.observability.metrics import serve, serve_web
+from config.observability.metrics import serve_web, start_metrics_server
 from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.gateways.counters import BREAKER, TALLY
 from orchestrator.queries.tripped_breakers import breakers_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.tripping import BREAKERS
@@ -66,14 +66,14 @@ def test_every_breaker_that_trips_is_counted_once_where_the_worker_tells_it_and_
             for reason, times in reasons.items()
         },
     }
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert breaker in {line.breaker for line in breakers_of(world.run(run))}
 
 
 def test_breakers_are_no_calls() -> None:
     TALLY.add(BREAKER, "budget_gate", "test_reason")
     port = free_port()
-    assert serve("127.0.0.1", port)
+    assert start_metrics_server("127.0.0.1", port)
     samples = told(port)
     assert samples['interlock_breakers_tripped_total{breaker="budget_gate",reason="test_reason"}'] == 1
     assert not any('gateway="breaker"' in name for name in samples)
@@ -83,7 +83,7 @@ def test_breakers_are_no_calls() -> None:
 def test_changes_of_circuits_are_told_and_are_no_calls(world: World) -> None:
     sample = 'interlock_circuits_changed_total{state="open",subject="orders.lookup"}'
     port = free_port()
-    assert serve("127.0.0.1", port)
+    assert start_metrics_server("127.0.0.1", port)
     before = told(port).get(sample, 0.0)
     TenantCircuits(world.id).trip("tool", "orders.lookup", "timeout")
     samples = told(port)
@@ -95,7 +95,9 @@ def test_a_worker_serves_only_where_a_port_is_given(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, int]] = []
-    monkeypatch.setattr("config.observability.metrics.serve", lambda host, port: asked.append((host, port)))
+    monkeypatch.setattr(
+        "config.observability.metrics.start_metrics_server", lambda host, port: asked.append((host, port))
+    )
     settings.INTERLOCK_METRICS_PORT = None
     _tell_prometheus()
     settings.INTERLOCK_METRICS_PORT = 9_100
@@ -109,7 +111,9 @@ def test_the_web_process_serves_metrics_on_a_port_of_its_own_only_where_one_is_g
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, int]] = []
-    monkeypatch.setattr("config.observability.metrics.serve", lambda host, port: asked.append((host, port)))
+    monkeypatch.setattr(
+        "config.observability.metrics.start_metrics_server", lambda host, port: asked.append((host, port))
+    )
     settings.INTERLOCK_WEB_METRICS_PORT, settings.INTERLOCK_HOST = None, "0.0.0.0"  # noqa: S104 - not bound
     serve_web()
     settings.INTERLOCK_WEB_METRICS_PORT = 9_101
@@ -121,4 +125,4 @@ def test_a_port_that_is_taken_stops_no_worker() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        assert not serve("127.0.0.1", other.getsockname()[1])
+        assert not start_metrics_server("127.0.0.1", other.getsockname()[1])

@@ -6,12 +6,12 @@ import pytest
 from pytest_django import Settings
 
 from budgets.core.statistics.business_cost import Rates
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from config.env import Environment
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.queries.business_cost import business_of
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.api.program import program
 from tests.doors.pages.browsers import words
@@ -30,8 +30,8 @@ def test_the_figure_stands_on_the_ledger_tab_and_in_the_api_with_its_parts(
     world = make_world(house)
     run = world.submit("tool-loop", SUM)
     assert world.drive(run).status == "completed"
-    with tenant(world.id):
-        charged = next(line.used for name, line in usage(run).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        charged = next(line.used for name, line in get_usage_lines(run).items() if name == "cost_usd")
         found = business_of(world.run(run))
     assert {part.name: part.usd for part in found.parts} == {"charged": charged, "tool_call": Decimal("1.5")}
     said = program(world.id, Role.AUDITOR).get(f"/runs/{run}").json()["business"]

@@ -21,7 +21,7 @@ from orchestrator.models import CircuitRow
 from tenancy.core.errors import NotFound
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -43,7 +43,7 @@ def board(tenant_id: UUID) -> TenantCircuits:
 
 def row_of(tenant_id: UUID, subject: str = TOOL, kind: str = "tool") -> CircuitRow:
     owner = None if kind == "model" else tenant_id
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         return CircuitRow.objects.get(id=circuit_id(owner, kind, subject))
 
 
@@ -165,7 +165,7 @@ def test_an_administrator_closes_it_with_a_reason_that_is_kept(house: House) -> 
     reset_circuit(house.tenant.id, row_of(house.tenant.id).id, by=by, reason="the service is back")
     assert row_of(house.tenant.id).state == "closed"
     assert isinstance(board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000), Ticket)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         entry = AuditEntry.objects.get(verb="circuit.reset")
     assert (entry.principal, entry.object, entry.reason) == (by, f"tool:{TOOL}", "the service is back")
     assert entry.before["state"] == "open"
@@ -245,7 +245,8 @@ def test_a_shared_circuit_is_not_tried_without_pause(
 ) -> None:
     told: list[str] = []
     monkeypatch.setattr(
-        "orchestrator.actions.circuit_breakers._changed", lambda subject, state, reason: told.append(state)
+        "orchestrator.actions.circuit_breakers._record_state_change",
+        lambda subject, state, reason: told.append(state),
     )
     provider = f"openai {fresh_id()}.example"
     board(house.tenant.id).trip("model", provider, "unreachable")
@@ -260,7 +261,7 @@ def test_a_shared_circuit_is_not_tried_without_pause(
             assert isinstance(probe, Ticket)
             board(tenant_id).failed(probe, "unreachable")
     assert told == ["open", "half_open", "open"]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.get(verb="circuit.reset").after == {"state": "open", "tried": True}
     superuser.execute(
         "UPDATE orchestrator_circuitrow SET tried_at = tried_at - interval '1 hour' WHERE id = %s", (row.id,)
@@ -309,25 +310,25 @@ def test_the_rows_move_as_the_rules_say(
         ticket = Ticket(kind="tool", subject=subject, changes=max(0, model.changes - back), marked=True)
         if move == "probe":
             taken = circuits.admit("tool", subject, timeout_ms=60_000)
-            probe = rules.probed(model, now, timedelta(seconds=62))
+            probe = rules.with_probe(model, now, timedelta(seconds=62))
             assert (isinstance(taken, Ticket) and taken.probe) == (probe is not None)
             model = probe or model
         elif move == "fail":
             circuits.failed(ticket, "timeout")
-            model = rules.failed(model, ticket.changes, now, "timeout", SETTING)
+            model = rules.with_failure(model, ticket.changes, now, "timeout", SETTING)
         elif move == "succeed":
             circuits.succeeded(ticket)
-            model = rules.succeeded(model, ticket.changes)
+            model = rules.with_success(model, ticket.changes)
         elif move == "release":
             circuits.released(ticket)
-            model = rules.released(model, ticket.changes, now, SETTING)
+            model = rules.with_probe_released(model, ticket.changes, now, SETTING)
         elif move == "trip":
             circuits.trip("tool", subject, "overrun")
-            model = rules.tripped(model, now, "overrun", SETTING)
+            model = rules.with_circuit_trip(model, now, "overrun", SETTING)
         elif model.until is not None:
             let_time_pass(superuser, house.tenant.id)
             model = model.evolve(until=now)
-        with tenant(house.tenant.id):
+        with tenant_transaction(house.tenant.id):
             row = CircuitRow.objects.filter(id=circuit_id(house.tenant.id, "tool", subject)).first()
         stands = ("closed", 0, 0) if row is None else (row.state, row.failures, row.changes)
         assert stands == (model.state, model.failures, model.changes)
@@ -363,7 +364,7 @@ def test_failures_of_runs_add_up_and_a_good_answer_ends_the_row(world: World, co
     world.drive(refund(world))
     assert row_of(world.id).failures > 0
     company.faults("orders", "none")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         CircuitRow.objects.update(state="closed", until=None, failures=1)
     world.drive(refund(world), fresh_worker())
     assert row_of(world.id).failures == 0
@@ -380,5 +381,5 @@ def test_a_run_counts_failures_behind_a_circuit_that_was_closed_again(world: Wor
 @proves("SPEED", part="healthy calls write no circuit")
 def test_a_healthy_run_leaves_no_row(world: World) -> None:
     world.approve_all(refund(world))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not CircuitRow.objects.filter(tenant_id=world.id).exists()

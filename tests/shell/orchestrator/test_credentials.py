@@ -20,7 +20,7 @@ from orchestrator.actions.run_signals import resume
 from orchestrator.core.tools.registration import asked_declaration
 from tenancy.core.errors import InvalidInput
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import Renewal, secrets_of
 from tests.conftest import House
 from tests.factories.foreign import Obedient, called, foreign, onwards
@@ -108,7 +108,7 @@ def world(house: House, service: Guarded) -> World:
 def keep(
     world: World, service: Guarded, *, minutes: int | None = None, renewed: bool = False, **more: str
 ) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = database_now()
     renewal = Renewal(url=f"{service.origin}/token", client_id="me", client_secret="s3cret", **more)
     keep_credential(

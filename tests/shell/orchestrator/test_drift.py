@@ -10,7 +10,7 @@ from orchestrator.actions.schema_drift import clear_drift
 from orchestrator.actions.versions import active_tools, publish_tools
 from orchestrator.queries.tools import ToolNow, tool_now
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doors.pages.people import at, text
@@ -36,14 +36,14 @@ def world(house: House, company: Company) -> Iterator[World]:
 
 
 def publish(world: World, form: dict[str, object]) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         tools = active_tools()
         changed = tools | {TOOL: tools[TOOL].evolve(output_schema=form)}
         publish_tools(world.id, tuple(changed.values()), by=world.people.admin.id)
 
 
 def now(world: World) -> ToolNow:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return tool_now(world.id, TOOL)
 
 
@@ -73,7 +73,7 @@ def test_the_tool_is_marked_once_and_cleared_by_whoever_looked(world: World) -> 
     assert now(world).drifted is None
     with pytest.raises(NotFound):
         clear_drift(world.id, TOOL, by=world.people.admin.id, reason="Twice")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         verbs = list(
             AuditEntry.objects.filter(object=f"tool:{TOOL}").order_by("id").values_list("verb", flat=True)
         )

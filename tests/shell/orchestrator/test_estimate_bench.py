@@ -48,7 +48,7 @@ def test_intervals_that_hold_because_they_are_wide_do_not_pass(
     assert narrow(found).held is passes
 
 
-@pytest.mark.parametrize("slug", sorted(bundled_content.workflows()))
+@pytest.mark.parametrize("slug", sorted(bundled_content.load_bundled_workflows()))
 def test_no_goal_that_was_learnt_from_is_measured_with(slug: str) -> None:
     goals = goals_of(slug)
     learnt, unseen = apart(goals)

@@ -3,9 +3,9 @@
 from typing import Any
 from uuid import UUID
 
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, Principal
 from tests.conftest import House
 from tests.factories.furniture import CATALOGUE, furnish_like_the_verb
@@ -16,7 +16,7 @@ OWN = {"id", "tenant_id", "owner_id", "person_id", "created_at", "published_at",
 
 def rows(tenant_id: UUID, *tables: type[Any]) -> list[list[dict[str, Any]]]:
     """The tenant's rows of each table without what is each row's own."""
-    with tenant(tenant_id):
+    with tenant_transaction(tenant_id):
         found = [list(table._default_manager.values()) for table in tables]
     left = [[{name: row[name] for name in row.keys() - OWN} for row in some] for some in found]
     return [sorted(some, key=lambda row: repr(sorted(row.items()))) for some in left]
@@ -24,10 +24,10 @@ def rows(tenant_id: UUID, *tables: type[Any]) -> list[list[dict[str, Any]]]:
 
 def test_a_world_holds_what_the_verb_publishes(house: House) -> None:
     one, other = make_tenant(), make_tenant()
-    furnish(one.id)
+    seed_tenant(one.id)
     furnish_like_the_verb(other.id)
     assert rows(one.id, *CATALOGUE) == rows(other.id, *CATALOGUE)
-    furnish(other.id)
+    seed_tenant(other.id)
     assert rows(one.id, *CATALOGUE) == rows(other.id, *CATALOGUE)
 
 

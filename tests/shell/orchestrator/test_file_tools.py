@@ -6,11 +6,11 @@ from uuid import UUID
 import pytest
 
 from orchestrator.actions.workspace import RunFiles, hand_in
-from orchestrator.core.tools.isolation import apart
+from orchestrator.core.tools.isolation import with_isolation
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.queries.workspace import content, newest, revisions
-from tenancy.db.tenant_context import tenant
+from orchestrator.queries.workspace import find_file_content, get_newest_revision, list_workspace_revisions
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.gateways.effects import SALT, ScriptedPermit, Told, call_tool, read
 from tests.factories.world import LOOP, make_world
@@ -39,7 +39,7 @@ class Desk:
         self.world = make_world(house)
         self.tenant, self.run = self.world.id, self.world.submit("tool-loop", "Mend the adder.")
         self.gateway = ToolGateway()
-        with tenant(self.tenant):
+        with tenant_transaction(self.tenant):
             self.base = hand_in(self.tenant, self.run, FILES).digest
 
     def call(
@@ -47,7 +47,7 @@ class Desk:
     ) -> Told:
         """One call, waited for."""
         body, spec, at = canonical_outside(arguments), shipped_tools()[name].spec, run or self.run
-        spec = apart(spec) if isolated else spec
+        spec = with_isolation(spec) if isolated else spec
         return read(
             self.gateway.start(
                 LOOP, call_tool(name, body, key=key, timeout_ms=spec.timeout_ms), body, spec, SALT,
@@ -96,17 +96,20 @@ def test_what_is_no_text_of_the_run_is_not_read(desk: Desk, path: str) -> None:
 @proves("R-TOOL-19", part="propose and apply")
 def test_a_diff_is_tried_first_and_applied_once(desk: Desk) -> None:
     proposed = desk.told("files.propose_diff", diff=FIX, base=desk.base)
-    with tenant(desk.tenant):
-        assert newest(desk.run).digest == desk.base
+    with tenant_transaction(desk.tenant):
+        assert get_newest_revision(desk.run).digest == desk.base
     first = desk.told("files.apply_diff", diff=FIX, base=desk.base)
     assert (first["digest"], first["revision"], first["before"]) == (proposed["digest"], 1, 0)
     assert first["changes"] == [{"path": "src/app.py", "kind": "changed", "added": 1, "removed": 1}]
     # The same call again, as after a crash: the same answer, and nothing is done.
     assert desk.told("files.apply_diff", diff=FIX, base=desk.base) == first
     assert desk.told("files.state")["digest"] == first["digest"]
-    with tenant(desk.tenant):
-        assert content(newest(desk.run), "src/app.py") == b"def add(a, b):\n    return a + b\n"
-        assert len(revisions(desk.run)) == 2
+    with tenant_transaction(desk.tenant):
+        assert (
+            find_file_content(get_newest_revision(desk.run), "src/app.py")
+            == b"def add(a, b):\n    return a + b\n"
+        )
+        assert len(list_workspace_revisions(desk.run)) == 2
 
 
 @proves("R-TOOL-19", part="conflicts")
@@ -118,8 +121,8 @@ def test_a_diff_for_another_state_or_another_text_changes_nothing(desk: Desk) ->
     escaping = FIX.replace("src/app.py", "../app.py")
     assert "no name for a file" in desk.refused("files.apply_diff", diff=escaping, base=desk.base)
     assert "files.apply_broad" in desk.refused("files.apply_diff", diff=GONE, base=desk.base)
-    with tenant(desk.tenant):
-        assert newest(desk.run).number == 0
+    with tenant_transaction(desk.tenant):
+        assert get_newest_revision(desk.run).number == 0
 
 
 @proves("R-TOOL-2", part="broad changes of files are gated")
@@ -148,5 +151,5 @@ def test_a_change_apart_is_told_and_not_made(desk: Desk, name: str, diff: str) -
     assert "read it again" in desk.refused(name, isolated=True, diff=diff, base="0" * 64)
     back = desk.told("files.restore", isolated=True, revision=0, base=desk.base)
     assert (back["isolated"], back["digest"]) == (True, desk.base)
-    with tenant(desk.tenant):
-        assert len(revisions(desk.run)) == 1
+    with tenant_transaction(desk.tenant):
+        assert len(list_workspace_revisions(desk.run)) == 1

@@ -6,18 +6,18 @@ import orjson
 import psycopg
 import pytest
 
-from orchestrator.actions.claimed_run import Hand
+from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.core.common.errors import GoalInvalid
-from orchestrator.gateways.database_authorization import FRESH_SECONDS, DatabasePermit, Known
+from orchestrator.gateways.database_authorization import FRESH_SECONDS, CachedAuthorization, DatabasePermit
 from orchestrator.models import Run
-from orchestrator.queries.replays import replay
-from orchestrator.worker.effects.run_loader import take_in_hand
+from orchestrator.queries.replays import replay_stored_run
+from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD, Heartbeat
-from orchestrator.worker.leases import claim, release
+from orchestrator.worker.leases import claim_lease, release_lease
 from orchestrator.worker.sweeper import Sweep
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.forging import forge
 from tests.factories.world import World, fresh_worker
 from tests.journeys.interleaving.clock import Clock
@@ -58,15 +58,15 @@ def test_the_heartbeat_does_not_keep_a_run_that_its_worker_put_down(
     broken, other = world.submit("tool-loop", SUM), world.submit("tool-loop", SUM)
     damage(superuser, broken)
     worker = fresh_worker()
-    claimed = claim(world.id, other, worker.name)
+    claimed = claim_lease(world.id, other, worker.name)
     assert claimed is not None
-    with HELD.holding(take_in_hand(world.id, other, worker.name, claimed)):
+    with HELD.holding(load_claimed_run(world.id, other, worker.name, claimed)):
         worker.advance(broken)
         Heartbeat().beat()
         until = world.run(broken).lease_until
         assert until is not None
         assert until <= database_now()
-    again = claim(world.id, broken, "another")
+    again = claim_lease(world.id, broken, "another")
     assert again is not None
     assert again.takeovers == 1
 
@@ -75,12 +75,12 @@ def test_the_heartbeat_does_not_keep_a_run_that_its_worker_put_down(
 def test_a_renewal_passes_by_whose_row_a_commit_keeps_and_comes_back(
     world: World, superuser: psycopg.Connection
 ) -> None:
-    worker, hands = fresh_worker(), list[Hand]()
+    worker, hands = fresh_worker(), list[ClaimedRun]()
     for _ in range(2):
         run = world.submit("tool-loop", SUM)
-        claimed = claim(world.id, run, worker.name)
+        claimed = claim_lease(world.id, run, worker.name)
         assert claimed is not None
-        hands.append(take_in_hand(world.id, run, worker.name, claimed))
+        hands.append(load_claimed_run(world.id, run, worker.name, claimed))
     committing, free = hands
     before = [world.run(hand.run).lease_until for hand in hands]
     with HELD.holding(committing), HELD.holding(free):
@@ -92,7 +92,7 @@ def test_a_renewal_passes_by_whose_row_a_commit_keeps_and_comes_back(
         Heartbeat().beat()
     assert world.run(committing.run).lease_until != before[0]
     for hand in hands:
-        release(world.id, hand.run, worker.name, hand.fence)
+        release_lease(world.id, hand.run, worker.name, hand.fence)
 
 
 def unsaid(body: bytes) -> bytes:
@@ -107,9 +107,9 @@ def test_replay_compares_what_was_said_and_not_only_the_moves(
 ) -> None:
     run = world.submit("tool-loop", SUM)
     world.drive(run)
-    assert replay(world.id, run).matches
+    assert replay_stored_run(world.id, run).matches
     number = forge(superuser, run, "number > 2", unsaid)
-    report = replay(world.id, run)
+    report = replay_stored_run(world.id, run)
     assert not report.matches
     assert (report.first_difference, report.detail) == (number, "what was said differs")
 
@@ -119,10 +119,10 @@ def test_a_known_answer_is_used_once_and_only_while_it_is_fresh(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("orchestrator.gateways.database_authorization.steady", lambda: now[0])
+    monkeypatch.setattr("orchestrator.gateways.database_authorization.read_monotonic_clock", lambda: now[0])
 
     def permit() -> DatabasePermit:
-        return DatabasePermit(world.id, fresh_id(), "no-such-effect", 1, Known("ok", 100.0))
+        return DatabasePermit(world.id, fresh_id(), "no-such-effect", 1, CachedAuthorization("ok", 100.0))
 
     held = permit()
     assert held.check() is None
@@ -138,5 +138,5 @@ def test_a_deadline_that_has_passed_is_refused_at_the_door(world: World) -> None
     with pytest.raises(GoalInvalid) as refused:
         world.submit("tool-loop", SUM, deadline=database_now())
     assert refused.value.data["pointer"] == "/goal/deadline"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Run.objects.exists()

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from orchestrator.worker import huge_pages
-from orchestrator.worker.huge_pages import SIZE, LargePages, allowed, in_use, use_large_pages
+from orchestrator.worker.huge_pages import SIZE, LargePages, can_use_huge_pages, in_use, use_large_pages
 
 PATIENCE_SECONDS = 60.0
 
@@ -71,7 +71,7 @@ def test_each_mapping_is_looked_at_by_itself() -> None:
 
 
 def test_most_of_this_very_process_is_in_large_pages_then() -> None:
-    if not allowed() or _older_than(6, 1):
+    if not can_use_huge_pages() or _older_than(6, 1):
         pytest.skip("this kernel has no large pages at once")
     held = [bytearray(b"x" * 1_000) for _ in range(20_000)]
     wanted = _in_use()
@@ -96,11 +96,11 @@ def test_most_of_this_very_process_is_in_large_pages_then() -> None:
 def test_what_the_kernel_or_its_administrator_does_not_allow_is_not_asked_for(
     settings: Path, name: str, says: str
 ) -> None:
-    assert allowed()
+    assert can_use_huge_pages()
     (settings / name).parent.mkdir(exist_ok=True)
     (settings / name).write_text(f"{says}\n")
 
-    assert not allowed()
+    assert not can_use_huge_pages()
     assert use_large_pages() is None
 
 

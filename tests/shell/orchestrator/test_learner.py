@@ -11,7 +11,7 @@ from orchestrator.worker import usage_learner as learning
 from orchestrator.worker.process import this_process
 from orchestrator.worker.usage_learner import Learner
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.world import make_world
 from tests.proves import proves
@@ -49,10 +49,10 @@ def test_a_job_to_learn_returns_before_the_lesson_and_a_flood_has_one_place(
     flood = [fresh_id() for _ in range(40)]
     alone, other = fresh_id(), fresh_id()
     for run in flood[:39]:
-        jobs.learn(run_id=str(run), tenant=noisy, workflow="tool-loop")
-    jobs.learn(run_id=str(alone), tenant=quiet, workflow="tool-loop")
-    jobs.learn(run_id=str(other), tenant=noisy, workflow="support-refund")
-    jobs.learn(run_id=str(flood[39]), tenant=noisy, workflow="tool-loop")
+        jobs.learn_from_run(run_id=str(run), tenant=noisy, workflow="tool-loop")
+    jobs.learn_from_run(run_id=str(alone), tenant=quiet, workflow="tool-loop")
+    jobs.learn_from_run(run_id=str(other), tenant=noisy, workflow="support-refund")
+    jobs.learn_from_run(run_id=str(flood[39]), tenant=noisy, workflow="tool-loop")
     assert taught(slow, monkeypatch, 3) == [flood[39], alone, other]
 
 
@@ -79,7 +79,8 @@ def test_a_learner_with_nothing_to_learn_stops_when_asked() -> None:
 def test_an_ended_run_says_whose_it_was(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     world, said = make_world(house), list[dict[str, str]]()
     monkeypatch.setattr(
-        "orchestrator.gateways.job_queue._post", lambda job, run, **how: said.append(how.get("kwargs", {}))
+        "orchestrator.gateways.job_queue._enqueue_job",
+        lambda job, run, **how: said.append(how.get("kwargs", {})),
     )
     run = world.submit("tool-loop", SUM)
     world.drive(run)
@@ -96,5 +97,5 @@ def test_a_lesson_is_learnt_and_one_that_fails_stops_no_other(
         broken.setattr(learning, "learn_from", lambda run: 1 / 0)
         assert Learner().lesson(run) >= 0
     assert Learner().lesson(run) >= 0
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Expectation.objects.count() == 1

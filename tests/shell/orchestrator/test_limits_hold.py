@@ -11,9 +11,9 @@ import pytest
 from pytest_django import Settings
 
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
+from budgets.queries import get_usage_lines
 from orchestrator.actions.run_signals import pause, resume
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, failing, said
 from tests.factories.dying import Killed, dies_at
@@ -24,8 +24,8 @@ from tests.shell.orchestrator.test_ring import SUM, let_the_lease_die
 
 
 def turns_used(world: World, run: object) -> Decimal:
-    with tenant(world.id):
-        return usage(run)[Dimension.MODEL_TURNS].used  # type: ignore[arg-type]
+    with tenant_transaction(world.id):
+        return get_usage_lines(run)[Dimension.MODEL_TURNS].used  # type: ignore[arg-type]
 
 
 @proves("B4", part="restarts")
@@ -95,6 +95,6 @@ def test_a_process_whose_clock_jumps_ends_no_run_early_and_lengthens_none(
     before = time.time
     monkeypatch.setattr(time, "time", lambda: before() + jump)
     assert world.drive(run).terminal_code == "SUCCESS"
-    with tenant(world.id):
-        used = usage(run)[Dimension.WALL_CLOCK_SECONDS].used
+    with tenant_transaction(world.id):
+        used = get_usage_lines(run)[Dimension.WALL_CLOCK_SECONDS].used
     assert 0 <= used < 60

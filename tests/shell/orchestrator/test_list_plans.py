@@ -13,14 +13,14 @@ from django.db import connection
 
 from orchestrator.models import Run
 from orchestrator.queries import system_status
-from orchestrator.queries.dashboard import overview
-from orchestrator.queries.run_list import PAGE, VIEWS, filters_of, listed, plan_anew, view_counts
+from orchestrator.queries.dashboard import build_overview
+from orchestrator.queries.run_list import PAGE, VIEWS, filters_of, list_run_page, plan_anew, view_counts
 from orchestrator.queries.run_summary import standing_of
 from orchestrator.queries.runs import state_now
-from orchestrator.queries.safety_reviews import unreviewed
-from orchestrator.queries.workflows import slugs, workflows
+from orchestrator.queries.safety_reviews import list_unreviewed_runs
+from orchestrator.queries.workflows import list_all_workflows, list_workflow_slugs
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.tenancy import make_people, make_tenant
@@ -116,19 +116,19 @@ def asked(query: str) -> dict[str, str]:
 @proves("R-UI-12", part="no filter reads all runs")
 @pytest.mark.parametrize("query", ASKED)
 def test_no_filter_reads_the_table_of_runs_from_end_to_end(read: World, query: str) -> None:
-    with tenant(read.id), plans() as found:
-        page = listed(filters_of(asked(query)))
+    with tenant_transaction(read.id), plans() as found:
+        page = list_run_page(filters_of(asked(query)))
         if page.following:
-            listed(filters_of(asked(query)), page.following)
+            list_run_page(filters_of(asked(query)), page.following)
     assert found != []
     assert end_to_end(found) == []
 
 
 @proves("R-UI-12", part="counting reads no table")
 def test_counting_the_views_and_the_first_page_read_indexes_alone(many: World) -> None:
-    with tenant(many.id), plans() as found:
+    with tenant_transaction(many.id), plans() as found:
         counts = view_counts()
-        overview(database_now())
+        build_overview(database_now())
     assert str(counts["problems"]) == "200"
     assert (counts["all"].number, str(counts["needs"])) == (RUNS + 1, "0")
     assert end_to_end(found) == []
@@ -136,10 +136,10 @@ def test_counting_the_views_and_the_first_page_read_indexes_alone(many: World) -
 
 @proves("R-UI-12", part="how the parts stand is read without a walk over all runs")
 def test_the_state_of_the_parts_and_what_is_to_be_reviewed_read_no_table(read: World) -> None:
-    with tenant(read.id), plans() as found, plans("tenancy_auditentry") as audited:
-        system_status.standing(read.id, database_now())
-        assert slugs() == [one.row.slug for one in workflows()]
-        assert unreviewed().runs == ()
+    with tenant_transaction(read.id), plans() as found, plans("tenancy_auditentry") as audited:
+        system_status.get_system_status(read.id, database_now())
+        assert list_workflow_slugs() == [one.row.slug for one in list_all_workflows()]
+        assert list_unreviewed_runs().runs == ()
     assert len(found) >= 3
     assert end_to_end(found) == []
     assert audited == []
@@ -155,9 +155,9 @@ def test_signals_that_wait_are_counted_from_those_of_the_last_day(
         superuser.execute("SET LOCAL session_replication_role = replica")
         superuser.execute(SIGNALS, {"run": run, "signals": RUNS, "waiting": 3})
     superuser.execute("VACUUM (ANALYZE) orchestrator_runsignal, orchestrator_signalreceipt")
-    with tenant(world.id), plans("orchestrator_runsignal") as found:
+    with tenant_transaction(world.id), plans("orchestrator_runsignal") as found:
         plan_anew()
-        seen = system_status.standing(world.id, database_now())
+        seen = system_status.get_system_status(world.id, database_now())
     # Three wait, and one of them for longer than a day.
     assert seen.signals == 2
     (plan,) = found
@@ -167,8 +167,8 @@ def test_signals_that_wait_are_counted_from_those_of_the_last_day(
 
 
 def test_a_rare_title_is_found_by_an_index(many: World) -> None:
-    with tenant(many.id), plans() as found:
-        (row,) = listed(filters_of({"q": "a-3999"})).rows
+    with tenant_transaction(many.id), plans() as found:
+        (row,) = list_run_page(filters_of({"q": "a-3999"})).rows
     assert row.run.title == "Refund order A-3999"
     # Which of the indexes is the cheapest depends on how many runs other tenants have.
     assert "Seq Scan" not in found[0]
@@ -177,8 +177,8 @@ def test_a_rare_title_is_found_by_an_index(many: World) -> None:
 def test_the_newest_that_cost_more_come_first_and_pages_follow(
     many: World, superuser: psycopg.Connection
 ) -> None:
-    with tenant(many.id):
-        first = listed(filters_of({}))
+    with tenant_transaction(many.id):
+        first = list_run_page(filters_of({}))
     dear = [row.run.id for row in first.rows[1::2]]
     lines = (
         'INSERT INTO budgets_line (id, tenant_id, account_id, dimension, "limit", used, reserved) '
@@ -188,9 +188,9 @@ def test_the_newest_that_cost_more_come_first_and_pages_follow(
     with superuser.transaction():
         superuser.execute("SET LOCAL session_replication_role = replica")
         superuser.execute(lines, (dear,))
-    with tenant(many.id):
-        assert [row.run.id for row in listed(filters_of({"cost__gt": "0.6"})).rows] == dear
-        assert listed(filters_of({"cost__gt": "0.7"})).rows == ()
+    with tenant_transaction(many.id):
+        assert [row.run.id for row in list_run_page(filters_of({"cost__gt": "0.6"})).rows] == dear
+        assert list_run_page(filters_of({"cost__gt": "0.7"})).rows == ()
     assert len(dear) == PAGE // 2
 
 
@@ -202,7 +202,7 @@ def test_since_when_a_run_stands_is_read_without_a_walk_over_its_trace(
         run = world.submit("support-refund", "Refund order A-1003", inputs={"order_id": "A-1003"})
         world.drive(run)
     superuser.execute("ANALYZE traces_event")
-    with tenant(world.id), plans("traces_event") as found:
+    with tenant_transaction(world.id), plans("traces_event") as found:
         plan_anew()
         standing = standing_of(Run.objects.get(id=run), state_now(run))
     assert standing.since is not None

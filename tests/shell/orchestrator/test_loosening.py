@@ -25,7 +25,7 @@ from orchestrator.core.common.errors import (
 )
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import ToolProposal
-from orchestrator.queries.destinations import databases, mail_server
+from orchestrator.queries.destinations import get_allowed_databases, mail_server
 from orchestrator.queries.relaxation_proposals import tool_proposals
 from orchestrator.queries.tools import tool_now
 from tenancy.actions import add_member, remove_member
@@ -33,7 +33,7 @@ from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tenancy.secret_store import keep_secret
 from tests.factories.tenancy import Somebody, make_somebody
@@ -70,13 +70,13 @@ def waiting(world: World) -> ToolProposal:
 
 def risk(world: World) -> str:
     """The class as it stands."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return tool_now(world.id, TOOL).spec.risk.value
 
 
 def allowed(world: World) -> tuple[str, ...]:
     """The web list that the fetching tool has."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         egress = tool_now(world.id, "web.fetch").spec.egress
     assert egress is not None
     return egress.allow
@@ -91,7 +91,7 @@ def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Wh
             agree_to_tool(world.id, row.id, who=same, reason="Yes.")
     agree_to_tool(world.id, row.id, who=second, reason="Yes.")
     assert risk(world) == "local_write"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         said = AuditEntry.objects.get(verb="tool.change", object=f"tool:{TOOL}")
         assert said.principal == own.principal
         assert said.after["agreed_by"] == str(second.principal)
@@ -178,11 +178,11 @@ def test_another_database_waits_and_one_less_does_not(world: World, second: Who)
     assert row.weaker == [
         "Tools ask books at postgresql://203.0.114.7:5432/books, as whomever the secret books names."
     ]
-    with tenant(world.id):
-        assert databases().databases == ()
+    with tenant_transaction(world.id):
+        assert get_allowed_databases().databases == ()
     agree_to_tool(world.id, row.id, who=second, reason="Yes.")
-    with tenant(world.id):
-        assert [one.name for one in databases().databases] == ["books"]
+    with tenant_transaction(world.id):
+        assert [one.name for one in get_allowed_databases().databases] == ["books"]
     keep_secret(world.id, "books", "app:old", origin="postgresql://203.0.114.7:5432/books", by=None)
     assert not isinstance(
         ask_for_databases(world.id, (BOOKS,), expected=1, who=own, reason="By name."), ToolProposal
@@ -193,8 +193,8 @@ def test_another_database_waits_and_one_less_does_not(world: World, second: Who)
     assert swapped.weaker == ["books is asked under another role: owner."]
     keep_secret(world.id, "books", "superuser:x", origin="postgresql://203.0.114.7:5432/books", by=None)
     agree_to_tool(world.id, swapped.id, who=second, reason="To owner alone.")
-    with tenant(world.id):
-        assert [one.reader_account for one in databases().databases] == ["owner"]
+    with tenant_transaction(world.id):
+        assert [one.reader_account for one in get_allowed_databases().databases] == ["owner"]
     writing = {**BOOKS, "reader_account": "owner", "writer": "books_writer"}
     assert isinstance(
         ask_for_databases(world.id, (writing,), expected=3, who=own, reason="More."), ToolProposal
@@ -214,7 +214,7 @@ def test_more_recipients_wait_and_fewer_do_not(world: World, second: Who) -> Non
     more = ask_for_mail(world.id, {**POST, "domains": None}, expected=2, who=own, reason="All.")
     assert isinstance(more, ToolProposal)
     assert more.weaker == ["Letters go to any recipient."]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         server = mail_server()
     assert server is not None
     assert server.domains == ()
@@ -232,7 +232,7 @@ def test_neither_verb_reaches_further_by_the_word_of_one_where_there_are_two(
 
 def waiting_for(world: World) -> list[str]:
     """What still waits, by what it is about."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return [row.tool for row in tool_proposals()]
 
 
@@ -247,7 +247,7 @@ def test_one_waits_at_a_time_and_can_be_refused_or_taken_back(world: World, seco
         with pytest.raises(ProposalOpen):
             ask(world)
         drop_tool_proposal(world.id, row.id, who=who, reason="No.")
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             assert ToolProposal.objects.get(id=row.id).status == became
     with pytest.raises(InvalidInput):
         ask(world, reason=" ")
@@ -269,7 +269,7 @@ def test_a_word_about_another_version_counts_for_nothing(
     change_tool(world.id, TOOL, asked_change(meanwhile), by=None, reason="Meanwhile.")
     with pytest.raises(ProposalSettled, match="outdated before"):
         agree_to_tool(world.id, row.id, who=second, reason="Yes.")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         settled = ToolProposal.objects.get(id=row.id)
         assert (settled.status, settled.settled_by, settled.settled_reason) == ("outdated", None, why)
         said = AuditEntry.objects.get(verb="tool.outdate_proposal")
@@ -279,7 +279,7 @@ def test_a_word_about_another_version_counts_for_nothing(
 
 def test_one_that_was_left_open_by_an_older_version_is_not_agreed_to(world: World, second: Who) -> None:
     row = waiting(world)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         ToolProposal.objects.filter(id=row.id).update(status="withdrawn")
         old = ToolProposal.objects.create(
             tenant_id=world.id, kind="change", tool=TOOL, tag="0" * 32 + ".on", body=row.body,
@@ -288,7 +288,7 @@ def test_one_that_was_left_open_by_an_older_version_is_not_agreed_to(world: Worl
     with pytest.raises(Stale):
         agree_to_tool(world.id, old.id, who=second, reason="Yes.")
     assert isinstance(ask(world), ToolProposal)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert ToolProposal.objects.get(id=old.id).status == "outdated"
 
 
@@ -300,5 +300,5 @@ def test_the_database_knows_who_agreed_and_lets_nothing_be_rewritten(world: Worl
         {"status": "agreed"}, {"status": "agreed", **own}, {"body": {}}, {"by": fresh_id()},
     ]  # fmt: skip
     for change in changes:
-        with tenant(world.id), pytest.raises(DatabaseError), transaction.atomic():
+        with tenant_transaction(world.id), pytest.raises(DatabaseError), transaction.atomic():
             ToolProposal.objects.filter(id=row.id).update(**change)

@@ -7,9 +7,9 @@ import pytest
 
 from orchestrator.actions.memory import judge_memory, propose_memory
 from orchestrator.core.common.errors import MemoryRefused
-from orchestrator.queries.memory import facts_of_run, proposal_of, proposals
+from orchestrator.queries.memory import facts_of_run, list_memory_proposals, proposal_of
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -29,7 +29,7 @@ class Rememberer(Desk):
         self.people = self.world.people
         self.run = self.world.submit("tool-loop", "How much is (12 + 30) * 2?")
         assert self.world.drive(self.run).terminal_code == "SUCCESS"
-        with tenant(self.tenant):
+        with tenant_transaction(self.tenant):
             self.fact = next(iter(facts_of_run(self.run)))
 
     def propose(self, **more: Any) -> Any:
@@ -70,7 +70,7 @@ def test_what_a_person_keeps_is_found_with_its_support_and_nothing_else(desk: Re
         [desk.fact],
     )
     assert desk.found("multiplier") == []
-    with tenant(desk.tenant):
+    with tenant_transaction(desk.tenant):
         assert AuditEntry.objects.filter(verb="memory.kept").count() == 1
 
 
@@ -91,8 +91,8 @@ def test_a_proposal_rests_on_facts_of_its_own_run(desk: Rememberer) -> None:
     assert "committed no fact" in desk.refused(
         "memory.propose", text=SAID, kind="semantic", facts=["nothing"]
     )
-    with tenant(desk.tenant):
-        assert not proposals().exists()
+    with tenant_transaction(desk.tenant):
+        assert not list_memory_proposals().exists()
 
 
 @proves("R-MEM-2", part="one tenant's")
@@ -113,7 +113,7 @@ def test_a_text_of_a_run_that_read_a_strangers_words_stays_untrusted(house: Hous
         world = make_world(house)
         run = world.submit("incident-triage", "Find out what is wrong.", inputs={"service": "checkout"})
         world.drive(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         facts = facts_of_run(run)
         assert {one.trust for one in facts.values()} == {"trusted", "untrusted"}
         vouched = next(name for name, one in facts.items() if one.trust == "trusted")

@@ -24,13 +24,13 @@ from orchestrator.core.policy.private_hosts import read_bound
 from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.gateways.tools import own_listeners as listeners
-from orchestrator.gateways.tools.guarded_transport import judged, operators_leave
+from orchestrator.gateways.tools.guarded_transport import operators_leave, resolve_allowed_addresses
 from orchestrator.gateways.tools.own_listeners import is_here, own_listeners
 from orchestrator.models import PrivatePlaces
 from orchestrator.queries.tool_servers import leave_for
 from tenancy.core.errors import InterlockError, InvalidInput
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -46,7 +46,7 @@ def deployment(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.INTERLOCK_DEMO_URL = f"http://127.0.0.1:{DEMO}"
     entry = {**settings.DATABASES["default"], "HOST": "127.0.0.1", "PORT": str(DATABASE)}
     monkeypatch.setattr(django_settings, "DATABASES", {"default": entry})
-    listeners._addresses.cache_clear()
+    listeners._resolve_addresses.cache_clear()
 
 
 def own_address() -> str:
@@ -61,7 +61,7 @@ def own_address() -> str:
 
 def list_places(world: World, *places: str) -> None:
     """A list from before anybody looked at where its places lead."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         PrivatePlaces.objects.create(
             tenant_id=world.id, version=1, places=list(places), reason="Old", by=None, at=database_now()
         )
@@ -74,10 +74,10 @@ def refusal(world: World, place: str, *addresses: str) -> str:
         return addresses
 
     target = target_of(f"http://{place}")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         leave = leave_for(target.origin)
     try:
-        asyncio.run(judged(target, leave, resolver))
+        asyncio.run(resolve_allowed_addresses(target, leave, resolver))
     except EgressRefused as refused:
         return str(refused.data["detail"])
     return ""
@@ -107,7 +107,7 @@ def test_an_unspecified_address_is_refused_at_our_own_ports(world: World) -> Non
 def test_our_own_ports_on_another_machine_are_open(world: World) -> None:
     for number, port in enumerate(OWN.values()):
         assert not is_here("10.255.0.7")
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             PrivatePlaces.objects.create(
                 tenant_id=world.id, version=number + 1, places=[f"them.internal:{port}"], reason="Theirs",
                 by=None, at=database_now(),
@@ -139,10 +139,12 @@ def test_an_embedded_database_listens_nowhere_but_at_its_socket(
 @proves("P8", part="what the operator's settings name")
 def test_what_the_operator_names_is_reached_at_its_own_port_only() -> None:
     leave = operators_leave(f"http://127.0.0.1:{DEMO}")
-    assert asyncio.run(judged(target_of(f"http://127.0.0.1:{DEMO}/orders"), leave)) == ("127.0.0.1",)
+    assert asyncio.run(resolve_allowed_addresses(target_of(f"http://127.0.0.1:{DEMO}/orders"), leave)) == (
+        "127.0.0.1",
+    )
     for port in (WEB, BROKER, DATABASE):
         with pytest.raises(EgressRefused):
-            asyncio.run(judged(target_of(f"http://127.0.0.1:{port}/"), leave))
+            asyncio.run(resolve_allowed_addresses(target_of(f"http://127.0.0.1:{port}/"), leave))
 
 
 @proves("P8", part="a tenant's list within the operator's")

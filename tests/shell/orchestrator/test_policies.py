@@ -14,11 +14,11 @@ from orchestrator.actions.policy_versions import (
 from orchestrator.core.common.errors import OwnProposal, ProposalOpen
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
-from orchestrator.queries.policies import policy_now, proposed
+from orchestrator.queries.policies import find_open_proposal, policy_now
 from orchestrator.queries.system_status import stops_of
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.proves import proves
 
@@ -41,7 +41,7 @@ def change(house: House, policy: Policy, by: Who | None = None) -> Changed:
 def test_a_stricter_policy_is_a_version_at_once_and_reaches_running_runs(house: House) -> None:
     now = change(house, STRICTER).now
     assert (now.version, now.policy.rules[0]) == (1, SHUT)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         told = EmergencyStop.objects.get(scope="policy", tenant_id=house.tenant.id, lifted_at=None)
         assert told.target == now.policy.digest
         assert [stop for stop in stops_of(house.tenant.id) if stop.scope == "policy"] == []
@@ -49,7 +49,7 @@ def test_a_stricter_policy_is_a_version_at_once_and_reaches_running_runs(house: 
 
 def test_the_same_policy_again_is_no_version(house: House) -> None:
     assert change(house, SHIPPED).now.row is None
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not PolicyVersion.objects.exists()
 
 
@@ -59,8 +59,8 @@ def test_a_weaker_policy_waits_for_somebody_else(house: House) -> None:
     done = change(house, WEAKER, proposer)
     assert done.now.version == 0
     assert done.proposal is not None
-    with tenant(house.tenant.id):
-        waiting = proposed()
+    with tenant_transaction(house.tenant.id):
+        waiting = find_open_proposal()
     assert waiting is not None
     assert {case.before for case in waiting.weaker} == {"deny"}
     house_id, key = house.tenant.id, done.proposal.id
@@ -83,7 +83,7 @@ def test_a_proposal_is_outdated_once_the_policy_has_changed(house: House) -> Non
     change(house, STRICTER)
     with pytest.raises(NotFound):
         agree_to_policy(house.tenant.id, waiting.id, who=who(), reason="Yes.")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert PolicyProposal.objects.get(id=waiting.id).status == "outdated"
 
 
@@ -93,7 +93,7 @@ def test_a_proposal_can_be_refused_and_taken_back(house: House) -> None:
         waiting = change(house, WEAKER, proposer).proposal
         assert waiting is not None
         drop_proposal(house.tenant.id, waiting.id, who=by, reason="No.")
-        with tenant(house.tenant.id):
+        with tenant_transaction(house.tenant.id):
             assert PolicyProposal.objects.get(id=waiting.id).status == status
             assert policy_now().version == 0
 
@@ -107,7 +107,7 @@ def test_the_database_refuses_a_weaker_version_of_one_person_and_every_edit(hous
         name: getattr(now.row, name)
         for name in ("tenant_id", "digest", "body", "reason", "by", "owner", "at")
     }
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         for second in ({}, {"agreed_by": fresh_id(), "agreed_owner": alone.owner}):
             with pytest.raises(DatabaseError), transaction.atomic():
                 PolicyVersion.objects.create(**row, **second, version=2, loosens=True)

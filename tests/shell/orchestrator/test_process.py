@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from orchestrator.worker.commit_throttle import SWITCH_SECONDS
-from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.huge_pages import LargePages
 from orchestrator.worker.process import Process
@@ -40,7 +40,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[type]]:
 def fresh_process() -> Process:
     """A process's equipment, of which nothing runs yet."""
     worker = fresh_worker()
-    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=Turns(worker, threads=1))
+    return Process(
+        worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=FairScheduler(worker, threads=1)
+    )
 
 
 @pytest.mark.usefixtures("as_ever", "told")

@@ -11,14 +11,14 @@ from django.test.utils import CaptureQueriesContext
 from orchestrator.models import Run
 from orchestrator.queries import progress
 from orchestrator.queries.progress import progress_of
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at
 from traces.models import Event
 
 
 def steps_of(world: World, run: UUID) -> int:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return progress_of(Run.objects.get(id=run)).completed_step_count
 
 
@@ -37,7 +37,7 @@ def test_steps_are_counted_from_where_they_were_counted_last(world: World, compa
     assert len(counting) == 1
     assert f'"seq" > {counted}' in counting[0]
     assert 0 < before < after
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         kinds = Event.objects.filter(run_id=run, kind__in=progress.KINDS)
         assert kinds.values("at").distinct().count() == after
 

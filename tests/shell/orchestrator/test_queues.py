@@ -12,7 +12,7 @@ from approvals.models import Request
 from orchestrator import bundled_content
 from orchestrator.actions.queues import close_queue, reopen_queue
 from orchestrator.actions.review_queue import request_review
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.versions import publish_boundary, publish_tools, publish_workflow
 from orchestrator.core.common.errors import CompileFailed, QueueInUse, ReviewRefused
 from orchestrator.core.domain.graph import GraphSpec
@@ -22,7 +22,7 @@ from tenancy.actions import add_member
 from tenancy.actions.queues import add_queue
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry, Membership, Queue
 from tests.factories.approvals import open_desk
 from tests.factories.tenancy import make_tenant
@@ -32,7 +32,7 @@ from tests.proves import proves
 
 def gated(world: World, queue: str) -> GraphSpec:
     """A shipped workflow whose approval node asks in this queue."""
-    spec = bundled_content.workflows()["incident-triage"]
+    spec = bundled_content.load_bundled_workflows()["incident-triage"]
     nodes = tuple(
         node.evolve(config={**node.config, "queue": queue}) if node.kind == "approval" else node
         for node in spec.nodes
@@ -42,7 +42,7 @@ def gated(world: World, queue: str) -> GraphSpec:
 
 def publish(world: World, queue: str) -> None:
     """Publish it."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_workflow(world.id, gated(world, queue), by=None)
 
 
@@ -59,20 +59,22 @@ def test_a_workflow_that_names_an_unknown_queue_is_not_published(world: World) -
 
 @proves("R-SEC-11", part="a fixed request for a review names a queue that is there")
 def test_a_fixed_review_in_an_unknown_queue_is_not_published(world: World) -> None:
-    spec = bundled_content.workflows()["support-ticket"]
+    spec = bundled_content.load_bundled_workflows()["support-ticket"]
     text = spec.model_dump(mode="json", by_alias=True)
     for node in text["nodes"]:
         if node["id"] == "review":
             node["config"]["arguments"]["queue"]["value"] = "nowhere"
-    with pytest.raises(CompileFailed) as refused, tenant(world.id):
+    with pytest.raises(CompileFailed) as refused, tenant_transaction(world.id):
         publish_workflow(world.id, text, by=None)
     assert [(one["rule"], one["node"]) for one in refused.value.data["faults"]] == [("queue", "review")]
 
 
 @proves("R-SEC-11", part="a boundary names queues that are there")
 def test_a_boundary_that_names_an_unknown_queue_is_refused_with_its_place(world: World) -> None:
-    boundary = bundled_content.boundaries()["ticket"].evolve(slug="own", escalation_routes={"a/b": "tresury"})
-    with pytest.raises(InvalidInput) as refused, tenant(world.id):
+    boundary = bundled_content.load_bundled_boundaries()["ticket"].evolve(
+        slug="own", escalation_routes={"a/b": "tresury"}
+    )
+    with pytest.raises(InvalidInput) as refused, tenant_transaction(world.id):
         publish_boundary(world.id, boundary, by=None)
     fault = refused.value.data["errors"][0]
     assert (fault["pointer"], fault["code"]) == ("/escalation_routes/a~1b", "unknown-queue")
@@ -81,7 +83,7 @@ def test_a_boundary_that_names_an_unknown_queue_is_refused_with_its_place(world:
 @proves("R-SEC-11", part="a tool names a queue that is there")
 def test_a_tool_that_names_an_unknown_queue_is_refused(world: World) -> None:
     spec = next(iter(shipped_tools().values())).spec
-    with pytest.raises(InvalidInput) as refused, tenant(world.id):
+    with pytest.raises(InvalidInput) as refused, tenant_transaction(world.id):
         publish_tools(world.id, (spec.evolve(queue="tresury"),), by=None)
     assert refused.value.data["errors"][0]["pointer"] == "/0/queue"
 
@@ -90,8 +92,8 @@ def test_a_tool_that_names_an_unknown_queue_is_refused(world: World) -> None:
 @pytest.mark.parametrize("demonstration", [True, False])
 def test_a_furnished_tenant_has_every_queue_that_ships(demonstration: bool) -> None:
     made = make_tenant()
-    furnish(made.id, demonstration=demonstration)
-    with tenant(made.id):
+    seed_tenant(made.id, demonstration=demonstration)
+    with tenant_transaction(made.id):
         named = {one.row.name for one in queues_now() if one.named_by}
         assert named <= set(Queue.objects.filter(closed_at=None).values_list("name", flat=True))
         assert "operations" in named
@@ -99,8 +101,15 @@ def test_a_furnished_tenant_has_every_queue_that_ships(demonstration: bool) -> N
 
 @proves("R-SEC-11", part="a review is asked in a queue that is there")
 def test_a_review_in_an_unknown_queue_is_refused_and_the_queues_named(world: World) -> None:
-    run = world.submit("calculator", "2 + 2") if "calculator" in bundled_content.workflows() else world.id
-    with pytest.raises(ReviewRefused, match=r"no open queue rare; there are .*operations"), tenant(world.id):
+    run = (
+        world.submit("calculator", "2 + 2")
+        if "calculator" in bundled_content.load_bundled_workflows()
+        else world.id
+    )
+    with (
+        pytest.raises(ReviewRefused, match=r"no open queue rare; there are .*operations"),
+        tenant_transaction(world.id),
+    ):
         request_review(
             world.id, run, key="k", queue="rare", severity="low", subject="A", reason="B", facts=()
         )
@@ -110,7 +119,7 @@ def test_a_review_in_an_unknown_queue_is_refused_and_the_queues_named(world: Wor
 def test_the_database_refuses_what_is_asked_in_an_unknown_queue(world: World) -> None:
     with open_desk(world.house) as desk, pytest.raises(IntegrityError, match="queue_of_tenant"):
         desk.ask(queue="rare", make_queue=False)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Request.objects.exists()
         with pytest.raises(psycopg.errors.ForeignKeyViolation), transaction.atomic():
             raw_cursor().execute(
@@ -137,14 +146,14 @@ def test_a_queue_closes_only_once_nothing_names_it(world: World) -> None:
     publish(world, "operations")
     # The older version is what new runs get once the newer is retired.
     assert named_by(world, "claims") == ["workflow own-triage, version 1"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         raw_cursor().execute(
             "UPDATE orchestrator_workflowversion SET retired_at = now() WHERE slug = 'own-triage'"
             " AND version = 1"
         )
         member = add_member(world.id, world.people.operator.person, Role.REVIEWER, queues=("claims",))
     assert named_by(world, "claims") == ["the operator as reviewer"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Membership.objects.filter(id=member.id).delete()
     with open_desk(world.house) as desk:
         request = desk.ask(queue="claims")
@@ -155,7 +164,7 @@ def test_a_queue_closes_only_once_nothing_names_it(world: World) -> None:
     assert close_queue(world.id, "claims", by=None, reason="").row.closed_at == closed.row.closed_at
     with pytest.raises(CompileFailed):
         publish(world, "claims")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         line = AuditEntry.objects.get(verb="queue.close")
         assert (line.object, line.principal, line.reason) == (
             "queue:claims", world.people.admin.id, "Unused",
@@ -176,7 +185,7 @@ def test_a_queue_that_is_not_there_is_neither_closed_nor_opened(world: World, ve
 def test_a_queue_that_runs_ask_in_themselves_is_never_closed(world: World, name: str) -> None:
     assert "runs themselves" in named_by(world, name)
     refused = pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="runs themselves ask")
-    with tenant(world.id), refused, transaction.atomic():
+    with tenant_transaction(world.id), refused, transaction.atomic():
         raw_cursor().execute("UPDATE tenancy_queue SET closed_at = now() WHERE name = %s", (name,))
 
 
@@ -212,7 +221,7 @@ def test_a_queue_is_not_closed_while_a_publication_that_names_it_is_under_way(wo
     outcome: list[str] = []
     other = Thread(target=close_meanwhile)
     other.start()
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_workflow(world.id, gated(world, "claims"), by=None)
         held.set()
         assert not done.wait(1)
@@ -223,7 +232,7 @@ def test_a_queue_is_not_closed_while_a_publication_that_names_it_is_under_way(wo
 @proves("R-SEC-11", part="who clears a queue")
 def test_a_queue_that_nobody_can_clear_is_known_as_such(world: World) -> None:
     add_queue(world.id, "claims", "", by=None)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert queue_now("claims").is_cleared
         Membership.objects.exclude(role="operator").update(queues=["finance"])
         found = queue_now("claims")

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.models import BoundaryVersion, ToolProposal, ToolVersion, WorkflowVersion
 from tenancy.core.queues import STANDING_QUEUES
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Queue
 from tests.factories.approvals import open_desk
 from tests.factories.world import World
@@ -51,7 +51,7 @@ def statement(app: str, name: str) -> str:
 def test_each_name_that_stands_anywhere_becomes_a_queue(world: World, servers: TestServers) -> None:
     with open_desk(world.house) as desk:
         desk.ask(queue="of-a-request")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         for number, (model, body) in enumerate(BODIES):
             extra = {"tier": 1} if model is WorkflowVersion else {}
             model.objects.create(
@@ -87,5 +87,5 @@ def test_each_name_that_stands_anywhere_becomes_a_queue(world: World, servers: T
                 " VALUES (gen_random_uuid(), %s, 'Not So', '', now())",
                 (world.id,),
             )
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Queue.objects.filter(name="of-a-gate").exists()

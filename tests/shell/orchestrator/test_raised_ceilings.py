@@ -15,7 +15,7 @@ from orchestrator.models import ToolProposal
 from tenancy.actions import add_member, create_key, remove_member
 from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry, Principal
 from tenancy.people.dual_control import ALONE
 from tests.conftest import House
@@ -33,7 +33,7 @@ def word_of(who: Somebody) -> Who:
 
 def standing(house: House) -> Ceilings:
     """The ceilings in force."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return newest_ceilings(house.tenant.id, raw_cursor())
 
 
@@ -56,7 +56,7 @@ def test_a_ceiling_that_is_raised_or_removed_waits_for_another_administrator(
         agree_to_tool(house.tenant.id, row.id, who=word_of(admin), reason="Mine.")
     agree_to_tool(house.tenant.id, row.id, who=word_of(second), reason="Yes.")
     assert standing(house) == wanted
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         said = AuditEntry.objects.get(verb="set_ceilings")
         assert (said.principal, said.after["agreed_by"]) == (admin.id, str(second.id))
 
@@ -89,7 +89,7 @@ def test_an_administrator_alone_raises_a_ceiling_with_a_reason_that_is_audited(h
     with pytest.raises(InvalidInput):
         ask(house, admin, wanted, reason=" ")
     assert ask(house, admin, wanted, reason="A launch") == wanted
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         said = AuditEntry.objects.get(verb=ALONE)
     assert (said.principal, said.object, said.reason) == (admin.id, "the ceilings", "A launch")
     assert said.after["weaker"] == ["No ceiling holds for a day any more; it was $100."]
@@ -115,14 +115,14 @@ def test_another_tenants_proposal_is_not_there(house: House) -> None:
     make_somebody(house.tenant, Role.ADMIN)
     row = ask(house, house.people.admin, SHIPPED.model_copy(update={"daily_usd": None}))
     assert isinstance(row, ToolProposal)
-    with tenant(house.people.other_tenant.id):
+    with tenant_transaction(house.people.other_tenant.id):
         assert not ToolProposal.objects.filter(id=row.id).exists()
 
 
 def keyed(house: House, maker: Somebody) -> Who:
     """The word of an administrator's key without an owner, whose secret somebody was shown."""
     made = create_key(house.tenant.id, Role.ADMIN, by=maker.id)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         principal = Principal.objects.get(id=made.key.principal_id)
     return Who(principal=principal.id, owner=principal.owner_id)
 

@@ -10,15 +10,15 @@ from orchestrator.actions.versions import active_tools
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.tool_spec import HttpRequest, Remote
 from orchestrator.core.tools.readiness import Lack, Life, credential_lack
-from orchestrator.gateways.tools.availability import readiness
+from orchestrator.gateways.tools.availability import assess_tool_readiness
 from orchestrator.models import ManifestRow, PinSet, ToolServer
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret
 from tests.doors.pages.people import at, text
 from tests.factories.world import World
 from tests.proves import proves
-from traces.queries import payloads
+from traces.queries import load_payloads
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SOON = AT + timedelta(minutes=5)
@@ -27,7 +27,7 @@ MINUTE = timedelta(minutes=1)
 
 def pins_of(world: World, run: UUID) -> Pins:
     """What a run is pinned to."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         pinned = ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run)
         return Pins.model_validate_json(bytes(PinSet.objects.get(digest=pinned).body))
 
@@ -60,8 +60,8 @@ def test_a_model_is_offered_no_tool_that_nobody_has_set_up(world: World) -> None
     assert "calculator.evaluate" not in held.left_out
     assert world.drive(run).terminal_code == "SUCCESS"
     asked = [said["request"] for said in world.said(run, "model_called")]
-    with tenant(world.id):
-        offered = b"".join(payloads(run, asked).values()).decode()
+    with tenant_transaction(world.id):
+        offered = b"".join(load_payloads(run, asked).values()).decode()
     assert "calculator.evaluate" in offered
     assert not [name for name in held.left_out if name in offered]
     world.sound(run)
@@ -90,18 +90,21 @@ def test_a_workflow_of_fixed_calls_begins_without_what_its_tools_need(world: Wor
 @proves("R-TOOL-13", part="an expired credential is said at admission")
 def test_a_tool_with_an_expired_secret_is_left_out_and_one_that_ends_soon_is_named(world: World) -> None:
     request = HttpRequest(method="GET", url="https://crm.example/v1/notes", secret="crm")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = database_now()
         held = active_tools()["calculator.evaluate"]
         remote = Remote(kind="http", origin="https://crm.example", request=request)
         crm = held.evolve(name="crm.find", local=False, remote=remote)
-        assert readiness([crm], now, now + MINUTE).left_out == {
+        assert assess_tool_readiness([crm], now, now + MINUTE).left_out == {
             "crm.find": "its secret crm is not kept any more"
         }
     keep_secret(world.id, "crm", "s", origin="https://crm.example", by=None, expires_at=now + MINUTE)
-    with tenant(world.id):
-        assert "before a run" in readiness([crm], now, now + 2 * MINUTE).cautions["crm.find"]
-        assert "expired at" in readiness([crm], now + 2 * MINUTE, now + 3 * MINUTE).left_out["crm.find"]
+    with tenant_transaction(world.id):
+        assert "before a run" in assess_tool_readiness([crm], now, now + 2 * MINUTE).cautions["crm.find"]
+        assert (
+            "expired at"
+            in assess_tool_readiness([crm], now + 2 * MINUTE, now + 3 * MINUTE).left_out["crm.find"]
+        )
 
 
 @proves("R-TOOL-6", part="the run's page says what was left out")
@@ -118,7 +121,7 @@ def test_the_pages_say_which_tools_a_run_has_not_got_and_why(world: World) -> No
 @proves("R-TOOL-13", part="the secret of a tool server, on its pages")
 def test_a_server_whose_secret_ends_says_so_before_and_after(world: World) -> None:
     admin = at(world.people.admin)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         now = database_now()
         ToolServer.objects.create(
             tenant_id=world.id, slug="notes", kind="http", address="https://notes.example/mcp",

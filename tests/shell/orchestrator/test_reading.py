@@ -7,15 +7,21 @@ from uuid import UUID
 import pytest
 
 from budgets.core.dimension import Dimension
-from budgets.queries import usage
-from orchestrator.queries.dashboard import overview
-from orchestrator.queries.run_contents import contents_of, conversation, facts_of, ledger_of
-from orchestrator.queries.run_list import Filters, filters_of, listed, view_counts
-from orchestrator.queries.run_summary import dials, effects_done, standing_of
+from budgets.queries import get_usage_lines
+from orchestrator.queries.dashboard import build_overview
+from orchestrator.queries.run_contents import contents_of, facts_of, ledger_of, load_conversation
+from orchestrator.queries.run_list import Filters, filters_of, list_run_page, view_counts
+from orchestrator.queries.run_summary import effects_done, list_run_limits, standing_of
 from orchestrator.queries.runs import state_now
-from orchestrator.queries.timeline import found, full, grown, row_at, timeline
+from orchestrator.queries.timeline import (
+    load_timeline_changes,
+    load_timeline_page,
+    load_unfolded_timeline_page,
+    row_at,
+    search_timeline,
+)
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at, make_world
@@ -40,18 +46,18 @@ def refund(world: World, company: Company, *, whole: bool = False) -> UUID:
 @proves("R-UI-2", part="filters")
 def test_each_filter_narrows_the_list(world: World, company: Company) -> None:
     run = refund(world, company)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         for query in (
             {"status": "awaiting_gate"}, {"workflow": "support-refund"}, {"view": "needs"}, {"q": "A-1003"},
             {"q": str(run)[:20]}, {"tool": "orders.lookup"}, {"q": "refund ORDER"},
         ):  # fmt: skip
-            assert [row.run.id for row in listed(filters_of(query)).rows] == [run], query
+            assert [row.run.id for row in list_run_page(filters_of(query)).rows] == [run], query
         for query in (
             {"status": "queued"}, {"workflow": "tool-loop"}, {"view": "active"}, {"q": "A-9"},
             {"tool": "mail.send"},            {"cost__gt": "1"}, {"terminal_code": "SUCCESS"},
             {"created_after": (database_now() + timedelta(hours=1)).isoformat()},
         ):  # fmt: skip
-            assert listed(filters_of(query)).rows == (), query
+            assert list_run_page(filters_of(query)).rows == (), query
 
 
 def test_a_filter_that_says_nothing_is_named_and_left_out(world: World) -> None:
@@ -75,8 +81,8 @@ def test_an_amount_is_told_as_it_is_kept(amount: str, said: str) -> None:
 
 def test_a_row_has_its_title_its_money_and_what_it_waits_for(world: World, company: Company) -> None:
     refund(world, company)
-    with tenant(world.id):
-        (row,) = listed(Filters()).rows
+    with tenant_transaction(world.id):
+        (row,) = list_run_page(Filters()).rows
     assert row.run.title == "Refund order A-1003"
     assert row.cost is not None
     assert row.cost.limit == Decimal(1)
@@ -89,14 +95,14 @@ def test_pages_follow_one_another_without_a_gap(world: World, monkeypatch: pytes
     monkeypatch.setattr("orchestrator.queries.run_list.PAGE", 2)
     runs = [world.submit("tool-loop", f"Task {number}") for number in range(5)]
     seen: list[UUID] = []
-    with tenant(world.id):
-        page = listed(Filters())
+    with tenant_transaction(world.id):
+        page = list_run_page(Filters())
         while True:
             seen += [row.run.id for row in page.rows]
             assert page.count.number == 5
             if page.following is None:
                 break
-            page = listed(Filters(), page.following)
+            page = list_run_page(Filters(), page.following)
         assert {name: str(number) for name, number in view_counts().items()} == {
             "needs": "0", "active": "5", "problems": "0", "all": "5",
         }  # fmt: skip
@@ -106,14 +112,14 @@ def test_pages_follow_one_another_without_a_gap(world: World, monkeypatch: pytes
 @proves("R-UI-3", part="timeline")
 def test_the_timeline_of_a_refund_is_read_row_by_row(world: World, company: Company) -> None:
     run = world.run(refund(world, company, whole=True))
-    with tenant(world.id):
-        rows = timeline(run.id, run.event_seq).rows
+    with tenant_transaction(world.id):
+        rows = load_timeline_page(run.id, run.event_seq).rows
         assert [shown.row.name for shown in rows if shown.row.words == "Tool call"] == [
             "orders.lookup", "policy.evaluate", "payments.refund", "mail.send",
         ]  # fmt: skip
         decided = [shown for shown in rows if shown.row.words == "Approval asked for"]
         assert [(shown.row.word, shown.who) for shown in decided] == [("approved", "the reviewer")] * 2
-        assert len(full(run.id, run.event_seq).rows) == run.event_seq
+        assert len(load_unfolded_timeline_page(run.id, run.event_seq).rows) == run.event_seq
         call = row_at(run.id, decided[0].row.seq + 1)
         assert call is not None
         lookup = row_at(run.id, 20)
@@ -128,9 +134,9 @@ def test_a_timeline_that_grew_says_which_rows_came_and_which_changed(world: Worl
     with company_at(company.url):
         world.approve_all(run)
     after = world.run(run)
-    with tenant(world.id):
-        whole = {shown.row.seq: shown for shown in timeline(run, after.event_seq).rows}
-        news = grown(run, before, after.event_seq)
+    with tenant_transaction(world.id):
+        whole = {shown.row.seq: shown for shown in load_timeline_page(run, after.event_seq).rows}
+        news = load_timeline_changes(run, before, after.event_seq)
     assert (news.seq, news.more) == (after.event_seq, False)
     for shown in (*news.new, *news.changed):
         assert shown == whole[shown.row.seq]
@@ -140,22 +146,25 @@ def test_a_timeline_that_grew_says_which_rows_came_and_which_changed(world: Worl
 
 def test_the_timeline_is_searched_and_sorted_on_the_server(world: World, company: Company) -> None:
     run = world.run(refund(world, company, whole=True))
-    with tenant(world.id):
-        hits = found(run.id, run.event_seq, show="all", text="customer")
+    with tenant_transaction(world.id):
+        hits = search_timeline(run.id, run.event_seq, show="all", text="customer")
         assert {shown.row.words for shown in hits.rows} >= {"Answer observed"}
-        assert found(run.id, run.event_seq, show="all", text="no such thing").rows == ()
-        tools = found(run.id, run.event_seq, show="tools", text="").rows
+        assert search_timeline(run.id, run.event_seq, show="all", text="no such thing").rows == ()
+        tools = search_timeline(run.id, run.event_seq, show="tools", text="").rows
         assert {shown.row.words for shown in tools} == {"Tool call"}
-        assert len(found(run.id, run.event_seq, show="approvals", text="").rows) == 2
-        assert found(run.id, run.event_seq, show="model", text="").rows[0].row.words == "Model call · writer"
-        assert found(run.id, run.event_seq, show="problems", text="").rows == ()
-        assert found(run.id, run.event_seq, show="money", text="").rows
+        assert len(search_timeline(run.id, run.event_seq, show="approvals", text="").rows) == 2
+        assert (
+            search_timeline(run.id, run.event_seq, show="model", text="").rows[0].row.words
+            == "Model call · writer"
+        )
+        assert search_timeline(run.id, run.event_seq, show="problems", text="").rows == ()
+        assert search_timeline(run.id, run.event_seq, show="money", text="").rows
 
 
 @proves("R-UI-3", part="sentence")
 def test_a_waiting_run_says_for_whom_since_when_and_what_then(world: World, company: Company) -> None:
     run = world.run(refund(world, company))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         said = standing_of(run, state_now(run.id))
     assert said.what == "Waits for 2 people of the queue finance (0 agreed) to decide on payments.refund"
     assert said.since is not None
@@ -165,7 +174,7 @@ def test_a_waiting_run_says_for_whom_since_when_and_what_then(world: World, comp
 
 def test_an_ended_run_says_what_to_do_next(world: World, company: Company) -> None:
     run = world.run(refund(world, company, whole=True))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         said = standing_of(run, state_now(run.id))
         done = effects_done(run)
     assert said.what.startswith("Completed: every criterion holds")
@@ -178,10 +187,10 @@ def test_an_ended_run_says_what_to_do_next(world: World, company: Company) -> No
 @proves("R-UI-3", part="ledger")
 def test_the_ledger_sums_to_the_dial(world: World, company: Company) -> None:
     run = refund(world, company, whole=True)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         book = ledger_of(run)
-        line = usage(run)[Dimension.COST_USD]
-        (cost,) = [dial.meter for dial in dials(run) if dial.label == "Cost"]
+        line = get_usage_lines(run)[Dimension.COST_USD]
+        (cost,) = [dial.meter for dial in list_run_limits(run) if dial.label == "Cost"]
     assert (book.used, book.reserved) == (line.used, line.reserved) == (cost.used, cost.reserved)
     assert book.used > 0
     assert book.entries[-1].balance_used == 0
@@ -190,8 +199,8 @@ def test_the_ledger_sums_to_the_dial(world: World, company: Company) -> None:
 
 def test_messages_have_their_voices_and_facts_their_evidence(world: World, company: Company) -> None:
     run = refund(world, company, whole=True)
-    with tenant(world.id):
-        voices = [message.voice for message in conversation(run).messages]
+    with tenant_transaction(world.id):
+        voices = [message.voice for message in load_conversation(run).messages]
         facts = facts_of(run, state_now(run))
     assert voices.count("agent") == 1
     assert {"system", "tool"} <= set(voices)
@@ -203,10 +212,10 @@ def test_messages_have_their_voices_and_facts_their_evidence(world: World, compa
 def test_the_overview_counts_what_its_lists_show(world: World, company: Company) -> None:
     refund(world, company)
     world.submit("tool-loop", "Another")
-    with tenant(world.id):
-        seen = overview(database_now())
-        queued = listed(filters_of({"status": "queued"})).count
-        needs = listed(filters_of({"view": "needs"})).count
+    with tenant_transaction(world.id):
+        seen = build_overview(database_now())
+        queued = list_run_page(filters_of({"status": "queued"})).count
+        needs = list_run_page(filters_of({"view": "needs"})).count
     assert (seen.needs.requests.number, seen.now.waiting, seen.now.queued) == (1, needs, queued)
     assert sum(seen.now.hours) == 2
     assert not seen.fresh

@@ -12,20 +12,24 @@ from pytest_django import Settings
 from budgets.actions import declare_price
 from budgets.core.posting import Cause
 from budgets.core.pricing import ModelPrice
-from budgets.queries import ledger, tenant_spending, usage
+from budgets.queries import get_usage_lines, list_run_entries, tenant_spending
 from orchestrator import bundled_content
-from orchestrator.actions.price_corrections import Correction, preview, reprice
+from orchestrator.actions.price_corrections import (
+    Correction,
+    apply_price_correction,
+    preview_price_correction,
+)
 from orchestrator.actions.run_signals import pause, resume
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.actions.versions import publish_boundary
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.queries.mispriced_calls import Charged, Right, Wrong, charged
+from orchestrator.queries.mispriced_calls import Charged, Right, Wrong, list_mispriced_calls
 from orchestrator.queries.runs import state_now
 from orchestrator.worker.effects.ledger_audit import prove_ledger
 from orchestrator.worker.run_loop import FaultPoint
 from tenancy.core.errors import InvalidInput
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, said
@@ -53,14 +57,14 @@ def wrong_at(number: int) -> Wrong:
 
 def declare(world: World, price: ModelPrice) -> None:
     """The tenant's own price from now on."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         declare_price(world.id, price, by=None, reason="the contract", at=database_now())
 
 
 def spent(world: World, run: UUID) -> tuple[Decimal, Decimal, Decimal]:
     """US$ used by the run's line, by its own count, and by the tenant's day."""
-    with tenant(world.id):
-        line = next(line.used for name, line in usage(run).items() if name == "cost_usd")
+    with tenant_transaction(world.id):
+        line = next(line.used for name, line in get_usage_lines(run).items() if name == "cost_usd")
         return line, state_now(run).usage["cost_usd"], tenant_spending(database_now())["tenant_day"]
 
 
@@ -91,21 +95,23 @@ def test_every_call_at_a_wrong_price_is_corrected_once_and_the_preview_says_how(
         run = world.submit("tool-loop", "Say that it is done.")
         assert onwards(world, run).terminal_code == "SUCCESS"
     with pytest.raises(InvalidInput):
-        preview(world.id, FIRST)
+        preview_price_correction(world.id, FIRST)
     declare(world, TRUE)
     assert spent(world, run) == (Decimal("0.002"),) * 3
-    asked = preview(world.id, FIRST)
+    asked = preview_price_correction(world.id, FIRST)
     assert (corrected(asked), asked.applied, spent(world, run)[0]) == (
         (1, Decimal("-0.0018")), False, Decimal("0.002"),
     )  # fmt: skip
     by = world.people.admin.principal.id
-    done = reprice(world.id, FIRST, by=by, reason="ten times too dear")
+    done = apply_price_correction(world.id, FIRST, by=by, reason="ten times too dear")
     assert (done.runs, done.applied) == (asked.runs, True)
     assert (spent(world, run)[0], spent(world, run)[2]) == (Decimal("0.0002"),) * 2
-    assert corrected(reprice(world.id, FIRST, by=by, reason="again")) == (0, Decimal(0))
-    with tenant(world.id):
+    assert corrected(apply_price_correction(world.id, FIRST, by=by, reason="again")) == (0, Decimal(0))
+    with tenant_transaction(world.id):
         entries = [
-            entry for entry in ledger(run) if entry.cause == Cause.CORRECTION and not entry.tenant_line
+            entry
+            for entry in list_run_entries(run)
+            if entry.cause == Cause.CORRECTION and not entry.tenant_line
         ]
         assert [entry.price_version for entry in entries] == ["tenant 2"]
         line = AuditEntry.objects.get(verb="correct_price")
@@ -127,7 +133,9 @@ def test_a_run_under_way_counts_on_from_what_it_cost_in_truth(house: House, sett
         world.worker.fault = pausing_after(world, run, 2)
         assert world.drive(run).status == "paused"
         declare(world, TRUE)
-        done = reprice(world.id, FIRST, by=world.people.admin.principal.id, reason="ten times too dear")
+        done = apply_price_correction(
+            world.id, FIRST, by=world.people.admin.principal.id, reason="ten times too dear"
+        )
         assert corrected(done) == (1, Decimal("-0.0018"))
         assert spent(world, run)[:2] == (Decimal("0.0002"), Decimal("0.002"))
         resume(world.id, run, by=world.people.admin.principal.id, reason="")
@@ -138,10 +146,12 @@ def test_a_run_under_way_counts_on_from_what_it_cost_in_truth(house: House, sett
     assert (said_so["subject"], said_so["was"], said_so["price_version"]) == (
         "openai:default", "tenant 1", "tenant 2",
     )  # fmt: skip
-    with tenant(world.id):
-        settled = [entry for entry in ledger(run) if entry.cause == Cause.SETTLE and not entry.tenant_line]
+    with tenant_transaction(world.id):
+        settled = [
+            entry for entry in list_run_entries(run) if entry.cause == Cause.SETTLE and not entry.tenant_line
+        ]
     assert {entry.price_version for entry in settled} == {"tenant 1", "", "tenant 2"}
-    assert corrected(reprice(world.id, FIRST, by=None, reason="again")) == (0, Decimal(0))
+    assert corrected(apply_price_correction(world.id, FIRST, by=None, reason="again")) == (0, Decimal(0))
     (event,) = world.said(run, "cost_corrected")
     assert (event["delta"], event["price_version"]) == ("-0.0018", "tenant 2")
     assert prove_ledger(world.id).faults == []
@@ -158,7 +168,7 @@ def test_a_call_in_flight_when_its_price_is_corrected_is_charged_at_the_right_on
         if point == "committed" and not done:
             assert world.kinds(run)[-1] == "model_called"
             declare(world, TRUE)
-            done.append(reprice(world.id, FIRST, by=None, reason="ten times too dear"))
+            done.append(apply_price_correction(world.id, FIRST, by=None, reason="ten times too dear"))
 
     with foreign(settings, OpenAIServer(said("Done.", usage=reported(100, 10)))) as model:
         world = make_world(house)
@@ -169,10 +179,12 @@ def test_a_call_in_flight_when_its_price_is_corrected_is_charged_at_the_right_on
     assert [corrected(found) for found in done] == [(0, Decimal(0))]
     assert len(model.seen) == 1
     assert spent(world, run) == (Decimal("0.0002"),) * 3
-    with tenant(world.id):
-        settled = [entry for entry in ledger(run) if entry.cause == Cause.SETTLE and not entry.tenant_line]
+    with tenant_transaction(world.id):
+        settled = [
+            entry for entry in list_run_entries(run) if entry.cause == Cause.SETTLE and not entry.tenant_line
+        ]
     assert "tenant 2" in {entry.price_version for entry in settled}
-    assert corrected(reprice(world.id, FIRST, by=None, reason="again")) == (0, Decimal(0))
+    assert corrected(apply_price_correction(world.id, FIRST, by=None, reason="again")) == (0, Decimal(0))
     assert prove_ledger(world.id).faults == []
     world.sound(run)
 
@@ -193,15 +205,21 @@ def test_a_correction_is_itself_corrected_for_runs_under_way_and_for_those_that_
         assert world.drive(run).status == "paused"
         for version, price, delta in ((1, TRUE, "-0.0018"), (2, HALF, "-0.0001")):
             declare(world, price)
-            done = reprice(world.id, wrong_at(version), by=None, reason="wrong")
+            done = apply_price_correction(world.id, wrong_at(version), by=None, reason="wrong")
             assert (corrected(done), done.under_way) == ((1, Decimal(delta)), 1)
         resume(world.id, run, by=world.people.admin.principal.id, reason="")
         assert onwards(world, run).terminal_code == "SUCCESS"
     assert spent(world, run) == (Decimal("0.0002"),) * 3
     declare(world, TRUE)
-    assert corrected(reprice(world.id, wrong_at(3), by=None, reason="no")) == (2, Decimal("0.0002"))
+    assert corrected(apply_price_correction(world.id, wrong_at(3), by=None, reason="no")) == (
+        2,
+        Decimal("0.0002"),
+    )
     declare(world, HALF)
-    assert corrected(reprice(world.id, wrong_at(4), by=None, reason="yes")) == (2, Decimal("-0.0002"))
+    assert corrected(apply_price_correction(world.id, wrong_at(4), by=None, reason="yes")) == (
+        2,
+        Decimal("-0.0002"),
+    )
     assert prove_ledger(world.id).faults == []
     world.sound(run)
 
@@ -217,23 +235,25 @@ def test_a_run_is_told_before_its_row_is_held_so_that_a_commit_that_waits_hears_
         free = superuser.execute(FREE, (run_id,)).fetchall()
         (word,) = superuser.execute(TOLD, (run_id,)).fetchone() or (0,)
         seen.append((not free, word))
-        return charged(tenant_id, run_id, wrong, right)
+        return list_mispriced_calls(tenant_id, run_id, wrong, right)
 
     with foreign(settings, OpenAIServer(said("Done.", usage=reported(100, 10)))):
         world = make_world(house)
         declare(world, DEAR)
         world.submit("tool-loop", SUM)
         declare(world, TRUE)
-        monkeypatch.setattr("orchestrator.actions.price_corrections.charged", looking)
-        assert reprice(world.id, FIRST, by=None, reason="ten times too dear").under_way == 1
+        monkeypatch.setattr("orchestrator.actions.price_corrections.list_mispriced_calls", looking)
+        assert apply_price_correction(world.id, FIRST, by=None, reason="ten times too dear").under_way == 1
     assert seen[-1] == (True, 1)
 
 
 @proves("R-BUDGET-15", part="a frozen run goes on")
 def test_a_run_that_a_wrong_price_froze_goes_on_and_nobody_has_to_answer_its_request(house: House) -> None:
     world = make_world(house)
-    with tenant(world.id):
-        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+    with tenant_transaction(world.id):
+        asking = bundled_content.get_bundled_boundary("tool-loop-default").evolve(
+            slug="asking", on_exhaustion="request"
+        )
         publish_boundary(world.id, asking, by=None)
     change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.2"}), by=None, reason="")
     run = world.submit("tool-loop", SUM, boundary="asking", budget={"cost_usd": "0.3"})
@@ -241,13 +261,13 @@ def test_a_run_that_a_wrong_price_froze_goes_on_and_nobody_has_to_answer_its_req
     (request,) = world.open_requests(run)
     change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.1"}), by=None, reason="")
     wrong = Wrong(tool="calculator.evaluate", version="calculator.evaluate@2")
-    done = reprice(world.id, wrong, by=None, reason="half of it")
+    done = apply_price_correction(world.id, wrong, by=None, reason="half of it")
     assert ([one.later for one in done.runs], corrected(done)) == ([True], (1, Decimal("-0.1")))
     assert world.drive(run).terminal_code == "SUCCESS"
     # Two calls at 0.1, and what the scripted model takes.
     assert len({*spent(world, run)}) == 1
     assert Decimal("0.2") < spent(world, run)[0] < Decimal("0.3")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         request.refresh_from_db()
     assert (request.status, request.ended_because) == (
         "withdrawn", "the cost was corrected at price calculator.evaluate@3",
@@ -264,7 +284,7 @@ def test_a_tools_price_is_corrected_where_it_cost_nothing_by_mistake(house: Hous
     before = spent(world, run)[0]
     change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.2"}), by=None, reason="")
     wrong = Wrong(tool="calculator.evaluate", version="calculator.evaluate@1")
-    done = reprice(world.id, wrong, by=None, reason="it is not free")
+    done = apply_price_correction(world.id, wrong, by=None, reason="it is not free")
     assert corrected(done) == (2, Decimal("0.4"))
     assert spent(world, run)[0] == before + Decimal("0.4") == spent(world, run)[2]
     assert prove_ledger(world.id).faults == []

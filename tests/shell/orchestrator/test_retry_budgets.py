@@ -12,7 +12,7 @@ from orchestrator import bundled_content
 from orchestrator.actions.run_signals import cancel
 from orchestrator.actions.versions import publish_boundary
 from orchestrator.models import ManifestRow
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.retrying import retried, rewrite
 from tests.factories.world import World
 from tests.proves import proves
@@ -34,14 +34,14 @@ def submitted(world: World, asked: dict[str, str]) -> UUID:
 
 def gives(world: World, **budget: str) -> None:
     """The boundary of the workflow gives this from now on."""
-    boundary = bundled_content.boundaries()["tool-loop-default"]
+    boundary = bundled_content.load_bundled_boundaries()["tool-loop-default"]
     given = {**boundary.budget, **{name: Decimal(amount) for name, amount in budget.items()}}
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_boundary(world.id, boundary.evolve(budget=given), by=None)
 
 
 def manifest(world: World, run: UUID) -> dict[str, Any]:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return dict(orjson.loads(bytes(ManifestRow.objects.get(id=run).body)))
 
 

@@ -13,7 +13,7 @@ from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE
 from orchestrator.core.common.errors import RetryRefused
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.models import ManifestRow, Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.retrying import retried, rewrite
 from tests.factories.world import World
 from tests.proves import proves
@@ -35,7 +35,7 @@ def test_a_retry_has_the_core_version_of_the_run_before_it(
     # One that is not today's, so that it can be told from it.
     rewrite(superuser, run, core_version=CORE_VERSION + 1)
     again = retried(world, run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         body = orjson.loads(bytes(ManifestRow.objects.get(id=again).body))
     assert body["core_version"] == CORE_VERSION + 1
 
@@ -47,7 +47,7 @@ def test_a_run_of_rules_that_protected_less_is_not_retried(
     rewrite(superuser, run, core_version=GUARDED_SINCE - 1)
     with pytest.raises(RetryRefused, match="older rules; submit its task again"):
         retried(world, run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == 1
     rewrite(superuser, run, core_version=GUARDED_SINCE)
     assert retried(world, run) != run

@@ -27,17 +27,17 @@ from orchestrator.models import ManifestRow, Run, WorkflowVersion
 from orchestrator.queries.destinations import draft_of
 from orchestrator.queries.memory import facts_of_run
 from orchestrator.queries.retry_lineage import line_of
-from orchestrator.queries.workspace import newest
-from tenancy.db.tenant_context import tenant
+from orchestrator.queries.workspace import get_newest_revision
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, Tenant
 from tenancy.rest.idempotency import KeyReused
 from tests.conftest import House
 from tests.factories.retrying import checkpoints, retried
 from tests.factories.world import World
 from tests.proves import proves
-from traces.actions import erase
+from traces.actions import erase_run_payloads
 from traces.models import Event, Payload
-from traces.queries import salt
+from traces.queries import load_salt
 
 SUM = "How much is (12 + 30) * 2?"
 
@@ -59,13 +59,13 @@ def halted(world: World, *, begun: bool = False) -> UUID:
 
 
 def retire(world: World) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         version = WorkflowVersion.objects.filter(slug="tool-loop").latest("version")
     retire_workflow(world.id, "tool-loop", version.version, by=world.people.admin.id, reason="a test")
 
 
 def leave(world: World) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Membership.objects.filter(person=world.people.submitter.person).delete()
 
 
@@ -82,15 +82,15 @@ def flood(world: World) -> None:
 
 
 def forbid(world: World) -> None:
-    boundary = bundled_content.boundaries()["tool-loop-default"]
-    with tenant(world.id):
+    boundary = bundled_content.load_bundled_boundaries()["tool-loop-default"]
+    with tenant_transaction(world.id):
         publish_boundary(world.id, boundary.evolve(denied_words=("how much",)), by=None)
 
 
 def forget(world: World) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         for run in Run.objects.all():
-            erase(run.id)
+            erase_run_payloads(run.id)
 
 
 OBSTACLES: dict[str, tuple[Callable[[World], None], type[Exception], str]] = {
@@ -112,7 +112,7 @@ def test_what_refuses_a_task_now_refuses_a_retry_and_leaves_nothing(world: World
     obstacle(world)
     with pytest.raises(refusal, match=words):
         retried(world, run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == ManifestRow.objects.count() == 1
         assert not AuditEntry.objects.filter(verb="run.retry").exists()
 
@@ -133,7 +133,7 @@ def test_of_several_who_ask_at_once_one_has_it(world: World) -> None:
     with ThreadPoolExecutor(4) as pool:
         said = sorted(pool.map(ask, range(8)))
     assert said == ["already"] * 7 + ["retried"]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.filter(retry_of=run).count() == 1
 
 
@@ -167,7 +167,7 @@ def test_who_retried_what_and_why_is_on_record(world: World) -> None:
     assert (found.retry_of_id, found.retried_by) == (run, world.people.operator.id)
     # It acts in the name of whoever submitted the task.
     assert (found.submitted_by, found.owner) == (world.run(run).submitted_by, world.run(run).owner)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         entry = AuditEntry.objects.get(verb="run.retry")
         assert line_of(again) == (again, run)
     assert (entry.principal, entry.reason) == (world.people.operator.id, "The model is back.")
@@ -181,7 +181,7 @@ def test_who_retried_what_and_why_is_on_record(world: World) -> None:
 def test_what_a_judgement_of_today_finds_stands_in_the_trace(world: World) -> None:
     run = halted(world, begun=True)
     again = retried(world, run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         begun = Event.objects.filter(run_id=again).order_by("seq")
         first, second, *found = begun.values_list("kind", flat=True)
     assert (first, second, set(found)) == ("task_submitted", "run_retried", {"phase_noted", "policy_decided"})
@@ -227,7 +227,7 @@ def test_a_run_keeps_where_it_began(world: World, superuser: psycopg.Connection,
     again = retried(world, halted(world))
     with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="admitted with"):
         superuser.execute(f"UPDATE orchestrator_run SET {column} = gen_random_uuid() WHERE id = %s", [again])
-    with tenant(world.id), pytest.raises(DatabaseError):
+    with tenant_transaction(world.id), pytest.raises(DatabaseError):
         Run.objects.filter(id=again).update(retry_record=0, retry_of=None)
 
 
@@ -236,14 +236,14 @@ def test_a_retry_has_what_its_state_reaches_and_no_more(world: World) -> None:
     run = halted(world, begun=True)
     newest_of_all, *_, first = checkpoints(world, run)
     again = retried(world, run, record=newest_of_all.record)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         held = {bytes(row.digest): bytes(row.body or b"") for row in Payload.objects.filter(run_id=again)}
         before = {bytes(row.digest): bytes(row.body or b"") for row in Payload.objects.filter(run_id=run)}
         assert held.items() < before.items()
-        assert salt(again) == salt(run)
+        assert load_salt(again) == load_salt(run)
         (fact,) = facts_of_run(again).values()
         assert bytes.fromhex(fact.digest) in held
-        assert erase(again) == len(held)
+        assert erase_run_payloads(again) == len(held)
         assert not Payload.objects.filter(run_id=run, body=None).exists()
     assert world.faults(run) == []
     assert first.record == 0
@@ -252,10 +252,10 @@ def test_a_retry_has_what_its_state_reaches_and_no_more(world: World) -> None:
 @proves("R-TOOL-19", part="the drafts of a retry")
 def test_a_retry_has_the_drafts_of_the_run_before_it(world: World) -> None:
     run, stranger = halted(world), halted(world)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         draft = keep_draft(run, "k", {"to": ["ada@example.org"]}, "0" * 64)
     again = retried(world, run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert draft_of(again, draft) == draft_of(run, draft) == "0" * 64
         assert draft_of(stranger, draft) is None
 
@@ -271,18 +271,18 @@ def test_nothing_is_learnt_from_a_retry(world: World) -> None:
 @proves("R-TOOL-19", part="the files of a retry")
 def test_a_retry_has_the_files_as_they_were_left(world: World) -> None:
     run = world.submit("tool-loop", SUM)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         left = hand_in(world.id, run, {"src/add.py": b"def add(a, b): ..."})
     cancel(world.id, run, by=world.people.operator.id, reason="Not now.")
     world.drive(run)
     again = retried(world, run)
-    with tenant(world.id):
-        found = newest(again)
+    with tenant_transaction(world.id):
+        found = get_newest_revision(again)
         assert (found.digest, found.number, found.run) == (left.digest, left.number, again)
 
 
 def manifest(world: World, run: UUID) -> Any:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return bytes(ManifestRow.objects.get(id=run).body)
 
 

@@ -14,13 +14,13 @@ from orchestrator.actions.review_queue import answer_review, release_review, tak
 from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.models import ReviewItem, ReviewWord
 from orchestrator.queries.memory import facts_of_run
-from orchestrator.queries.reviews import answered_items, item_of, items, open_items
+from orchestrator.queries.reviews import answered_items, item_of, list_review_items, open_items
 from tenancy.actions import add_member
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership
 from tests.conftest import House
 from tests.factories.tenancy import make_somebody, make_tenant
@@ -38,7 +38,7 @@ class Asking(Desk):
         self.reviewer = make_somebody(self.world.house.tenant, Role.REVIEWER)
         self.run = self.world.submit("tool-loop", "How much is (12 + 30) * 2?")
         self.world.drive(self.run)
-        with tenant(self.tenant):
+        with tenant_transaction(self.tenant):
             self.fact = next(iter(facts_of_run(self.run)))
 
     def ask(self, **more: Any) -> Any:
@@ -61,7 +61,7 @@ def test_an_item_is_asked_once_taken_and_answered_and_the_run_reads_the_finding(
     made, who = desk.ask(), desk.reviewer.principal.id
     assert (made["state"], made["queue"], desk.ask()) == ("waiting", "support", made)
     item = UUID(made["id"])
-    with tenant(desk.tenant):
+    with tenant_transaction(desk.tenant):
         (waits,) = open_items(9)
         assert [one.fact for one in waits.evidence] == [desk.fact]
     take_review(desk.tenant, item, by=who)
@@ -71,7 +71,7 @@ def test_an_item_is_asked_once_taken_and_answered_and_the_run_reads_the_finding(
     assert (told["state"], told["finding"], told["note"]) == ("answered", "objected", "It is 84.")
     with pytest.raises(ReviewRefused, match="it is answered"):
         answer_review(desk.tenant, item, by=who, finding="confirmed", note="No, it is right.")
-    with tenant(desk.tenant):
+    with tenant_transaction(desk.tenant):
         assert (open_items(9), [one.row.id for one in answered_items(9)]) == ([], [item])
         assert AuditEntry.objects.filter(verb="review.answered").count() == 1
         assert not Request.objects.exists()
@@ -80,13 +80,13 @@ def test_an_item_is_asked_once_taken_and_answered_and_the_run_reads_the_finding(
 @proves("R-TOOL-19", part="an item counts as answered by its answer alone")
 def test_the_database_notes_the_answer_and_lets_nothing_else_of_an_item_change(desk: Asking) -> None:
     item, other = UUID(desk.ask()["id"]), fresh_id()
-    with tenant(desk.tenant):
+    with tenant_transaction(desk.tenant):
         ReviewItem.objects.create(
             tenant_id=desk.tenant, id=other, run_id=desk.run, key="other", at=database_now(), evidence=[],
             **ASKED,
         )  # fmt: skip
     answer_review(desk.tenant, item, by=desk.reviewer.principal.id, finding="confirmed", note="So it is.")
-    with tenant(desk.tenant):
+    with tenant_transaction(desk.tenant):
         said = ReviewWord.objects.get(item=item)
         assert ReviewItem.objects.get(id=item).answered_at == said.at
         changes: list[tuple[UUID, dict[str, Any]]] = [
@@ -100,7 +100,7 @@ def test_the_database_notes_the_answer_and_lets_nothing_else_of_an_item_change(d
 def of_queue(limit: int) -> list[Any]:
     """As programs ask for the items of one queue: a rare one, for where it is every second the newest of all
     are as good."""
-    return list(items(queue="rare").order_by("-at", "-id")[:limit])
+    return list(list_review_items(queue="rare").order_by("-at", "-id")[:limit])
 
 
 @proves("R-TOOL-19", part="the queue is read by its index")
@@ -112,9 +112,9 @@ def test_a_page_of_reviews_is_read_by_its_index_and_in_its_order(
     desk: Asking, lines: Callable[..., Any], index: str
 ) -> None:
     desk.ask()
-    with tenant(desk.tenant), CaptureQueriesContext(connection) as asked:
+    with tenant_transaction(desk.tenant), CaptureQueriesContext(connection) as asked:
         lines(1)
-    with tenant(desk.tenant), connection.cursor() as cursor:
+    with tenant_transaction(desk.tenant), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         for query in asked.captured_queries:
@@ -136,11 +136,11 @@ def test_nobody_reviews_their_own_run_or_what_another_has_taken(desk: Asking) ->
         with pytest.raises(ReviewRefused, match="somebody else has taken it"):
             act(desk.tenant, item, by=other.principal.id)
     release_review(desk.tenant, item, by=who)
-    with tenant(desk.tenant):
+    with tenant_transaction(desk.tenant):
         Membership.objects.filter(person_id=other.person.id).update(queues=["finance"])
     with pytest.raises(NotYours, match="the queue support"):
         take_review(desk.tenant, item, by=other.principal.id)
-    with tenant(desk.tenant):
+    with tenant_transaction(desk.tenant):
         assert item_of(item).state == "waiting"
         assert [one.kind for one in ReviewWord.objects.order_by("number")] == ["taken", "released"]
 

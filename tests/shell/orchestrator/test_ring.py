@@ -6,20 +6,20 @@ import psycopg
 import pytest
 from django.db import OperationalError, transaction
 
-from orchestrator.actions.commit import commit
+from orchestrator.actions.commit import commit_run
 from orchestrator.actions.read_phase import LeaseLost
 from orchestrator.actions.run_signals import cancel, pause, resume
 from orchestrator.core.common.errors import GoalInvalid, IllegalMove, RunOver
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.run_events import TimerFired
-from orchestrator.core.domain.status_transitions import path
+from orchestrator.core.domain.status_transitions import compute_transition_path
 from orchestrator.models import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt, WorkflowVersion
 from orchestrator.queries.progress import progress_of
-from orchestrator.queries.replays import replay
-from orchestrator.worker.effects.run_loader import take_in_hand
-from orchestrator.worker.leases import claim, release
+from orchestrator.queries.replays import replay_stored_run
+from orchestrator.worker.effects.run_loader import load_claimed_run
+from orchestrator.worker.leases import claim_lease, release_lease
 from orchestrator.worker.sweeper import Sweep
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership
 from tests.doubles.company import Company
 from tests.factories.dying import Killed, dies_at
@@ -40,39 +40,39 @@ def let_the_lease_die(superuser: psycopg.Connection, run: object) -> None:
 @proves("R-SESS-2")
 def test_a_worker_that_lost_its_lease_can_write_nothing(world: World, superuser: psycopg.Connection) -> None:
     run = world.submit("tool-loop", SUM)
-    first = claim(world.id, run, "first")
+    first = claim_lease(world.id, run, "first")
     assert first is not None
-    hand = take_in_hand(world.id, run, "first", first)
-    assert claim(world.id, run, "second") is None
+    hand = load_claimed_run(world.id, run, "first", first)
+    assert claim_lease(world.id, run, "second") is None
     let_the_lease_die(superuser, run)
-    second = claim(world.id, run, "second")
+    second = claim_lease(world.id, run, "second")
     assert second is not None
     assert second.fence == first.fence + 1
     with pytest.raises(LeaseLost):
-        commit(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
+        commit_run(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
     assert world.kinds(run) == ["task_submitted"]
-    release(world.id, run, "second", second.fence)
+    release_lease(world.id, run, "second", second.fence)
 
 
 @proves("R-SESS-3")
 def test_a_commit_that_fails_leaves_nothing_of_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     run = world.submit("tool-loop", SUM)
-    claimed = claim(world.id, run, "w")
+    claimed = claim_lease(world.id, run, "w")
     assert claimed is not None
-    hand = take_in_hand(world.id, run, "w", claimed)
+    hand = load_claimed_run(world.id, run, "w", claimed)
 
     def full(*_: object, **__: object) -> None:
         raise psycopg.errors.DiskFull
 
     monkeypatch.setattr("orchestrator.actions.write_phase.store_payloads", full)
     with pytest.raises(OperationalError):
-        commit(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
+        commit_run(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
     monkeypatch.undo()
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Record.objects.filter(run_id=run).count() == 1
         assert not Intent.objects.filter(run_id=run).exists()
         assert Run.objects.get(id=run).version == 0
-    commit(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
+    commit_run(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
     assert "model_called" in world.kinds(run)
 
 
@@ -80,7 +80,7 @@ def test_a_commit_that_fails_leaves_nothing_of_itself(world: World, monkeypatch:
 def test_every_performed_effect_was_an_intent_before(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     assert world.drive(run).terminal_code == "SUCCESS"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         intents = Intent.objects.filter(run_id=run).count()
     effects = [kind for kind in world.kinds(run) if kind in ("model_called", "call_attempted")]
     assert intents == len(effects)
@@ -187,7 +187,7 @@ def test_a_worker_that_is_to_stop_gives_its_run_back_unharmed(world: World) -> N
 @proves("R-SESS-5")
 def test_only_legal_moves_exist_in_code_and_database(world: World, superuser: psycopg.Connection) -> None:
     with pytest.raises(IllegalMove):
-        path(Status.COMPLETED, Status.IN_PROGRESS)
+        compute_transition_path(Status.COMPLETED, Status.IN_PROGRESS)
     run = world.submit("tool-loop", SUM)
     world.drive(run)
     with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
@@ -240,21 +240,21 @@ def test_a_replay_names_the_first_record_that_comes_out_otherwise(
 ) -> None:
     run = world.submit("tool-loop", SUM)
     world.drive(run)
-    assert replay(world.id, run).matches
+    assert replay_stored_run(world.id, run).matches
     number = forge(
         superuser,
         run,
         "outcome = 'classified'",
         lambda body: body.replace(b'"intent":{"set":"task"}', b'"intent":{"set":"tusk"}'),
     )
-    report = replay(world.id, run)
+    report = replay_stored_run(world.id, run)
     assert (report.matches, report.first_difference) == (False, number)
 
 
 @proves("R-GRAPH-12")
 def test_a_run_is_pinned_to_what_was_in_force_when_it_was_admitted(world: World) -> None:
     run = world.submit("tool-loop", SUM)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         body = bytes(ManifestRow.objects.get(id=run).body)
         with pytest.raises(Exception, match=r"permission denied|append-only"), transaction.atomic():
             ManifestRow.objects.filter(id=run).update(digest="0" * 64)
@@ -268,7 +268,7 @@ def test_a_run_is_pinned_to_what_was_in_force_when_it_was_admitted(world: World)
 def test_recall_needs_no_core_logic(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     world.drive(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Snapshot.objects.filter(run_id=run).count() >= 1
         assert Payload.objects.filter(run_id=run).exists()
         found = progress_of(Run.objects.get(id=run))
@@ -288,7 +288,7 @@ def test_of_two_workers_one_has_the_run(world: World) -> None:
     world.drive(run)
     assert world.run(run).terminal_code == "SUCCESS"
     world.sound(run)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not Dispatch.objects.filter(run_id=run).exists()
         taken = SignalReceipt.objects.filter(run_id=run).count()
         assert taken == RunSignal.objects.filter(run_id=run).count()
@@ -312,7 +312,7 @@ def test_a_role_that_is_lost_while_the_run_waits_is_missed_before_the_effect(
         run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
         world.drive(run)
         (request,) = world.open_requests(run)
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             Membership.objects.filter(person_id=world.people.submitter.person.id).delete()
         world.decide(request, world.people.approver)
         ended = world.drive(run)

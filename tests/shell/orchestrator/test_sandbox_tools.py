@@ -5,20 +5,20 @@ import os
 import pytest
 
 from orchestrator.actions.workspace import change_files
-from orchestrator.core.tools.isolation import apart
+from orchestrator.core.tools.isolation import with_isolation
 from orchestrator.gateways.sandbox import bubblewrap
-from orchestrator.gateways.tools.availability import lacking, unavailable
+from orchestrator.gateways.tools.availability import list_missing_dependencies, list_unavailable_tools
 from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.queries.workspace import newest
-from tenancy.db.tenant_context import tenant
+from orchestrator.queries.workspace import get_newest_revision
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.proves import proves
 from tests.shell.orchestrator.test_file_tools import Desk
 from tests.shell.orchestrator.test_file_tools import desk as desk
 
 needs_sandbox = pytest.mark.skipif(
-    bool(bubblewrap.unavailable()) and not os.environ.get("INTERLOCK_SANDBOX_REQUIRED"),
-    reason=bubblewrap.unavailable() or "there is one",
+    bool(bubblewrap.explain_unavailability()) and not os.environ.get("INTERLOCK_SANDBOX_REQUIRED"),
+    reason=bubblewrap.explain_unavailability() or "there is one",
 )
 CASES = """
 import unittest
@@ -47,8 +47,8 @@ def test_ok(): pass
 
 def put(desk: Desk, path: str, text: str) -> None:
     """Another file of the run."""
-    with tenant(desk.tenant):
-        base = newest(desk.run).digest
+    with tenant_transaction(desk.tenant):
+        base = get_newest_revision(desk.run).digest
         change_files(desk.tenant, desk.run, key=path, base=base, changes={path: text.encode()}, summary="")
 
 
@@ -120,18 +120,20 @@ def test_without_a_sandbox_the_tools_say_why(
     for name in ("sandbox.python", "sandbox.tests"):
         monkeypatch.setattr(shipped_tools()[name], "lacks", lambda: "bubblewrap is not installed")
     assert "bubblewrap is not installed" in desk.refused("sandbox.python", code="print(1)")
-    assert lacking() == dict.fromkeys(("sandbox.python", "sandbox.tests"), "bubblewrap is not installed")
+    assert list_missing_dependencies() == dict.fromkeys(
+        ("sandbox.python", "sandbox.tests"), "bubblewrap is not installed"
+    )
 
 
 @proves("R-LOOP-21", part="what a run's machine lacks")
 def test_a_run_hears_of_what_it_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bubblewrap, "unavailable", lambda: "no")
+    monkeypatch.setattr(bubblewrap, "explain_unavailability", lambda: "no")
     monkeypatch.setattr(shipped_tools()["sandbox.tests"], "lacks", lambda: "none")
     pinned = {name: declared.spec for name, declared in shipped_tools().items()}
-    assert unavailable(pinned, ("files.*", "calculator.*")) == {}
-    assert unavailable(pinned, ("sandbox.tests", "sandbox.script")) == {"sandbox.tests": "none"}
-    inside = {**pinned, "sandbox.script": apart(pinned["sandbox.script"])}
-    assert unavailable(inside, ("sandbox.script",)) == {"sandbox.script": "no"}
+    assert list_unavailable_tools(pinned, ("files.*", "calculator.*")) == {}
+    assert list_unavailable_tools(pinned, ("sandbox.tests", "sandbox.script")) == {"sandbox.tests": "none"}
+    inside = {**pinned, "sandbox.script": with_isolation(pinned["sandbox.script"])}
+    assert list_unavailable_tools(inside, ("sandbox.script",)) == {"sandbox.script": "no"}
 
 
 @needs_sandbox

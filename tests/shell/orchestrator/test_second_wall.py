@@ -8,12 +8,12 @@ import psycopg
 import pytest
 from django.db import connection
 
-from budgets.actions import Settle, post
-from budgets.queries import ledger
+from budgets.actions import Settle, post_to_ledger
+from budgets.queries import list_run_entries
 from orchestrator.gateways.database_authorization import DatabasePermit
 from orchestrator.models import EmergencyStop, Intent, Run
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.factories.dying import Killed, dies_at
 from tests.factories.world import World, make_world
@@ -46,7 +46,7 @@ def asked(run: Run, effect: str, *, look: bool, fence: int | None = None) -> str
 
 def effect_of(run: Run) -> str:
     """The effect in flight."""
-    with tenant(run.tenant_id):
+    with tenant_transaction(run.tenant_id):
         return Intent.objects.get(run_id=run.id).effect
 
 
@@ -59,12 +59,12 @@ def test_only_a_committed_intent_with_an_open_reservation_under_the_fence_may_go
     assert asked(flying, effect, look=look) == "ok"
     assert asked(flying, "0" * 32, look=look) == "intent"
     assert asked(flying, effect, look=look, fence=flying.fence + 1) == "fence"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         stop = EmergencyStop.objects.create(
             scope="tenant", tenant_id=world.id, target="", reason="drill", at=database_now()
         )
     assert asked(flying, effect, look=look) == "emergency_stop"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         EmergencyStop.objects.filter(id=stop.id).update(lifted_at=database_now())
         Run.objects.filter(id=flying.id).update(lease_until=database_now())
     assert asked(flying, effect, look=look) == "fence"
@@ -74,11 +74,11 @@ def test_only_a_committed_intent_with_an_open_reservation_under_the_fence_may_go
 @pytest.mark.parametrize("look", [False, True])
 def test_a_settled_effect_may_neither_go_nor_be_looked_up(world: World, flying: Run, look: bool) -> None:
     effect = effect_of(flying)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         at, cursor = database_now(), raw_cursor()
         held = _reserved(flying.id, effect)
         settle = Settle(effect_id=effect, reserved=held, actual=held)
-        post(world.id, flying.id, settles=(settle,), reserves=(), at=at, cursor=cursor)
+        post_to_ledger(world.id, flying.id, settles=(settle,), reserves=(), at=at, cursor=cursor)
     assert asked(flying, effect, look=look) == "reservation"
 
 
@@ -93,5 +93,5 @@ def test_a_look_up_may_go_when_its_effects_own_time_is_over(
 
 
 def _reserved(run: UUID, effect: str) -> dict[str, Decimal]:
-    entry = next(one for one in ledger(run) if one.effect_id == effect)
+    entry = next(one for one in list_run_entries(run) if one.effect_id == effect)
     return {dimension.value: amount for dimension, amount in entry.reserved.items()}

@@ -15,7 +15,7 @@ from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.gateways.tools.dispatcher import ToolGateway
 from orchestrator.gateways.tools.registry import shipped_tools
 from orchestrator.models import Run
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.world import World, make_world
 from tests.proves import proves
@@ -61,7 +61,7 @@ def test_a_workflow_whose_tool_starts_it_again_is_capped_by_the_rates_of_its_sub
         world.drive(starter.started[number])
     assert len(starter.started) == MOST
     assert starter.refused > 0
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert Run.objects.count() == MOST
         assert not Run.objects.exclude(finished_at__isnull=False).exists()
 

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.tool_servers import (
     NewServer,
     add_server,
@@ -26,16 +26,16 @@ from orchestrator.core.common.errors import (
     ServerUnreachable,
 )
 from orchestrator.core.tools.registration import asked_admission
-from orchestrator.core.tools.remote_definition import Listing, listed
+from orchestrator.core.tools.remote_definition import Listing, parse_listed_tool
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.models import EmergencyStop, ServerTool, ToolProposal
-from orchestrator.queries.relaxation_proposals import outdated
+from orchestrator.queries.relaxation_proposals import find_stale_reason
 from orchestrator.queries.tool_servers import offered_by, places_now, server_of, servers_now
 from orchestrator.queries.tools import tool_now
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable, Stale
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tenancy.secret_store import keep_secret
 from tests.doubles.mcp_server import ToolServer
@@ -62,7 +62,7 @@ def add(world: World, **given: Any) -> None:
 
 def states(world: World) -> dict[str, str]:
     """The state of each tool."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return {one.row.tool: one.row.state for one in offered_by(server_of("shop"))}
 
 
@@ -73,7 +73,7 @@ def raw(name: str, **more: Any) -> dict[str, Any]:
 
 def note(world: World, *tools: dict[str, Any]) -> None:
     """The server offers these now."""
-    listing = Listing(tools=tuple(listed(tool) for tool in tools), protocol="2026-07-28")
+    listing = Listing(tools=tuple(parse_listed_tool(tool) for tool in tools), protocol="2026-07-28")
     note_listing(world.id, "shop", listing, by=None)
 
 
@@ -83,7 +83,7 @@ def test_imported_tools_are_in_quarantine_and_in_no_registry(connected: World) -
     assert states(connected) == dict.fromkeys(
         ("find-customer", "send_note", "find_note", "say"), "quarantined"
     )
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         assert not any(name.startswith("shop.") for name in active_tools())
         assert [(one.row.slug, one.row.protocol, one.row.named) for one in servers_now()] == [
             ("shop", "2026-07-28", "double 7")
@@ -107,7 +107,7 @@ def test_an_admission_makes_a_version_pinned_to_what_was_seen(connected: World) 
     assert (made.needs_gate, made.mutating, made.max_retries) == (True, True, 0)
     assert made.sensitive == ("/text", "/to")
     assert (made.honours_keys, made.lookup, made.parallel_safe, made.external) == (False, False, False, True)
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         assert "shop.send_note" in active_tools()
         line = AuditEntry.objects.get(verb="tool.admit")
     assert (line.after["admitted"], line.reason) == (seen, "Looked at.")
@@ -124,7 +124,7 @@ def test_a_changed_definition_goes_back_into_quarantine_with_its_difference(
     assert (now.row.state, now.before, now.after) == (
         "quarantined", {"description": "Send a note to somebody."}, {"description": "Send two notes."}
     )  # fmt: skip
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         assert "shop.send_note" not in active_tools()
         stops = EmergencyStop.objects.filter(tenant_id=connected.id, scope="tool", target="shop.send_note")
         assert stops.filter(lifted_at=None).count() == 1
@@ -149,7 +149,7 @@ def test_the_tools_own_switch_does_not_lead_out_of_quarantine(connected: World) 
     quarantine_tool(connected.id, "shop", "say", by=None, reason="I am not sure.")
     with pytest.raises(Quarantined):
         change_tool(connected.id, "shop.say", asked_change({"enabled": True}), by=None, reason="")
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         assert not tool_now(connected.id, "shop.say").enabled
 
 
@@ -164,7 +164,7 @@ def test_a_tool_that_disappears_is_gone_and_comes_back_into_quarantine(
     tool_server.tell()
     look_at_server(connected.id, "shop", by=None)
     assert states(connected)["say"] == "quarantined"
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         assert "shop.say" not in active_tools()
 
 
@@ -188,7 +188,7 @@ def test_a_server_takes_no_name_of_ours(world: World, settings: Settings, slug: 
     settings.INTERLOCK_MCP_COMMANDS = {"files": ("/usr/bin/true",)}
     with pytest.raises((NameTaken, InvalidInput)):
         add(world, slug=slug, kind="stdio", address="files")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert servers_now() == []
 
 
@@ -204,7 +204,7 @@ def test_a_server_takes_no_name_of_ours(world: World, settings: Settings, slug: 
 def test_an_address_that_may_not_be_reached_is_refused_when_it_is_added(world: World, address: str) -> None:
     with pytest.raises(EgressRefused):
         add(world, address=address)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert servers_now() == []
         assert not AuditEntry.objects.filter(verb="server.add").exists()
 
@@ -230,7 +230,7 @@ def test_a_server_that_does_not_answer_keeps_its_reason(world: World, tool_serve
     add(world, address="http://127.0.0.1:9/mcp")
     with pytest.raises(ServerUnreachable):
         look_at_server(world.id, "shop", by=None)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert "did not answer" in server_of("shop").fault
 
 
@@ -249,7 +249,7 @@ def test_another_tenant_has_neither_the_server_nor_its_private_places(
     connected: World, tool_server: ToolServer
 ) -> None:
     other = make_tenant()
-    with tenant(other.id):
+    with tenant_transaction(other.id):
         assert servers_now() == []
         assert places_now().places == ()
     with pytest.raises(NotFound):
@@ -262,7 +262,7 @@ def test_another_tenant_has_neither_the_server_nor_its_private_places(
 def test_a_removed_server_takes_its_tools_along(connected: World) -> None:
     admit(connected.id, "say", **READS)
     remove_server(connected.id, "shop", by=None, reason="Not ours any more.")
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         assert "shop.say" not in active_tools()
         assert servers_now() == []
     with pytest.raises(NotFound):
@@ -271,16 +271,16 @@ def test_a_removed_server_takes_its_tools_along(connected: World) -> None:
 
 @proves("R-TOOL-4", part="what waits about a tool goes with its server")
 def test_an_admission_that_waits_goes_with_its_server(connected: World) -> None:
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         row = ServerTool.objects.get(tool="say")
         waits = ToolProposal.objects.create(
             tenant_id=connected.id, kind="admit", tool=row.name, reason="We need it", by=fresh_id(),
             body={"server": "shop", "tool": "say", "seen": row.seen, "admission": {}}, weaker=["It is."],
             owner=fresh_id(), at=database_now(),
         )  # fmt: skip
-        assert outdated(connected.id, waits) == ""
+        assert find_stale_reason(connected.id, waits) == ""
     remove_server(connected.id, "shop", by=None, reason="Not ours any more.")
-    with tenant(connected.id):
+    with tenant_transaction(connected.id):
         waits.refresh_from_db()
         assert waits.status == "outdated"
         assert waits.settled_reason == "Its server was removed, and the tool with it."
@@ -288,8 +288,8 @@ def test_an_admission_that_waits_goes_with_its_server(connected: World) -> None:
 
 def test_what_ships_is_published_beside_what_was_admitted(connected: World) -> None:
     admit(connected.id, "say", **READS)
-    furnish(connected.id)
-    with tenant(connected.id):
+    seed_tenant(connected.id)
+    with tenant_transaction(connected.id):
         assert {"shop.say", "orders.lookup"} <= set(active_tools())
 
 
@@ -324,7 +324,7 @@ def test_private_places_are_versions_of_a_list_with_a_reason(world: World) -> No
     with pytest.raises(Stale):
         set_places(world.id, (), expected=0, by=None, reason="Old page.")
     assert set_places(world.id, (), expected=1, by=None, reason="No more.").places == ()
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert AuditEntry.objects.filter(verb="egress.private").count() == 2
 
 
@@ -341,7 +341,7 @@ def test_private_places_are_versions_of_a_list_with_a_reason(world: World) -> No
 def test_a_bad_place_or_no_reason_changes_nothing(world: World, places: tuple[str, ...], reason: str) -> None:
     with pytest.raises(InvalidInput):
         set_places(world.id, places, expected=None, by=None, reason=reason)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert places_now().version == 0
 
 

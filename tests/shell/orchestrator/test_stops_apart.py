@@ -6,11 +6,11 @@ import psycopg
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.emergency_stop import lift, stop_everything
+from orchestrator.actions.emergency_stop import lift_stop, stop_everything
 from orchestrator.models import EmergencyStop
 from orchestrator.queries.system_status import stops_in_force, stops_of
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.factories.world import World
 from tests.proves import proves
@@ -29,13 +29,13 @@ def a_stop(tenant_id: UUID | None) -> EmergencyStop:
 def test_another_tenants_stop_is_neither_seen_nor_lifted(house: House) -> None:
     other = house.people.other_tenant.id
     theirs = stop_everything("tenant", tenant_id=other, by=None, reason="drill")
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not EmergencyStop.objects.filter(tenant_id=other).exists()
         assert not EmergencyStop.objects.filter(id=theirs.id).update(lifted_at=database_now())
     assert not EmergencyStop.objects.filter(id=theirs.id).exists()
-    assert not lift(theirs.id, tenant_id=house.tenant.id, by=None, reason="x")
+    assert not lift_stop(theirs.id, tenant_id=house.tenant.id, by=None, reason="x")
     assert theirs.id in {stop.id for stop in stops_in_force()}
-    assert lift(theirs.id, tenant_id=other, by=None, reason="over")
+    assert lift_stop(theirs.id, tenant_id=other, by=None, reason="over")
     assert theirs.id not in {stop.id for stop in stops_in_force()}
 
 
@@ -43,7 +43,7 @@ def test_another_tenants_stop_is_neither_seen_nor_lifted(house: House) -> None:
 def test_a_tenant_makes_no_stop_of_another_and_none_of_all(house: House) -> None:
     for whose in (house.people.other_tenant.id, None):
         refused = pytest.raises(DatabaseError, match="row-level security")
-        with tenant(house.tenant.id), refused, transaction.atomic():
+        with tenant_transaction(house.tenant.id), refused, transaction.atomic():
             a_stop(whose).save(force_insert=True)
     with pytest.raises(DatabaseError, match="row-level security"), transaction.atomic():
         a_stop(house.tenant.id).save(force_insert=True)
@@ -54,14 +54,14 @@ def test_a_stop_of_all_ends_a_tenants_effects_and_is_lifted_by_none(world: World
     run = world.submit("tool-loop", SUM)
     stop = stop_everything("global", tenant_id=None, by=None, reason="drill")
     try:
-        with tenant(world.id):
+        with tenant_transaction(world.id):
             assert stop.id in {one.id for one in stops_of(world.id)}
             assert not EmergencyStop.objects.filter(id=stop.id).update(lifted_at=database_now())
-        assert not lift(stop.id, tenant_id=world.id, by=None, reason="x")
+        assert not lift_stop(stop.id, tenant_id=world.id, by=None, reason="x")
         assert world.drive(run).terminal_code == "USER_CANCEL"
         assert "fact_committed" not in world.kinds(run)
     finally:
-        assert lift(stop.id, tenant_id=None, by=None, reason="over")
+        assert lift_stop(stop.id, tenant_id=None, by=None, reason="over")
 
 
 @proves("R-SEC-9", part="what was put in force is lifted and never rewritten")
@@ -69,5 +69,5 @@ def test_a_stop_of_all_ends_a_tenants_effects_and_is_lifted_by_none(world: World
 def test_a_stop_is_lifted_and_never_rewritten(house: House, change: str) -> None:
     stop_everything("tenant", tenant_id=house.tenant.id, by=None, reason="drill")
     denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied")
-    with tenant(house.tenant.id), denied, transaction.atomic():
+    with tenant_transaction(house.tenant.id), denied, transaction.atomic():
         raw_cursor().execute(f"UPDATE orchestrator_emergencystop SET {change}".encode())

@@ -10,16 +10,16 @@ import pytest
 
 from orchestrator import bundled_content
 from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.actions.seed import furnish
+from orchestrator.actions.seed import seed_tenant
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.actions.versions import active_tools, publish_boundary
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.tool_update import ToolChange, asked_change
 from orchestrator.models import EmergencyStop, RegistryVersion, ToolVersion
-from orchestrator.queries.tools import ToolNow, tool_now, tools_now, use, used_by, versions_of
+from orchestrator.queries.tools import ToolNow, count_tool_use, tool_now, tools_now, used_by, versions_of
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -48,10 +48,10 @@ def change(
 
 def allow_more(world: World) -> None:
     """A boundary under which the calculator may be more than read-only, and may change something."""
-    boundary = bundled_content.boundaries()["tool-loop-default"]
+    boundary = bundled_content.load_bundled_boundaries()["tool-loop-default"]
     tools = tuple(grant.evolve(risk_ceiling=Risk.NETWORK) for grant in boundary.tools)
     budget = {**boundary.budget, "side_effects": Decimal(9)}
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         publish_boundary(
             world.id, boundary.evolve(tools=tools, risk_ceiling=Risk.NETWORK, budget=budget), by=None
         )
@@ -59,13 +59,13 @@ def allow_more(world: World) -> None:
 
 def now(world: World, name: str = CALCULATOR) -> ToolNow:
     """The tool as it stands."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return tool_now(world.id, name)
 
 
 def audits(world: World) -> list[AuditEntry]:
     """What was noted of changed tools, oldest first."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return list(AuditEntry.objects.filter(verb="tool.change").order_by("at"))
 
 
@@ -77,7 +77,7 @@ def test_a_change_makes_a_new_version_and_the_old_one_stands(world: World) -> No
         Decimal("0.25"),
         ("submit",),
     )
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert [v.spec.version for v in versions_of(CALCULATOR)] == [2, 1]
         assert versions_of(CALCULATOR)[1].spec.rate_per_minute == 6_000
         assert active_tools()[CALCULATOR].version == 2
@@ -98,7 +98,7 @@ def test_a_change_is_audited_with_what_was_and_what_is(world: World) -> None:
 def test_the_same_again_changes_nothing(world: World) -> None:
     first = change(world, CALCULATOR, price_usd="0.25")
     assert change(world, CALCULATOR, price_usd="0.25").tag == first.tag
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert (ToolVersion.objects.filter(slug=CALCULATOR).count(), len(audits(world))) == (2, 1)
 
 
@@ -138,7 +138,7 @@ def test_a_run_keeps_its_version_when_the_change_is_not_stricter(world: World) -
     change(world, CALCULATOR, price_usd="0.50", rate_per_minute=1)
     assert world.drive(run).terminal_code == "SUCCESS"
     attempts = world.said(run, "call_attempted")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         first = ToolVersion.objects.get(slug=CALCULATOR, version=1)
     assert {attempt["tool_version"] for attempt in attempts} >= {first.digest}
     assert len({attempt["tool_version"] for attempt in attempts if attempt["tool"] == CALCULATOR}) == 1
@@ -184,7 +184,7 @@ def test_a_class_that_is_lowered_again_lets_the_older_runs_go_on(world: World) -
     change(world, CALCULATOR, risk="local_write")
     change(world, CALCULATOR, risk="read_only")
     assert world.drive(run).terminal_code == "SUCCESS"
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None).exists()
 
 
@@ -205,7 +205,7 @@ def test_a_disabled_tool_is_closed_to_running_runs_and_gone_for_new_ones(world: 
     assert (disabled.enabled, disabled.stopped is not None) == (False, True)
     world.drive(run)
     assert world.said(run, "call_attempted") == []
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert CALCULATOR not in active_tools()
     (entry,) = audits(world)
     assert (entry.before["enabled"], entry.after["enabled"]) == (True, False)
@@ -217,7 +217,7 @@ def test_a_tool_that_is_enabled_again_takes_calls_again(world: World) -> None:
     change(world, CALCULATOR, price_usd="0.01")
     enabled = change(world, CALCULATOR, enabled=True)
     assert (enabled.enabled, enabled.stopped, enabled.spec.version) == (True, None, 2)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert active_tools()[CALCULATOR].price_usd == Decimal("0.01")
     assert world.drive(world.submit("tool-loop", SUM)).terminal_code == "SUCCESS"
 
@@ -234,10 +234,10 @@ def test_enabling_a_tool_leaves_an_operators_own_stop_in_force(world: World) -> 
 def test_what_an_admin_set_outlives_a_seeding(world: World) -> None:
     change(world, CALCULATOR, price_usd="0.25")
     change(world, "clock.now", enabled=False)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         before = RegistryVersion.objects.order_by("-version").values_list("version", flat=True)[0]
-    furnish(world.id)
-    with tenant(world.id):
+    seed_tenant(world.id)
+    with tenant_transaction(world.id):
         assert RegistryVersion.objects.order_by("-version").values_list("version", flat=True)[0] == before
         assert active_tools()[CALCULATOR].price_usd == Decimal("0.25")
         assert "clock.now" not in active_tools()
@@ -246,14 +246,14 @@ def test_what_an_admin_set_outlives_a_seeding(world: World) -> None:
 
 
 def test_another_tenants_tool_is_not_there(world: World) -> None:
-    with tenant(world.people.other_tenant.id), pytest.raises(NotFound):
+    with tenant_transaction(world.people.other_tenant.id), pytest.raises(NotFound):
         tool_now(world.people.other_tenant.id, CALCULATOR)
 
 
 def test_use_counts_calls_and_failures_of_the_week(world: World) -> None:
     world.drive(world.submit("tool-loop", SUM))
-    with tenant(world.id):
-        counted = use(world.id, database_now())
+    with tenant_transaction(world.id):
+        counted = count_tool_use(world.id, database_now())
         users = used_by()
     assert (counted[CALCULATOR].calls, counted[CALCULATOR].failures) == (2, 0)
     assert "tool-loop" in {user.slug for user in users[CALCULATOR]}
@@ -262,7 +262,7 @@ def test_use_counts_calls_and_failures_of_the_week(world: World) -> None:
 
 def ids(world: World) -> list[UUID]:
     """Stops in force."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         stops = EmergencyStop.objects.filter(tenant_id=world.id, lifted_at=None)
         return list(stops.values_list("id", flat=True))
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connections
 
 from orchestrator.queries.cross_tenant import due_runs, next_run
-from orchestrator.worker.fair_scheduler import Turns, share_of
+from orchestrator.worker.fair_scheduler import FairScheduler, share_of
 from tenancy.db.ids import fresh_id
 from tests.conftest import House
 from tests.factories.tenancy import make_people, make_tenant
@@ -112,7 +112,7 @@ def test_threads_drive_everything_once_and_one_is_always_left(
     monkeypatch.setattr(
         "orchestrator.worker.fair_scheduler.next_run", lambda taken, share: next_run([*taken, *left], share)
     )
-    giving = Turns(noisy.worker, threads=4)
+    giving = FairScheduler(noisy.worker, threads=4)
 
     def thread(_: int) -> int:
         try:
@@ -141,8 +141,8 @@ def test_a_tenant_begins_no_run_beyond_half_of_the_threads_while_another_is_at_w
         offered.append(run)
 
     monkeypatch.setattr("orchestrator.worker.fair_scheduler.next_run", next_one)
-    monkeypatch.setattr("orchestrator.worker.fair_scheduler.offer", offer)
-    giving = Turns(noisy.worker, threads=8)
+    monkeypatch.setattr("orchestrator.worker.fair_scheduler.enqueue_ready", offer)
+    giving = FairScheduler(noisy.worker, threads=8)
     with noisy.worker.way.run_of(noisy.id, fresh_id()), noisy.worker.way.run_of(fresh_id(), fresh_id()):
         assert giving._next(Counter()) == (run, noisy.id)
         assert offered == []
@@ -161,7 +161,7 @@ def test_two_floods_leave_a_thread_for_a_third_tenant(
     monkeypatch.setattr(
         "orchestrator.worker.fair_scheduler.next_run", lambda taken, share: next_run([*taken, *left], share)
     )
-    giving = Turns(noisy.worker, threads=4)
+    giving = FairScheduler(noisy.worker, threads=4)
     with way.run_of(noisy.id, flood[0]), way.run_of(fresh_id(), fresh_id()):
         with way.run_of(fresh_id(), fresh_id()):
             assert giving._next(Counter()) == (alone, quiet.id)
@@ -178,5 +178,5 @@ def test_one_thread_in_eight_is_left_and_a_single_one_is_given() -> None:
 def test_a_worker_that_stops_gives_no_turn(noisy: World) -> None:
     run = noisy.submit("tool-loop", SUM)
     noisy.worker.stopping = True
-    assert Turns(noisy.worker, threads=4).take() == 0
+    assert FairScheduler(noisy.worker, threads=4).take() == 0
     assert noisy.run(run).status == "queued"

@@ -7,14 +7,14 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
-from budgets.queries import ledger
-from orchestrator.actions.price_corrections import reprice
+from budgets.queries import list_run_entries
+from orchestrator.actions.price_corrections import apply_price_correction
 from orchestrator.actions.tool_updates import change_tool
 from orchestrator.actions.versions import active_tools, publish_tools
 from orchestrator.core.tools.registration import asked_admission
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.queries.mispriced_calls import Wrong
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, said
 from tests.factories.foreign import called, foreign, onwards
@@ -27,7 +27,7 @@ CALCULATOR = "calculator.evaluate"
 def unpriced(house: House) -> World:
     """A house in which nobody has said what the calculator costs."""
     made = make_world(house)
-    with tenant(made.id):
+    with tenant_transaction(made.id):
         tools = active_tools()
         unknown = tools[CALCULATOR].evolve(price_usd=None)
         publish_tools(made.id, tuple({**tools, CALCULATOR: unknown}.values()), by=None)
@@ -43,8 +43,8 @@ def world(house: House) -> World:
 def charges(world: World, run: UUID) -> dict[str, Decimal]:
     """US$ that the run settled, by the version of the price."""
     found: dict[str, Decimal] = {}
-    with tenant(world.id):
-        for entry in ledger(run):
+    with tenant_transaction(world.id):
+        for entry in list_run_entries(run):
             if entry.effect_id and not entry.tenant_line and "cost_usd" in entry.used:
                 before = found.get(entry.price_version, Decimal(0))
                 found[entry.price_version] = before + entry.used["cost_usd"]
@@ -62,7 +62,9 @@ def test_a_call_without_a_price_is_reserved_and_charged_at_the_declared_worst_ca
     worst = f"{CALCULATOR}@2 worst case"
     assert charges(world, run)[worst] == Decimal("0.02")
     change_tool(world.id, CALCULATOR, asked_change({"price_usd": "0.001"}), by=None, reason="the contract")
-    done = reprice(world.id, Wrong(tool=CALCULATOR, version=worst), by=None, reason="now it is known")
+    done = apply_price_correction(
+        world.id, Wrong(tool=CALCULATOR, version=worst), by=None, reason="now it is known"
+    )
     assert (done.calls, done.delta) == (2, Decimal("-0.018"))
     world.sound(run)
 
@@ -81,9 +83,9 @@ def test_a_call_that_was_sent_and_refused_is_corrected_like_any_other(
     assert charges(world, run)[worst] == Decimal("0.01")
     change_tool(world.id, CALCULATOR, asked_change({"price_usd": "0.001"}), by=None, reason="the contract")
     wrong = Wrong(tool=CALCULATOR, version=worst)
-    done = reprice(world.id, wrong, by=None, reason="now it is known")
+    done = apply_price_correction(world.id, wrong, by=None, reason="now it is known")
     assert (done.calls, done.delta) == (1, Decimal("-0.009"))
-    assert reprice(world.id, wrong, by=None, reason="again").calls == 0
+    assert apply_price_correction(world.id, wrong, by=None, reason="again").calls == 0
     world.sound(run)
 
 

@@ -13,8 +13,8 @@ import pytest
 from django.db import connections
 from pytest_django import Settings
 
-from orchestrator.worker.commit_throttle import BUSY, FLOOD, ROOMY, RightOfWay
-from orchestrator.worker.fair_scheduler import Turns
+from orchestrator.worker.commit_throttle import BUSY, FLOOD, ROOMY, CommitThrottle
+from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.run_loop import FaultPoint
 from tenancy.db.ids import fresh_id
 from tests.conftest import House
@@ -26,14 +26,14 @@ SUM = "How much is (12 + 30) * 2?"
 PATIENCE_SECONDS = 60.0
 
 
-def in_turn(way: RightOfWay, tenant: UUID) -> bool:
+def in_turn(way: CommitThrottle, tenant: UUID) -> bool:
     """Whether a commit of the tenant's would be made in its turn."""
     with way.committing(tenant) as turn:
         return turn
 
 
 def test_the_only_run_of_a_tenant_has_the_way_until_it_has_begun() -> None:
-    way, flood, few = RightOfWay(longest=0), fresh_id(), fresh_id()
+    way, flood, few = CommitThrottle(longest=0), fresh_id(), fresh_id()
     with ExitStack() as runs:
         for _ in range(3):
             runs.enter_context(way.run_of(flood, fresh_id())).begun()
@@ -46,7 +46,7 @@ def test_the_only_run_of_a_tenant_has_the_way_until_it_has_begun() -> None:
 
 
 def test_a_run_that_never_began_leaves_the_way_free() -> None:
-    way, flood = RightOfWay(longest=0), fresh_id()
+    way, flood = CommitThrottle(longest=0), fresh_id()
     with ExitStack() as runs:
         for _ in range(3):
             runs.enter_context(way.run_of(flood, fresh_id()))
@@ -57,7 +57,7 @@ def test_a_run_that_never_began_leaves_the_way_free() -> None:
 
 @pytest.mark.parametrize(("mine", "theirs"), [(1, 1), (2, 2), (1, 2), (3, 2), (2, 1)])
 def test_nobody_waits_for_a_tenant_with_more_than_half_as_many_in_hand(mine: int, theirs: int) -> None:
-    way, here, there = RightOfWay(longest=0), fresh_id(), fresh_id()
+    way, here, there = CommitThrottle(longest=0), fresh_id(), fresh_id()
     for tenant, runs in ((here, mine), (there, theirs)):
         for _ in range(runs):
             way.run_of(tenant, fresh_id()).__enter__()
@@ -65,7 +65,7 @@ def test_nobody_waits_for_a_tenant_with_more_than_half_as_many_in_hand(mine: int
 
 
 @contextmanager
-def having(way: RightOfWay, in_hand: Mapping[UUID, int], commits: int = 0) -> Iterator[None]:
+def having(way: CommitThrottle, in_hand: Mapping[UUID, int], commits: int = 0) -> Iterator[None]:
     """These numbers of runs in hand, all begun, and so many of the first tenant's that commit."""
     with ExitStack() as held:
         for tenant, many in in_hand.items():
@@ -79,7 +79,7 @@ def having(way: RightOfWay, in_hand: Mapping[UUID, int], commits: int = 0) -> It
 @proves("R-BUDGET-11", part="a flood commits once at a time beside somebody with few runs")
 @pytest.mark.parametrize(("in_hand", "turn"), [(FLOOD - 1, True), (FLOOD, False)])
 def test_a_flood_waits_for_its_turn_and_few_do_not(in_hand: int, turn: bool) -> None:
-    way, flood, few = RightOfWay(longest=0), fresh_id(), fresh_id()
+    way, flood, few = CommitThrottle(longest=0), fresh_id(), fresh_id()
     with having(way, {few: 1, flood: in_hand}):
         with having(way, {few: 0}, ROOMY):
             assert in_turn(way, flood) is turn
@@ -88,7 +88,7 @@ def test_a_flood_waits_for_its_turn_and_few_do_not(in_hand: int, turn: bool) -> 
 
 @proves("R-BUDGET-11", part="floods commit no more at once than keep the interpreter busy")
 def test_floods_among_themselves_keep_the_interpreter_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    way, flood, other = RightOfWay(longest=0), fresh_id(), fresh_id()
+    way, flood, other = CommitThrottle(longest=0), fresh_id(), fresh_id()
     # Whoever has many in hand once had few.
     monkeypatch.setattr("orchestrator.worker.commit_throttle.LATELY_SECONDS", -1.0)
     with having(way, {other: FLOOD, flood: FLOOD}):
@@ -99,13 +99,13 @@ def test_floods_among_themselves_keep_the_interpreter_busy(monkeypatch: pytest.M
 
 
 def test_a_flood_alone_commits_as_it_likes() -> None:
-    way, flood = RightOfWay(longest=0), fresh_id()
+    way, flood = CommitThrottle(longest=0), fresh_id()
     with having(way, {flood: FLOOD + BUSY}, BUSY):
         assert in_turn(way, flood)
 
 
 def test_a_flood_leaves_room_for_whoever_was_here_lately() -> None:
-    way, flood = RightOfWay(longest=0), fresh_id()
+    way, flood = CommitThrottle(longest=0), fresh_id()
     with having(way, {flood: FLOOD}):
         with way.run_of(fresh_id(), fresh_id()):
             pass
@@ -115,7 +115,7 @@ def test_a_flood_leaves_room_for_whoever_was_here_lately() -> None:
 
 @proves("R-BUDGET-11", part="a flood makes way in the midst of a commit")
 def test_a_flood_gives_way_in_the_midst_of_a_commit_to_whoever_begins() -> None:
-    way, flood, few, went = RightOfWay(longest=PATIENCE_SECONDS), fresh_id(), fresh_id(), Event()
+    way, flood, few, went = CommitThrottle(longest=PATIENCE_SECONDS), fresh_id(), fresh_id(), Event()
     with having(way, {flood: FLOOD - 1}), way.run_of(flood, fresh_id()) as one:
         one.begun()
         way.give_way(flood, PATIENCE_SECONDS)
@@ -135,7 +135,7 @@ def test_a_flood_gives_way_in_the_midst_of_a_commit_to_whoever_begins() -> None:
 
 @proves("R-BUDGET-11", part="two floods do not wait for one another")
 def test_a_flood_that_gives_way_leaves_its_turn_to_a_lesser_one_that_begins() -> None:
-    way, greater, less = RightOfWay(longest=PATIENCE_SECONDS), fresh_id(), fresh_id()
+    way, greater, less = CommitThrottle(longest=PATIENCE_SECONDS), fresh_id(), fresh_id()
     entered, begins = Barrier(BUSY + 1), Event()
 
     def commit() -> None:
@@ -158,7 +158,7 @@ def test_a_flood_that_gives_way_leaves_its_turn_to_a_lesser_one_that_begins() ->
 
 @proves("R-BUDGET-11", part="a flood lets a message be looked at first")
 def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
-    way, flood = RightOfWay(longest=0), fresh_id()
+    way, flood = CommitThrottle(longest=0), fresh_id()
     with ExitStack() as held:
         for _ in range(FLOOD):
             held.enter_context(way.run_of(flood, fresh_id())).begun()
@@ -186,7 +186,7 @@ def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
 def test_one_run_of_a_flood_leaves_where_every_thread_is_in_use(
     in_hand: tuple[int, ...], leaving: list[int]
 ) -> None:
-    way, tenants = RightOfWay(longest=0), [fresh_id() for _ in in_hand]
+    way, tenants = CommitThrottle(longest=0), [fresh_id() for _ in in_hand]
     way.among(8)
     with ExitStack() as runs:
         passages = [
@@ -203,7 +203,7 @@ def test_one_run_of_a_flood_leaves_where_every_thread_is_in_use(
 
 @pytest.mark.parametrize(("in_hand", "waits"), [(FLOOD, False), (FLOOD - 1, True)])
 def test_messages_of_a_flood_that_find_nothing_do_not_stop_a_greater_one(in_hand: int, waits: bool) -> None:
-    way, flood, less = RightOfWay(longest=0.2), fresh_id(), fresh_id()
+    way, flood, less = CommitThrottle(longest=0.2), fresh_id(), fresh_id()
     with having(way, {flood: 2 * FLOOD, less: in_hand}):
         with way.arriving(less):
             assert not in_turn(way, flood)
@@ -224,7 +224,7 @@ def quiet() -> World:
     return make_world(House(tenant=tenant, people=make_people(tenant)))
 
 
-class Asked(RightOfWay):
+class Asked(CommitThrottle):
     """Says when somebody of a tenant asks for a turn."""
 
     def __init__(self, tenant: UUID) -> None:
@@ -272,7 +272,7 @@ def test_the_first_commit_of_a_quiet_tenant_comes_before_any_of_a_flood(noisy: W
     assert {quiet.run(one).status, noisy.run(many).status} == {"completed"}
 
 
-class Watched(RightOfWay):
+class Watched(CommitThrottle):
     """Remembers who had its turn."""
 
     def __init__(self) -> None:
@@ -297,7 +297,7 @@ def test_a_run_of_a_flood_waits_before_its_claim_and_each_commit_unless_driven_a
             held.enter_context(way.run_of(noisy.id, fresh_id())).begun()
         held.enter_context(way.run_of(fresh_id(), fresh_id())).begun()
         for _ in range(BUSY):
-            held.enter_context(RightOfWay.committing(way, noisy.id))
+            held.enter_context(CommitThrottle.committing(way, noisy.id))
         replace(fresh_worker(), way=way).advance(run, aside=aside)
     record = noisy.run(run)
     assert record.status == "completed"
@@ -309,8 +309,8 @@ def test_a_thread_that_took_a_message_arrives_until_it_has_a_run(
     noisy: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker, flood, seen = fresh_worker(), fresh_id(), list[bool]()
-    way = worker.way = RightOfWay(longest=0)
-    turns = Turns(worker, threads=8)
+    way = worker.way = CommitThrottle(longest=0)
+    turns = FairScheduler(worker, threads=8)
     monkeypatch.setattr(turns, "_next", lambda driven: seen.append(in_turn(way, flood)))
     with ExitStack() as held:
         for _ in range(FLOOD):
@@ -338,7 +338,7 @@ def test_a_run_of_a_tenant_with_more_than_its_part_is_held_before_its_next_node(
 
 @proves("R-BUDGET-11", part="only a queued run's beginning has the way")
 def test_a_run_that_goes_on_is_no_beginning(noisy: World, settings: Settings) -> None:
-    way, flood, free = RightOfWay(longest=0), fresh_id(), list[bool]()
+    way, flood, free = CommitThrottle(longest=0), fresh_id(), list[bool]()
     worker = fresh_worker()
 
     def look(point: str) -> None:

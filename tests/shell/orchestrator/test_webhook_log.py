@@ -14,7 +14,7 @@ from orchestrator.core.notifications.delivery_policy import KEPT_DAYS
 from orchestrator.queries.webhooks import keeping_now
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.event_kinds import KINDS
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry, WebhookAttempt, WebhookDelivery, WebhookMessage
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
@@ -49,7 +49,7 @@ def age(superuser: psycopg.Connection, house: House, by: timedelta) -> None:
 
 def left(house: House) -> tuple[int, int, int]:
     """How many messages, deliveries and tries are there."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return WebhookMessage.objects.count(), WebhookDelivery.objects.count(), WebhookAttempt.objects.count()
 
 
@@ -73,11 +73,11 @@ def test_what_waits_stays_with_its_message_whatever_its_age(
     half_spent(house.tenant.id)
     receiver.answer(500)
     assert deliver_now(house.tenant.id) == 2
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert sorted(WebhookDelivery.objects.values_list("state", flat=True)) == ["delivered", "waiting"]
     age(superuser, house, timedelta(days=4_000))
     assert (forget_log(house.tenant.id), left(house)) == (1, (1, 1, 1))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         WebhookDelivery.objects.update(state="failed")
     assert (forget_log(house.tenant.id), left(house)) == (1, (0, 0, 0))
 
@@ -98,7 +98,7 @@ def test_an_administrator_says_for_how_long_and_each_tenant_for_itself(
     with pytest.raises(Stale):
         keep_log(house.tenant.id, 9, expected=0, by=by, reason="Late.")
     assert forget_log(house.tenant.id) == 1
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         said = AuditEntry.objects.get(verb="webhook.keep")
         assert (said.principal, said.before, said.after) == (by, {"days": KEPT_DAYS}, {"days": 7})
         assert keeping_now().reason == "A week will do."
@@ -114,7 +114,7 @@ def test_the_clock_goes_through_every_house_batch_by_batch(
     house: House, hook: NewSecret, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.actions.webhook_retention.A_BATCH", 1)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         (one,) = WebhookDelivery.objects.all()
         other = WebhookMessage.objects.create(
             tenant_id=house.tenant.id, kind="webhook.test", subject="test:2", body=b"{}", at=one.created_at
@@ -154,7 +154,7 @@ def test_what_was_sent_is_neither_changed_nor_removed_by_hand(
     age(superuser, house, timedelta(hours=1))
     for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET at = now()"):
         denied = pytest.raises(psycopg.errors.InsufficientPrivilege)
-        with tenant(house.tenant.id), denied, transaction.atomic():
+        with tenant_transaction(house.tenant.id), denied, transaction.atomic():
             raw_cursor().execute(statement)
         with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="by the days"):
             superuser.execute(f"{statement} WHERE tenant_id = %s", (house.tenant.id,))

@@ -29,13 +29,13 @@ from orchestrator.actions.webhooks import (
 from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
 from orchestrator.core.notifications.delivery_policy import OVERLAP, TRIES
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.webhook_sender import Sending, Sent, send
+from orchestrator.gateways.webhook_sender import Sending, Sent, send_webhook
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
 from tenancy.core.event_kinds import BUDGET_ALERT
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry, Webhook, WebhookAttempt, WebhookDelivery, WebhookMessage
-from tenancy.notifications.outgoing import tell
+from tenancy.notifications.outgoing import write_outgoing_message
 from tests.conftest import House
 from tests.doubles.webhook_receiver import Receiver
 from tests.doubles.webhook_receiver import receiver as receiver
@@ -131,8 +131,10 @@ def test_the_log_of_a_webhook_tells_no_word_of_the_answer(house: House, answered
 def test_an_endpoint_is_told_of_people_asked_and_of_a_run_s_end(house: House, receiver: Receiver) -> None:
     world = make_world(house)
     made = connect_hook(house.tenant.id, receiver)
-    with tenant(world.id):
-        asking = bundled_content.boundary("tool-loop-default").evolve(slug="asking", on_exhaustion="request")
+    with tenant_transaction(world.id):
+        asking = bundled_content.get_bundled_boundary("tool-loop-default").evolve(
+            slug="asking", on_exhaustion="request"
+        )
         publish_boundary(world.id, asking, by=None)
     run = world.submit("tool-loop", "How much is 1 + 1?", boundary="asking", budget={"model_turns": 1})
     world.drive(run)
@@ -156,8 +158,10 @@ def test_a_message_is_written_once_and_falls_with_its_transaction(house: House, 
     connect_hook(house.tenant.id, receiver)
 
     def told(*, dies: bool = False) -> None:
-        with tenant(house.tenant.id):
-            tell(house.tenant.id, BUDGET_ALERT, "alert:1", {"n": 1}, at=database_now(), cursor=raw_cursor())
+        with tenant_transaction(house.tenant.id):
+            write_outgoing_message(
+                house.tenant.id, BUDGET_ALERT, "alert:1", {"n": 1}, at=database_now(), cursor=raw_cursor()
+            )
             if dies:
                 raise MemoryError
 
@@ -165,7 +169,7 @@ def test_a_message_is_written_once_and_falls_with_its_transaction(house: House, 
         told(dies=True)
     for _ in range(2):
         told()
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert (WebhookMessage.objects.count(), WebhookDelivery.objects.count()) == (1, 1)
 
 
@@ -189,7 +193,7 @@ async def test_whatever_breaks_while_sending_is_a_try_that_failed() -> None:
     broken = Sending(
         id="1", url="https://hooks.example", body=b"{}", at=NOON, leave=leave, secrets=("whsec_",)
     )
-    sent = await send(broken)
+    sent = await send_webhook(broken)
     assert (sent.status, sent.error.partition(":")[0]) == (None, "EmptyWebhookSecretError")
 
 
@@ -221,7 +225,7 @@ def test_a_private_address_is_refused_when_saved_and_when_connected(house: House
 
 def exhausted(house: House, webhook: Webhook, *, failing_for: timedelta) -> None:
     """Every try but one is used up."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         Webhook.objects.filter(id=webhook.id).update(failing_since=database_now() - failing_for)
         WebhookDelivery.objects.update(tries=TRIES - 1)
 
@@ -240,7 +244,7 @@ def test_an_endpoint_that_fails_for_days_is_turned_off_and_its_admins_are_told(
     off = as_it_is(house.tenant.id, made.webhook)
     assert off.off_at is not None
     assert off.off_why == "Nothing has got through for 4 days; at last: it answered 500"
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.filter(verb="webhook.off").count() == 1
     assert (tell_off(house.tenant.id), tell_off(house.tenant.id)) == (1, 0)
     assert [one.to for one in mail.outbox] == [[house.people.admin.person.email]]
@@ -304,7 +308,7 @@ def test_a_rotated_secret_signs_beside_the_old_one_for_a_day(house: House, recei
     new = rotate_secret(house.tenant.id, made.webhook.id, by=None)
     try_webhook(house.tenant.id, made.webhook.id, by=None)
     assert verified(receiver, made.clear) == verified(receiver, new.clear)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         Webhook.objects.filter(id=made.webhook.id).update(before_until=database_now() - OVERLAP)
     try_webhook(house.tenant.id, made.webhook.id, by=None)
     assert verified(receiver, new.clear)
@@ -318,7 +322,7 @@ def test_a_signing_secret_lies_sealed_and_opens_for_its_own_endpoint_alone(
 ) -> None:
     made = connect_hook(house.tenant.id, receiver)
     other = add_webhook(house.tenant.id, name="two", url=receiver.url, events=(BUDGET_ALERT,), by=None)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         row = Webhook.objects.get(id=made.webhook.id)
         assert made.clear.encode() not in bytes(row.sealed)
         Webhook.objects.filter(id=other.webhook.id).update(sealed=row.sealed)
@@ -328,7 +332,7 @@ def test_a_signing_secret_lies_sealed_and_opens_for_its_own_endpoint_alone(
     assert SecretUnusable.__doc__ is not None
     assert "cannot be used" in one.attempts[0].error
     remove_webhook(house.tenant.id, made.webhook.id, by=None)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert bytes(Webhook.objects.get(id=made.webhook.id).sealed) == b""
 
 

@@ -9,10 +9,10 @@ from orchestrator import bundled_content
 from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.core.common.errors import CompileFailed, WorkflowUnknown
 from orchestrator.models import WorkflowVersion
-from orchestrator.queries.workflows import document_of, in_force, spec_of, versions_of, workflows
-from orchestrator.workflow_yaml import read_source, written
+from orchestrator.queries.workflows import document_of, in_force, list_all_workflows, spec_of, versions_of
+from orchestrator.workflow_yaml import format_workflow_yaml, read_source
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.factories.world import World
 from tests.proves import proves
@@ -35,7 +35,7 @@ def faults(error: CompileFailed) -> list[tuple[int, int | None]]:
 
 def numbers(world: World, slug: str = "tool-loop") -> list[int]:
     """The versions there are."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return list(
             WorkflowVersion.objects.filter(slug=slug).order_by("version").values_list("version", flat=True)
         )
@@ -48,7 +48,7 @@ def test_a_changed_source_is_published_as_the_next_version_and_audited(world: Wo
         world.id, source(title="Tool loop, renamed"), by=world.people.admin.id, reason="A better name"
     )
     assert (version.version, version.title, new) == (2, "Tool loop, renamed", True)
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         entry = AuditEntry.objects.get(verb="workflow.publish")
         first = WorkflowVersion.objects.get(slug="tool-loop", version=1)
     assert (entry.before["version"], entry.after["version"], entry.reason) == (1, 2, "A better name")
@@ -76,7 +76,7 @@ def test_a_faulty_source_gets_every_fault_at_its_line_and_changes_nothing(world:
     assert (2, 1 + next(at for at, line in enumerate(lines) if "kind: guess" in line)) in found
     assert (5, 1 + next(at for at, line in enumerate(lines) if "target: nowhere" in line)) in found
     assert numbers(world) == [1]
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         assert not AuditEntry.objects.filter(verb__startswith="workflow.").exists()
 
 
@@ -116,7 +116,7 @@ def test_a_boundary_that_is_not_there_is_a_fault(world: World) -> None:
 def test_a_retired_version_gives_way_to_the_one_before(world: World) -> None:
     publish_source(world.id, source(title="Second"), by=None)
     retire_workflow(world.id, "tool-loop", 2, by=world.people.admin.id, reason="It stalls")
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         force = in_force(versions_of("tool-loop"))
         entry = AuditEntry.objects.get(verb="workflow.retire")
     assert force is not None
@@ -152,18 +152,18 @@ def test_the_list_says_what_is_published_and_how_it_is_used(world: World) -> Non
     world.drive(world.submit("tool-loop", SUM))
     world.submit("tool-loop", SUM)
     retire_workflow(world.id, "support-refund", 1, by=None, reason="x")
-    with tenant(world.id):
-        found = {listed.row.slug: listed for listed in workflows()}
+    with tenant_transaction(world.id):
+        found = {listed.row.slug: listed for listed in list_all_workflows()}
     loop = found["tool-loop"]
     assert (loop.runs.number, loop.live.number, loop.state) == (2, 1, "published")
     assert found["support-refund"].state == "retired"
 
 
-@pytest.mark.parametrize("slug", sorted(bundled_content.workflows()))
+@pytest.mark.parametrize("slug", sorted(bundled_content.load_bundled_workflows()))
 def test_a_version_written_as_yaml_compiles_to_itself(world: World, slug: str) -> None:
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         (version,) = versions_of(slug)
-        text = written(document_of(version))
+        text = format_workflow_yaml(document_of(version))
     assert compile_source(world.id, text).digest == version.digest
 
 

@@ -9,9 +9,15 @@ from django.db import IntegrityError, transaction
 from orchestrator.actions.workspace import change_files, hand_in, restore_files
 from orchestrator.core.common.errors import WorkspaceMoved
 from orchestrator.models import FileContent, WorkspaceRevision
-from orchestrator.queries.workspace import content, contents, newest, revision, revisions
+from orchestrator.queries.workspace import (
+    find_file_content,
+    get_newest_revision,
+    get_workspace_revision,
+    list_workspace_revisions,
+    load_file_contents,
+)
 from tenancy.core.errors import NotFound
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.factories.tenancy import make_tenant
 from tests.factories.world import make_world
@@ -28,7 +34,7 @@ def run(house: House) -> UUID:
 
 @proves("R-TOOL-19", part="workspace kept")
 def test_every_state_of_the_files_can_be_read_again(house: House, run: UUID) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         handed = hand_in(house.tenant.id, run, FILES)
         changed = change_files(
             house.tenant.id,
@@ -39,34 +45,34 @@ def test_every_state_of_the_files_can_be_read_again(house: House, run: UUID) -> 
             summary="s",
         )
         back = restore_files(house.tenant.id, run, key="k2", base=changed.digest, number=0)
-        assert [one.number for one in revisions(run)] == [0, 1, 2]
+        assert [one.number for one in list_workspace_revisions(run)] == [0, 1, 2]
         assert (set(changed.tree.by_path), back.digest) == ({"b/c.bin", "d"}, handed.digest)
-        assert contents(run, newest(run).tree.entries) == FILES
-        assert content(revision(run, 1), "d") == b"2"
-        assert content(revision(run, 1), "a.txt") is None
+        assert load_file_contents(run, get_newest_revision(run).tree.entries) == FILES
+        assert find_file_content(get_workspace_revision(run, 1), "d") == b"2"
+        assert find_file_content(get_workspace_revision(run, 1), "a.txt") is None
         with pytest.raises(NotFound):
-            revision(run, 3)
+            get_workspace_revision(run, 3)
 
 
 @proves("R-TOOL-9", part="workspace: once a key")
 def test_the_same_key_changes_the_files_once(house: House, run: UUID) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         base = hand_in(house.tenant.id, run, FILES).digest
         for _ in range(2):
             made = change_files(house.tenant.id, run, key="k", base=base, changes={"a.txt": b"2"}, summary="")
             assert made.number == 1
         with pytest.raises(WorkspaceMoved):
             change_files(house.tenant.id, run, key="other", base=base, changes={"a.txt": b"3"}, summary="")
-        assert content(newest(run), "a.txt") == b"2"
+        assert find_file_content(get_newest_revision(run), "a.txt") == b"2"
 
 
 @proves("R-TOOL-19", part="workspace of one tenant")
 def test_files_are_seen_by_their_tenant_alone(house: House, run: UUID) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         hand_in(house.tenant.id, run, FILES)
     other = make_tenant()
-    with tenant(other.id):
-        assert newest(run).tree.entries == ()
+    with tenant_transaction(other.id):
+        assert get_newest_revision(run).tree.entries == ()
         with pytest.raises(IntegrityError), transaction.atomic():
             hand_in(other.id, run, FILES)
 
@@ -75,7 +81,7 @@ def test_files_are_seen_by_their_tenant_alone(house: House, run: UUID) -> None:
 def test_files_cannot_be_rewritten(
     house: House, run: UUID, model: type[FileContent] | type[WorkspaceRevision]
 ) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         hand_in(house.tenant.id, run, FILES)
         for statement in (
             f"UPDATE {model._meta.db_table} SET digest = ''",

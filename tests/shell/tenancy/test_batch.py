@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, connection
 
 from tenancy.db.statement_batch import Batch, RowRefused
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.factories.plans import with_plans
 
@@ -17,7 +17,7 @@ ONE, OTHER = "INSERT INTO pg_temp.one (a, b) VALUES ", "INSERT INTO pg_temp.othe
 
 @pytest.fixture
 def cursor(house: House) -> Iterator["psycopg.Cursor[tuple[int, str]]"]:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         with connection.cursor() as plain:
             for name in ("one", "other"):
                 plain.execute(f"CREATE TEMP TABLE {name} (a int PRIMARY KEY, b text) ON COMMIT DROP")
@@ -98,7 +98,7 @@ def land(house: House, table: str, *, wanted: int, question: bytes = b"SELECT $1
 
 def landed(house: House, table: str, wanted: int, question: bytes) -> Any:
     """One try of it."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         batch = Batch(raw_cursor())
         batch.touch(f"UPDATE {table} SET b = %s WHERE a = %s RETURNING a::text AS key", ["uno", 1], wanted)
         batch.insert(f"INSERT INTO {table} (a, b) VALUES ", [(2, "two")])

@@ -8,9 +8,9 @@ import pytest
 from django.apps import apps
 from django.db import connection, transaction
 
-from tenancy.actions import audit, create_key
+from tenancy.actions import create_key, write_audit_entry
 from tenancy.core.roles import Role
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry, TenantOwned
 from tests.conftest import House
 from tests.proves import proves
@@ -120,7 +120,7 @@ def test_nobody_but_the_owner_may_truncate_or_drop(servers: TestServers) -> None
     ],
 )
 def test_the_audit_log_cannot_be_rewritten(house: House, statement: str) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         before = list(AuditEntry.objects.order_by("id").values_list("id", "verb"))
         assert before
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="denied"), transaction.atomic():
@@ -133,7 +133,7 @@ def test_the_audit_log_cannot_be_rewritten(house: House, statement: str) -> None
 @pytest.mark.parametrize("statement", ["UPDATE orchestrator_{} SET id = id", "DELETE FROM orchestrator_{}"])
 def test_a_published_version_cannot_be_rewritten(house: House, table: str, statement: str) -> None:
     denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="denied")
-    with tenant(house.tenant.id), denied, transaction.atomic():
+    with tenant_transaction(house.tenant.id), denied, transaction.atomic():
         raw_cursor().execute(statement.format(table))
 
 
@@ -156,8 +156,8 @@ def test_the_audit_log_is_append_only_for_every_role(
 @proves("R-SEC-6", part="who, what, before, after, when")
 def test_an_audit_line_says_who_what_before_after_and_when(house: House) -> None:
     admin = house.people.admin.id
-    with tenant(house.tenant.id):
-        audit(
+    with tenant_transaction(house.tenant.id):
+        write_audit_entry(
             house.tenant.id, admin, verb="ceiling.set", object="ceiling:daily", before={"cost": "5"},
             after={"cost": "7"}, reason="a busy week",
         )  # fmt: skip
@@ -170,13 +170,13 @@ def test_an_audit_line_says_who_what_before_after_and_when(house: House) -> None
 @proves("R-SEC-6", part="one transaction")
 def test_a_change_that_is_undone_leaves_no_line(house: House) -> None:
     def undone() -> None:
-        with tenant(house.tenant.id):
-            audit(house.tenant.id, None, verb="never", object="x", before={}, after={})
+        with tenant_transaction(house.tenant.id):
+            write_audit_entry(house.tenant.id, None, verb="never", object="x", before={}, after={})
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         undone()
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not AuditEntry.objects.filter(verb="never").exists()
 
 
@@ -236,7 +236,7 @@ def test_the_application_changes_only_the_columns_that_its_verbs_change(
 def test_no_key_lives_longer_than_it_was_made_for(house: House, later: str) -> None:
     create_key(house.tenant.id, Role.CLIENT, expires_in=timedelta(days=1))
     refused = pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="no longer")
-    with tenant(house.tenant.id), refused, transaction.atomic():
+    with tenant_transaction(house.tenant.id), refused, transaction.atomic():
         raw_cursor().execute(f"UPDATE tenancy_apikey SET expires_at = {later}".encode())
 
 
@@ -255,5 +255,5 @@ def test_no_key_lives_longer_than_it_was_made_for(house: House, later: str) -> N
 )
 def test_a_right_a_secret_and_an_address_are_what_they_were_made_as(house: House, change: str) -> None:
     denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied")
-    with tenant(house.tenant.id), denied, transaction.atomic():
+    with tenant_transaction(house.tenant.id), denied, transaction.atomic():
         raw_cursor().execute(f"UPDATE {change}".encode())

@@ -17,11 +17,19 @@ from django.db import connections
 from pytest_django import Settings
 
 from tenancy.db.process_lock import BITS
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.jobs import forget_answers
 from tenancy.models import IdempotencyKey
 from tenancy.rest import idempotency
-from tenancy.rest.idempotency import LIFE, PATIENCE, Answer, KeyInUse, KeyReused, forget_expired, once
+from tenancy.rest.idempotency import (
+    LIFE,
+    PATIENCE,
+    KeyInUse,
+    KeyReused,
+    StoredResponse,
+    execute_once,
+    forget_expired,
+)
 from tests.conftest import House
 from tests.proves import proves
 
@@ -35,23 +43,23 @@ class Acts:
         self.house, self.done = house, 0
         self.principal = house.people.submitter.id
 
-    def __call__(self) -> Answer:
+    def __call__(self) -> StoredResponse:
         self.done += 1
-        return Answer(202, {"number": self.done})
+        return StoredResponse(202, {"number": self.done})
 
     def post(
         self,
         key: str | None = "k",
         body: Any = None,
         path: str = PATH,
-        act: Callable[[], Answer] | None = None,
-    ) -> Answer:
+        act: Callable[[], StoredResponse] | None = None,
+    ) -> StoredResponse:
         """One POST."""
-        return once(self.house.tenant.id, self.principal, key, path, body or {"a": 1}, act or self)
+        return execute_once(self.house.tenant.id, self.principal, key, path, body or {"a": 1}, act or self)
 
     def aged(self, by: timedelta) -> None:
         """As if all that was posted had been posted earlier."""
-        with tenant(self.house.tenant.id):
+        with tenant_transaction(self.house.tenant.id):
             for row in IdempotencyKey.objects.all():
                 row.created_at, row.expires_at = row.created_at - by, row.expires_at - by
                 row.save()
@@ -73,7 +81,7 @@ def test_the_same_key_twice_is_done_once_and_answered_twice(acts: Acts) -> None:
 @proves("W1", part="an answer that PostgreSQL takes for no JSON")
 @pytest.mark.parametrize("body", [{"order": "A-1\0", "\0": None}, [1, "\x7f"], "\0", 1.5, None])
 def test_any_answer_is_given_twice_as_it_was(acts: Acts, body: Any) -> None:
-    first, second = (acts.post(act=lambda: Answer(200, body)) for _ in range(2))
+    first, second = (acts.post(act=lambda: StoredResponse(200, body)) for _ in range(2))
     assert (first.body, second.body, second.replayed) == (body, body, True)
 
 
@@ -94,12 +102,12 @@ def test_the_order_of_a_bodys_names_is_no_difference(acts: Acts) -> None:
 def test_while_the_first_is_under_way_the_second_is_refused(acts: Acts) -> None:
     begun, go_on = Event(), Event()
 
-    def slowly() -> Answer:
+    def slowly() -> StoredResponse:
         begun.set()
         assert go_on.wait(10)
         return acts()
 
-    def first() -> Answer:
+    def first() -> StoredResponse:
         try:
             return acts.post(act=slowly)
         finally:
@@ -118,7 +126,7 @@ def test_while_the_first_is_under_way_the_second_is_refused(acts: Acts) -> None:
 
 @proves("W1", part="many at once")
 def test_of_many_at_once_one_is_done(acts: Acts) -> None:
-    def post(_: int) -> Answer | None:
+    def post(_: int) -> StoredResponse | None:
         try:
             return acts.post()
         except KeyInUse:
@@ -145,7 +153,7 @@ def test_after_its_life_a_key_is_new(acts: Acts) -> None:
 def test_a_claim_whose_process_died_is_void_after_a_minute(acts: Acts) -> None:
     with pytest.raises(SystemExit):
         acts.post(act=_dies)
-    with tenant(acts.house.tenant.id):
+    with tenant_transaction(acts.house.tenant.id):
         IdempotencyKey.objects.create(
             tenant=acts.house.tenant, principal=acts.principal, key="left", path=PATH, body_digest=b"\0" * 32,
             expires_at=acts.house.tenant.created_at + LIFE,
@@ -164,7 +172,7 @@ def test_a_claim_whose_process_died_is_taken_over_at_once(
         with monkeypatch.context() as patch:
             patch.setattr(idempotency, "process_lock_number", lambda: lock)
             digests = (body_digest({"a": 1}),)
-            claim = idempotency._claim(acts.house.tenant.id, acts.principal, "k", PATH, digests)
+            claim = idempotency._claim_key(acts.house.tenant.id, acts.principal, "k", PATH, digests)
         assert isinstance(claim, UUID)
         with pytest.raises(KeyInUse) as refused:
             acts.post()
@@ -172,7 +180,7 @@ def test_a_claim_whose_process_died_is_taken_over_at_once(
     with pytest.raises(KeyReused):
         acts.post(body={"a": 2})
     assert (acts.post().replayed, acts.done) == (False, 1)
-    idempotency._keep(acts.house.tenant.id, claim, Answer(202, {"number": "late"}))
+    idempotency._store_response(acts.house.tenant.id, claim, StoredResponse(202, {"number": "late"}))
     assert acts.post().body == {"number": 1}, "what the first process says after all changes nothing"
 
 
@@ -192,12 +200,12 @@ def body_digest(body: Any) -> bytes:
     return sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
 
 
-def _dies() -> Answer:
+def _dies() -> StoredResponse:
     raise SystemExit
 
 
 def test_an_act_that_fails_can_be_tried_again(acts: Acts) -> None:
-    def fails() -> Answer:
+    def fails() -> StoredResponse:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -236,7 +244,7 @@ def test_old_answers_are_forgotten_and_young_ones_kept(acts: Acts) -> None:
     forget_answers()
     assert forget_expired(acts.house.tenant.id) == 0
     assert acts.post("young").replayed
-    with tenant(acts.house.tenant.id):
+    with tenant_transaction(acts.house.tenant.id):
         assert [row.key for row in IdempotencyKey.objects.all()] == ["young"]
 
 
@@ -245,7 +253,7 @@ def test_a_digest_of_a_body_cannot_be_worked_out_and_one_of_before_still_counts(
     acts: Acts, settings: Settings
 ) -> None:
     acts.post()
-    with tenant(acts.house.tenant.id):
+    with tenant_transaction(acts.house.tenant.id):
         rows = IdempotencyKey.objects.filter(key="k")
         kept = bytes(rows.get().body_digest)
         assert kept != body_digest({"a": 1})
@@ -255,7 +263,7 @@ def test_a_digest_of_a_body_cannot_be_worked_out_and_one_of_before_still_counts(
     assert acts.post().replayed
     with pytest.raises(KeyReused):
         acts.post(body={"a": 2})
-    with tenant(acts.house.tenant.id):
+    with tenant_transaction(acts.house.tenant.id):
         rows.update(body_digest=kept)
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another-secret-of-the-application-0123456789"

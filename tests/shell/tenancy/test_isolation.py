@@ -9,7 +9,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from tenancy.core.errors import OtherTenant, OutsideTenant
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import current_tenant, raw_cursor, tenant
+from tenancy.db.tenant_context import current_tenant, raw_cursor, tenant_transaction
 from tenancy.models import ApiKey, Membership, Principal
 from tests.conftest import House
 from tests.proves import proves
@@ -60,7 +60,7 @@ def test_a_tenant_is_not_handed_on_to_another_thread(house: House) -> None:
         finally:
             connection.close()
 
-    with tenant(house.tenant.id), ThreadPoolExecutor(1) as threads, pytest.raises(OutsideTenant):
+    with tenant_transaction(house.tenant.id), ThreadPoolExecutor(1) as threads, pytest.raises(OutsideTenant):
         threads.submit(looks).result()
 
 
@@ -83,7 +83,7 @@ def test_nothing_can_be_written_without_the_tenant_even_by_raw_sql(house: House)
 
 @proves("R-SEC-1", part="nothing stays behind")
 def test_a_connection_forgets_the_tenant_when_its_transaction_ends(house: House) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert counted() != (0,)
         pid = driver().info.backend_pid
     assert current_tenant() is None
@@ -94,21 +94,21 @@ def test_a_connection_forgets_the_tenant_when_its_transaction_ends(house: House)
 @proves("R-SEC-1", part="nothing stays behind a failure")
 def test_a_failure_ends_the_tenant_and_undoes_what_was_done(house: House) -> None:
     def undone() -> None:
-        with tenant(house.tenant.id):
+        with tenant_transaction(house.tenant.id):
             Membership.objects.all().delete()
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         undone()
     assert current_tenant() is None
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert Membership.objects.exists()
 
 
 @proves("Z4")
 def test_another_tenants_rows_can_neither_be_seen_nor_written(house: House) -> None:
     stranger = house.people.stranger
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not Principal.objects.filter(id=stranger.id).exists()
         assert not Membership.objects.filter(person=stranger.person).update(max_risk="destructive")
         with pytest.raises(DatabaseError, match="row-level security"), transaction.atomic():
@@ -119,13 +119,17 @@ def test_another_tenants_rows_can_neither_be_seen_nor_written(house: House) -> N
 
 @proves("Z4", part="moving")
 def test_a_row_cannot_be_given_to_another_tenant(house: House) -> None:
-    with tenant(house.tenant.id), pytest.raises(DatabaseError, match="permission denied"):
+    with tenant_transaction(house.tenant.id), pytest.raises(DatabaseError, match="permission denied"):
         Membership.objects.update(tenant=house.people.other_tenant)
 
 
 @proves("Z2", part="keys")
 def test_a_key_cannot_act_as_another_tenants_principal(house: House) -> None:
-    with tenant(house.tenant.id), pytest.raises(IntegrityError, match="same_tenant"), transaction.atomic():
+    with (
+        tenant_transaction(house.tenant.id),
+        pytest.raises(IntegrityError, match="same_tenant"),
+        transaction.atomic(),
+    ):
         ApiKey.objects.create(
             tenant=house.tenant, principal_id=house.people.stranger.id, label="x", role="client", scopes=[],
             secret_hash=b"\0" * 32, runs="own",
@@ -139,7 +143,7 @@ def test_a_foreign_id_is_refused_in_the_words_for_a_missing_one(house: House) ->
 
 
 def _refusal(house: House, principal: UUID) -> str:
-    with tenant(house.tenant.id), pytest.raises(IntegrityError) as refused, transaction.atomic():
+    with tenant_transaction(house.tenant.id), pytest.raises(IntegrityError) as refused, transaction.atomic():
         ApiKey.objects.create(
             tenant=house.tenant, principal_id=principal, label="x", role="client", scopes=[],
             secret_hash=b"\0" * 32,
@@ -149,16 +153,24 @@ def _refusal(house: House, principal: UUID) -> str:
 
 @proves("R-SEC-1", part="nesting")
 def test_two_tenants_are_never_open_at_once(house: House) -> None:
-    with tenant(house.tenant.id), pytest.raises(OtherTenant), tenant(house.people.other_tenant.id):
+    with (
+        tenant_transaction(house.tenant.id),
+        pytest.raises(OtherTenant),
+        tenant_transaction(house.people.other_tenant.id),
+    ):
         pass
 
 
 def test_the_same_tenant_inside_itself_joins(house: House) -> None:
-    with tenant(house.tenant.id), tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id), tenant_transaction(house.tenant.id):
         assert current_tenant() == house.tenant.id
         assert Membership.objects.exists()
 
 
 def test_a_tenant_owns_its_transaction(house: House) -> None:
-    with transaction.atomic(), pytest.raises(RuntimeError, match="durable"), tenant(house.tenant.id):
+    with (
+        transaction.atomic(),
+        pytest.raises(RuntimeError, match="durable"),
+        tenant_transaction(house.tenant.id),
+    ):
         pass

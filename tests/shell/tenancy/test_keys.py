@@ -20,12 +20,12 @@ from tenancy.core.errors import (
     NotFound,
     RoleLacking,
 )
-from tenancy.core.keys import SECRET_BYTES, written
+from tenancy.core.keys import SECRET_BYTES, format_api_key
 from tenancy.core.reach import KeyLimits, Reach, RunReach, read_address
 from tenancy.core.roles import Authority, Role, Scope
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import ApiKey, AuditEntry, Person
 from tenancy.queries import standing_of, tenant_of_key, tenants_of_person
 from tenancy.rest.authentication import caller_of
@@ -40,7 +40,7 @@ def made(house: House, role: Role = Role.CLIENT, *, owner: Person | None = None)
 
 def kept(house: House, new: NewKey) -> ApiKey:
     """Its row as it stands."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return ApiKey.objects.get(id=new.key.id)
 
 
@@ -81,7 +81,7 @@ def test_a_revoked_key_is_refused_and_stays_revoked(house: House) -> None:
     with pytest.raises(KeyRevoked):
         caller_of(new.clear)
     assert revoke_key(house.tenant.id, new.key.id) == at
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert standing_of(house.tenant.id, new.key.principal_id) is None
         assert AuditEntry.objects.filter(verb="key.revoke").count() == 1
 
@@ -111,14 +111,14 @@ def test_a_key_lives_until_it_expires(house: House) -> None:
 
 @proves("R-SEC-2", part="wrong secret")
 def test_a_right_id_with_a_wrong_secret_is_refused(house: House) -> None:
-    forged = written(made(house).key.id, bytes(SECRET_BYTES))
+    forged = format_api_key(made(house).key.id, bytes(SECRET_BYTES))
     with pytest.raises(KeyInvalid):
         caller_of(forged)
 
 
 def test_an_unknown_key_is_refused_in_the_same_words(house: House) -> None:
     with pytest.raises(KeyInvalid):
-        caller_of(written(fresh_id(), bytes(SECRET_BYTES)))
+        caller_of(format_api_key(fresh_id(), bytes(SECRET_BYTES)))
     with pytest.raises(KeyInvalid):
         caller_of("ilk_nonsense")
 
@@ -142,7 +142,7 @@ def test_a_key_with_a_role_that_its_person_lacks_is_refused(house: House, role: 
         made(house, role, owner=house.people.approver.person)
     with pytest.raises(RoleLacking):
         made(house, role, owner=house.people.stranger.person)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not ApiKey.objects.exists()
 
 
@@ -165,7 +165,7 @@ def test_a_rotated_key_is_the_same_principals_and_the_one_before_ends(house: Hou
     assert caller_of(new.clear, here).principal == old.key.principal_id
     assert caller_of(new.clear, here).reach == Reach(old.key.principal_id, ("support-*",))
     assert (new.key.role, new.key.label, new.key.addresses) == ("client", "till", ["10.0.0.0/8"])
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         verbs = list(AuditEntry.objects.filter(verb__startswith="key.").order_by("at").values_list("verb"))
     assert verbs == [("key.create",), ("key.rotate",), ("key.revoke",)]
 
@@ -298,7 +298,7 @@ def test_the_last_use_is_noted_once_a_minute(house: House) -> None:
     caller_of(new.clear)
     assert kept(house, new).last_used_at == first
     long_ago = first - timedelta(minutes=2)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         ApiKey.objects.filter(id=new.key.id).update(last_used_at=long_ago)
     caller_of(new.clear)
     assert kept(house, new).last_used_at != long_ago

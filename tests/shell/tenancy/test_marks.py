@@ -9,8 +9,8 @@ import pytest
 from orchestrator.models import Run
 from orchestrator.queries.change_feed import changed_runs
 from tenancy.db import change_cursor
-from tenancy.db.change_cursor import Mark, mark_now, mark_of, mark_text
-from tenancy.db.tenant_context import tenant
+from tenancy.db.change_cursor import ChangeCursor, mark_now, mark_of, mark_text
+from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World
 
 PATIENCE_SECONDS = 60.0
@@ -20,14 +20,14 @@ TOUCH = "UPDATE orchestrator_run SET reason = %s WHERE id = %s"
 
 def changed(world: World, after: str) -> tuple[set[UUID], str, bool]:
     """What changed after a cursor."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         found = changed_runs(after)
     return {run.id for run in found.runs}, found.seq, found.more
 
 
 def now(world: World) -> str:
     """The cursor of a page that is drawn now."""
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         return str(mark_now())
 
 
@@ -38,7 +38,7 @@ def test_a_change_that_commits_after_a_later_one_is_not_missed(
     after = now(world)
     superuser.execute("BEGIN")
     superuser.execute(TOUCH, ("the slow one", slow))
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Run.objects.filter(id=quick).update(reason="the quick one")
     # The slow one's submission may be told again here, while anybody else's older transaction is open.
     seen, after, _ = changed(world, after)
@@ -77,7 +77,7 @@ def test_many_changes_come_in_pages_that_leave_none_out(
     monkeypatch.setattr(change_cursor, "A_READ", 3)
     after = now(world)
     runs = {world.submit("tool-loop", ASKED) for _ in range(10)}
-    with tenant(world.id):
+    with tenant_transaction(world.id):
         Run.objects.filter(id__in=list(runs)[:5]).update(reason="five in one transaction")
     seen: set[UUID] = set()
     for _ in range(20):
@@ -98,7 +98,7 @@ def test_a_cursor_from_another_numbering_starts_again(world: World) -> None:
     run = world.submit("tool-loop", ASKED)
     beyond = mark_of(now(world))
     assert beyond is not None
-    assert changed(world, str(Mark(beyond.xid + 10**9, beyond.at)))[0] == {run}
+    assert changed(world, str(ChangeCursor(beyond.xid + 10**9, beyond.at)))[0] == {run}
 
 
 def test_cursors_are_read_back_as_they_were_written_and_sort_by_age(world: World) -> None:

@@ -9,10 +9,16 @@ from django.core import mail
 from pytest_django.fixtures import Settings
 
 from tenancy.actions import add_member, remove_member
-from tenancy.core.event_kinds import RETRY_OUTDATED, UNDO_FAILED, explained, headline, place_of
+from tenancy.core.event_kinds import (
+    RETRY_OUTDATED,
+    UNDO_FAILED,
+    format_explanation,
+    format_headline,
+    place_of,
+)
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import Notice, NoticeMail, WebhookMessage
 from tenancy.notifications.mail_outbox import Outbox
 from tenancy.notifications.notices import send_notices, send_notices_of, told_lately
@@ -38,7 +44,7 @@ def outbox(settings: Settings) -> list[mail.EmailMessage]:
 def told(house: House, run: str = "r1", workflow: str = "support-refund", **more: Any) -> bool:
     """That something was left behind."""
     data = {"run": run, "workflow": workflow, "left": [LEFT], **more}
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return tell_people(
             house.tenant.id, UNDO_FAILED, f"{run}:c3", data, at=database_now(), cursor=raw_cursor()
         )
@@ -64,24 +70,24 @@ def test_each_whom_it_concerns_gets_one_letter_however_often_it_is_told(
 def test_an_endpoint_gets_one_message_of_it(house: House, receiver: Receiver) -> None:
     connect_hook(house.tenant.id, receiver)
     assert (told(house), told(house)) == (True, False)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         (one,) = WebhookMessage.objects.filter(kind=UNDO_FAILED)
         assert b'"why":"irreversible"' in bytes(one.body)
 
 
 def test_a_notice_falls_with_its_transaction_and_stays_in_its_house(house: House) -> None:
     def told_and_died() -> None:
-        with tenant(house.tenant.id):
+        with tenant_transaction(house.tenant.id):
             told(house)
             raise MemoryError
 
     with pytest.raises(MemoryError):
         told_and_died()
     told(house)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert (Notice.objects.count(), NoticeMail.objects.count()) == (1, 3)
         assert [one.place for one in told_lately(database_now())] == ["/runs/r1"]
-    with tenant(house.people.other_tenant.id):
+    with tenant_transaction(house.people.other_tenant.id):
         assert (Notice.objects.count(), told_lately(database_now())) == (0, [])
 
 
@@ -107,19 +113,19 @@ def test_a_name_with_line_breaks_makes_no_header_of_its_own(
 
 def test_a_kind_has_a_headline_its_lines_and_a_place() -> None:
     data = {"workflow": "w", "metric": "cost", "unit": "usd", "runs": 30, "before": "1", "now": "2"}
-    assert headline("figures.drift", data) == "The cost of w drifts"
-    assert headline("figures.drift", {**data, "metric": "steps"}) == "The number of steps of w drifts"
-    assert "The median of the newest 30 runs is US$ 2." in explained("figures.drift", data)
+    assert format_headline("figures.drift", data) == "The cost of w drifts"
+    assert format_headline("figures.drift", {**data, "metric": "steps"}) == "The number of steps of w drifts"
+    assert "The median of the newest 30 runs is US$ 2." in format_explanation("figures.drift", data)
     assert place_of("figures.drift", data) == "/budgets/figures?workflow=w"
     outdated = {"workflow": "w", "run": "r2", "before": "r1", "tools": ["mail.send"]}
-    assert headline(RETRY_OUTDATED, outdated) == "A retry in w may not know all that happened"
-    assert "- mail.send" in explained(RETRY_OUTDATED, outdated)
+    assert format_headline(RETRY_OUTDATED, outdated) == "A retry in w may not know all that happened"
+    assert "- mail.send" in format_explanation(RETRY_OUTDATED, outdated)
     assert place_of(RETRY_OUTDATED, outdated) == "/runs/r2"
     many = {"workflow": "w", "run": "r", "left": [LEFT, LEFT]}
-    assert headline(UNDO_FAILED, many) == "2 actions of a run of w were not taken back"
-    assert not any("more" in line for line in explained(UNDO_FAILED, many))
-    assert headline(UNDO_FAILED, {**many, "count": 60}).startswith("60 actions")
-    assert "- and 58 more" in explained(UNDO_FAILED, {**many, "count": 60})
+    assert format_headline(UNDO_FAILED, many) == "2 actions of a run of w were not taken back"
+    assert not any("more" in line for line in format_explanation(UNDO_FAILED, many))
+    assert format_headline(UNDO_FAILED, {**many, "count": 60}).startswith("60 actions")
+    assert "- and 58 more" in format_explanation(UNDO_FAILED, {**many, "count": 60})
 
 
 def test_a_house_whose_letters_cannot_be_written_holds_up_no_other(

@@ -7,7 +7,7 @@ from tenancy.actions import add_member, add_person, create_tenant, principal_of,
 from tenancy.core.demo_users import CAST, HOUSES, PASSWORD
 from tenancy.core.roles import Role, Scope
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.demo_seed import seed_people
 from tenancy.models import AuditEntry, Membership, Person, Principal
 from tenancy.queries import standing_of
@@ -18,7 +18,7 @@ from tests.proves import proves
 @proves("R-SEC-6", part="tenants")
 def test_a_tenant_begins_with_a_line_in_its_log(house: House) -> None:
     made = create_tenant(f"x-{fresh_id().hex}", "X")
-    with tenant(made.id):
+    with tenant_transaction(made.id):
         line = AuditEntry.objects.get()
     assert (line.verb, line.object, line.after["name"]) == ("tenant.create", f"tenant:{made.id}", "X")
 
@@ -29,7 +29,7 @@ def test_a_role_given_and_taken_is_two_lines(house: House) -> None:
     add_member(house.tenant.id, person, Role.ADMIN, by=admin)
     assert remove_member(house.tenant.id, person, Role.ADMIN, by=admin)
     assert not remove_member(house.tenant.id, person, Role.ADMIN, by=admin)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         lines = list(AuditEntry.objects.filter(principal=admin).order_by("at", "id"))
     assert [line.verb for line in lines] == ["member.add", "member.remove"]
     assert lines[0].after["role"] == lines[1].before["role"] == "admin"
@@ -56,7 +56,7 @@ def test_a_stranger_has_no_standing_here(house: House) -> None:
 
 
 def test_a_person_is_one_principal_in_a_tenant(house: House) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         again = principal_of(house.tenant.id, house.people.admin.person)
         assert again.id == house.people.admin.id
         assert Principal.objects.filter(owner=house.people.admin.person).count() == 1
@@ -80,7 +80,7 @@ def test_the_demonstration_is_seeded_once(house: House) -> None:
     assert [one.id for one in first] == [one.id for one in second]
     assert [one.slug for one in first] == [slug for slug, _ in HOUSES]
     for demo in first:
-        with tenant(demo.id):
+        with tenant_transaction(demo.id):
             held = Membership.objects.values_list("person__email", "role")
             assert sorted(held) == sorted(
                 (f"{title}@{demo.slug}.example", role.value) for title, role, _ in CAST

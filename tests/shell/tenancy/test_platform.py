@@ -14,7 +14,7 @@ from tenancy.core.errors import Forbidden
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Person, PersonTie, Tenant
 from tenancy.people.platform_admins import PlatformActor, count_administrators
 from tenancy.platform_models import PlatformAdmin, PlatformEntry, PlatformKey
@@ -142,7 +142,7 @@ def test_platform_administrator_who_saw_the_link_is_related_where_they_are_a_mem
     platform: Platform,
 ) -> None:
     made, ada = opened(platform)
-    with tenant(made.id):
+    with tenant_transaction(made.id):
         ties = set(PersonTie.objects.values_list("kind", "person_id", "by_id"))
     by = platform.person.id
     assert ties == {(TieKind.ROLE_GIVEN.value, ada.id, by), (TieKind.LINK_SEEN.value, ada.id, by)}
@@ -166,7 +166,7 @@ def test_first_administrator_is_invited_until_one_has_signed_in(platform: Platfo
 def test_link_of_a_platform_administrator_is_handed_out_by_no_tenant(
     house: House, servers: TestServers
 ) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         person = house.people.auditor.person
         before = person.password
         assert may_get_link(house.tenant.id, person)
@@ -192,7 +192,7 @@ def test_line_of_the_tenants_log_names_no_principal_of_the_platform(house: House
     create_tenant(f"q-{fresh_id().hex[-12:]}", "Q", platform=True)
     with (
         pytest.raises((IntegrityError, InternalError), match="audit_platform_unnamed"),
-        tenant(house.tenant.id),
+        tenant_transaction(house.tenant.id),
         connection.cursor() as cursor,
     ):
         cursor.execute(
@@ -207,5 +207,5 @@ def test_member_who_administers_the_platform_gets_nothing_in_the_tenant_by_it(
     house: House, platform: Platform
 ) -> None:
     add_member(house.tenant.id, platform.person, Role.AUDITOR)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not may_get_link(house.tenant.id, platform.person)

@@ -13,7 +13,7 @@ from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.core.queues import STANDING_QUEUES
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry, Membership, Queue
 from tests.conftest import House
 from tests.proves import proves
@@ -26,14 +26,14 @@ def faults(error: pytest.ExceptionInfo[InvalidInput]) -> list[tuple[str, str]]:
 
 def names(house: House, **more: Any) -> set[str]:
     """The names of the tenant's queues."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return set(Queue.objects.filter(**more).values_list("name", flat=True))
 
 
 @proves("R-SEC-11", part="a tenant's queues are rows")
 def test_a_new_tenant_has_the_standing_queues() -> None:
     made = create_tenant(f"t-{fresh_id().hex}", "New")
-    with tenant(made.id):
+    with tenant_transaction(made.id):
         assert dict(Queue.objects.values_list("name", "description")) == STANDING_QUEUES
 
 
@@ -55,7 +55,7 @@ def test_a_membership_with_an_unknown_queue_is_refused_with_its_place(house: Hou
 @proves("R-SEC-11", part="limits name queues that are there")
 def test_limits_with_an_unknown_or_closed_queue_are_refused(house: House) -> None:
     who = house.people.admin.id
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         member = Membership.objects.get(person=house.people.approver.person)
         set_closed(house.tenant.id, Queue.objects.get(name="support"), closed=True, by=who, reason="")
     for name in ("tresury", "support"):
@@ -68,7 +68,7 @@ def test_limits_with_an_unknown_or_closed_queue_are_refused(house: House) -> Non
 @proves("R-SEC-11", part="the database refuses a membership with an unknown queue")
 @pytest.mark.parametrize("queues", ["{tresury}", "{finance,tresury}", "{support}", '{""}'])
 def test_the_database_refuses_a_membership_with_a_queue_that_is_not_open(house: House, queues: str) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         set_closed(house.tenant.id, Queue.objects.get(name="support"), closed=True, by=None, reason="")
         with pytest.raises(psycopg.errors.ForeignKeyViolation), transaction.atomic():
             raw_cursor().execute("UPDATE tenancy_membership SET queues = %s", (queues,))
@@ -86,7 +86,7 @@ def test_a_queue_of_another_tenant_is_none_of_ours(house: House) -> None:
 
 @proves("R-SEC-11", part="a queue that a membership names is not closed")
 def test_the_database_closes_no_queue_that_a_membership_names(house: House) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         Membership.objects.filter(person=house.people.approver.person).update(queues=["finance"])
         with pytest.raises(IntegrityError, match="names the queue finance"), transaction.atomic():
             set_closed(house.tenant.id, Queue.objects.get(name="finance"), closed=True, by=None, reason="")
@@ -109,7 +109,7 @@ def test_a_queue_is_neither_deleted_nor_renamed_by_any_role(
     with pytest.raises(psycopg.errors.IntegrityConstraintViolation, match="a queue stays"):
         superuser.execute(statement, (house.tenant.id,) if "%s" in statement else None)
     denied = pytest.raises(psycopg.errors.InsufficientPrivilege, match="denied")
-    with tenant(house.tenant.id), denied, transaction.atomic():
+    with tenant_transaction(house.tenant.id), denied, transaction.atomic():
         raw_cursor().execute(statement, (house.tenant.id,) if "%s" in statement else None)
 
 
@@ -119,7 +119,7 @@ def test_a_queue_whose_name_is_none_is_refused(house: House, name: str) -> None:
         add_queue(house.tenant.id, name, "", by=None)
     assert faults(refused) == [("/name", "invalid")]
     if len(name) <= 64:
-        with tenant(house.tenant.id):
+        with tenant_transaction(house.tenant.id):
             hold_queues(house.tenant.id)
             statement = "INSERT INTO tenancy_queue (id, tenant_id, name, description, created_at)"
             with pytest.raises(psycopg.errors.CheckViolation), transaction.atomic():
@@ -145,7 +145,7 @@ def test_adding_and_describing_a_queue_is_audited(house: House) -> None:
     with pytest.raises(InvalidInput) as long:
         describe_queue(house.tenant.id, "legal", "x" * 301, by=who)
     assert faults(long) == [("/description", "not-allowed")]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         lines = AuditEntry.objects.filter(object="queue:legal").order_by("at")
         assert list(lines.values_list("verb", "principal", "reason")) == [
             ("queue.add", who, "New team"), ("queue.describe", who, "More"),
@@ -153,7 +153,7 @@ def test_adding_and_describing_a_queue_is_audited(house: House) -> None:
 
 
 def test_furnishing_makes_what_is_missing_and_opens_what_is_closed(house: House) -> None:
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         set_closed(house.tenant.id, Queue.objects.get(name="support"), closed=True, by=None, reason="")
         furnish_queues(house.tenant.id, ["support", "security-desk", "finance"], by=None)
     assert {"support", "security-desk", "finance"} <= names(house, closed_at=None)

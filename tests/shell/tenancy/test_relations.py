@@ -9,13 +9,13 @@ from django.db import IntegrityError, transaction
 
 from tenancy.actions import add_member, add_person, create_key, principal_of
 from tenancy.actions.confirmation import NotSignedIn, confirm_person
-from tenancy.actions.people import Limits, change_limits, invite, show_link
+from tenancy.actions.people import Limits, change_limits, invite_member, show_link
 from tenancy.actions.relations import record_tie
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import KeyMaker, PersonTie
 from tenancy.people.relations import are_related, people_behind, related_people
 from tests.conftest import House
@@ -29,7 +29,7 @@ def test_a_role_given_relates_giver_and_receiver_in_both_directions(house: House
     add_member(house.tenant.id, cast.operator.person, Role.REVIEWER, by=cast.admin.id)
     add_member(house.tenant.id, cast.auditor.person, Role.REVIEWER, by=cast.operator.id)
     admin, operator, auditor = (who.person.id for who in (cast.admin, cast.operator, cast.auditor))
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert are_related(admin, operator)
         assert are_related(operator, admin)
         assert are_related(admin, auditor)
@@ -44,7 +44,7 @@ def test_a_role_given_is_forgotten_after_a_day(house: House, monkeypatch: pytest
     add_member(house.tenant.id, friend, Role.REVIEWER, by=admin.id)
     tomorrow = database_now() + timedelta(hours=24)
     monkeypatch.setattr("tenancy.people.relations.database_now", lambda: tomorrow)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not are_related(friend.id, admin.person.id)
 
 
@@ -54,13 +54,13 @@ def test_a_seen_link_relates_until_a_confirmation_also_after_a_day(
 ) -> None:
     cast, house_id = house.people, house.tenant.id
     seen, other = cast.operator.person.id, make_somebody(house.tenant, Role.ADMIN)
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         record_tie(house_id, TieKind.LINK_SEEN, seen, by=cast.admin.id)
     later = database_now() + timedelta(days=30)
-    with tenant(house_id), monkeypatch.context() as patch:
+    with tenant_transaction(house_id), monkeypatch.context() as patch:
         patch.setattr("tenancy.people.relations.database_now", lambda: later)
         assert are_related(seen, cast.admin.person.id)
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         record_tie(house_id, TieKind.CONFIRMED, seen, by=cast.admin.id)
         assert are_related(seen, cast.admin.person.id)
         record_tie(house_id, TieKind.CONFIRMED, seen, by=other.id)
@@ -74,7 +74,7 @@ def test_a_role_of_long_ago_still_decides_whether_a_confirmation_counted(house: 
         (TieKind.ROLE_GIVEN, friend, giver, 80), (TieKind.LINK_SEEN, person, giver, 75),
         (TieKind.CONFIRMED, person, friend, 70),
     ]  # fmt: skip
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         PersonTie.objects.bulk_create(
             PersonTie(
                 tenant_id=house_id, kind=kind.value, person_id=whose, by_id=by, at=now - timedelta(hours=ago)
@@ -87,7 +87,7 @@ def test_a_role_of_long_ago_still_decides_whether_a_confirmation_counted(house: 
 def test_the_seed_and_commands_relate_nobody(house: House) -> None:
     add_member(house.tenant.id, house.people.auditor.person, Role.REVIEWER)
     create_key(house.tenant.id, Role.CLIENT)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert not PersonTie.objects.exists()
         assert not KeyMaker.objects.exists()
 
@@ -95,7 +95,7 @@ def test_the_seed_and_commands_relate_nobody(house: House) -> None:
 def test_a_person_who_gives_themself_a_role_is_tied_to_nobody(house: House) -> None:
     admin = house.people.admin
     add_member(house.tenant.id, admin.person, Role.REVIEWER, by=admin.id)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert related_people(admin.person.id) == {admin.person.id}
 
 
@@ -107,7 +107,7 @@ def test_whoever_makes_a_key_stands_behind_it_whoever_answers_for_it(house: Hous
     others = create_key(house_id, Role.CLIENT, owner=other, by=cast.admin.id).key.principal
     own = create_key(house_id, Role.ADMIN, owner=cast.admin.person, by=cast.admin.id).key.principal
     made_with_it = create_key(house_id, Role.CLIENT, by=others.id).key.principal
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         behind = people_behind([fresh.id, others.id, own.id, made_with_it.id, fresh_id()])
         assert behind == {
             fresh.id: {fresh.owner_id, admin}, others.id: {other.id, admin}, own.id: {admin},
@@ -121,14 +121,14 @@ def test_a_role_given_by_a_key_ties_everybody_who_stands_behind_it(house: House)
     key = create_key(house_id, Role.ADMIN, owner=second.person, by=cast.admin.id).key.principal
     new = add_person(f"{fresh_id().hex}@people.example", "the new one")
     add_member(house_id, new, Role.REVIEWER, by=key.id)
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         assert related_people(new.id) == {new.id, second.person.id, cast.admin.person.id}
 
 
 def test_relations_of_one_tenant_are_none_of_another(house: House) -> None:
     cast = house.people
     add_member(house.tenant.id, cast.operator.person, Role.REVIEWER, by=cast.admin.id)
-    with tenant(cast.other_tenant.id):
+    with tenant_transaction(cast.other_tenant.id):
         assert not are_related(cast.operator.person.id, cast.admin.person.id)
         assert not PersonTie.objects.exists()
 
@@ -138,7 +138,11 @@ def test_the_table_takes_no_tie_to_oneself_and_no_unknown_kind(house: House, wro
     cast = house.people
     person = cast.admin.person if wrong == "own" else cast.operator.person
     kind = "role_given" if wrong == "own" else "friend"
-    with tenant(house.tenant.id), pytest.raises(IntegrityError, match="person_tie_"), transaction.atomic():
+    with (
+        tenant_transaction(house.tenant.id),
+        pytest.raises(IntegrityError, match="person_tie_"),
+        transaction.atomic(),
+    ):
         PersonTie.objects.create(
             tenant_id=house.tenant.id, kind=kind, person=person, by=cast.admin.person, at=database_now()
         )
@@ -153,7 +157,7 @@ def test_wider_limits_relate_giver_and_receiver_and_narrower_ones_do_not(house: 
     member = add_member(house_id, cast.operator.person, Role.REVIEWER, queues=("*",))
     for queues in steps:
         change_limits(house_id, member.id, Limits(queues), by=admin, reason="So")
-        with tenant(house_id):
+        with tenant_transaction(house_id):
             related.append(are_related(cast.operator.person.id, cast.admin.person.id))
     assert related == [False, False, False, True]
 
@@ -164,7 +168,7 @@ def test_limits_that_mean_nothing_and_a_commands_relate_nobody(house: House) -> 
     change_limits(house_id, idle.id, Limits(("*",)), by=cast.admin.id, reason="So")
     meant = add_member(house_id, cast.operator.person, Role.REVIEWER, queues=())
     change_limits(house_id, meant.id, Limits(("*",)), by=None, reason="So")
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         assert not PersonTie.objects.exists()
 
 
@@ -173,26 +177,26 @@ def test_a_link_seen_in_another_tenant_relates_here_too_also_through_a_puppet(ho
     """Whoever administers two tenants would else invite there, see the link, and be two people here."""
     cast, elsewhere = house.people, house.people.other_tenant
     add_member(elsewhere.id, cast.admin.person, Role.ADMIN)
-    with tenant(elsewhere.id):
+    with tenant_transaction(elsewhere.id):
         admin = principal_of(elsewhere.id, cast.admin.person)
-    first = invite(
+    first = invite_member(
         elsewhere.id, f"one-{elsewhere.id.hex}@people.example", "One", Role.ADMIN, Limits(), by=admin.id
     )
     show_link(elsewhere.id, first.person, by=admin.id)
-    with tenant(elsewhere.id):
+    with tenant_transaction(elsewhere.id):
         puppet = principal_of(elsewhere.id, first.person)
     address = f"two-{elsewhere.id.hex}@people.example"
-    second = invite(elsewhere.id, address, "Two", Role.REVIEWER, Limits(), by=puppet.id).person
+    second = invite_member(elsewhere.id, address, "Two", Role.REVIEWER, Limits(), by=puppet.id).person
     show_link(elsewhere.id, second, by=puppet.id)
     stranger = make_somebody(house.tenant, Role.ADMIN)
-    invite(house.tenant.id, address, "Two", Role.REVIEWER, Limits(("*",)), by=stranger.id)
-    with tenant(house.tenant.id):
+    invite_member(house.tenant.id, address, "Two", Role.REVIEWER, Limits(("*",)), by=stranger.id)
+    with tenant_transaction(house.tenant.id):
         assert are_related(second.id, cast.admin.person.id)
         links = PersonTie.objects.filter(kind=TieKind.LINK_SEEN.value, person=second)
         assert set(links.values_list("by", flat=True)) == {cast.admin.person.id, first.person.id}
     # What is on record is not written again: a confirmation would end with each further role.
-    invite(house.tenant.id, address, "Two", Role.CLIENT, Limits(), by=stranger.id)
-    with tenant(house.tenant.id):
+    invite_member(house.tenant.id, address, "Two", Role.CLIENT, Limits(), by=stranger.id)
+    with tenant_transaction(house.tenant.id):
         assert PersonTie.objects.filter(kind=TieKind.LINK_SEEN.value, person=second).count() == 2
 
 
@@ -204,7 +208,7 @@ def test_finding_1_nobody_is_confirmed_before_they_set_a_password_though_they_be
     admin, house_id = house.people.admin, house.tenant.id
     other = make_somebody(house.tenant, Role.ADMIN)
     address = f"new-{house_id.hex}@people.example"
-    person = invite(house_id, address, "New", Role.REVIEWER, Limits(("*",)), by=admin.id).person
+    person = invite_member(house_id, address, "New", Role.REVIEWER, Limits(("*",)), by=admin.id).person
     show_link(house_id, person, by=admin.id)
     add_member(house.people.other_tenant.id, person, Role.CLIENT)
     with pytest.raises(NotSignedIn):
@@ -212,7 +216,7 @@ def test_finding_1_nobody_is_confirmed_before_they_set_a_password_though_they_be
     person.set_password("correct horse battery staple")
     person.save(update_fields=["password"])
     confirm_person(house_id, person.id, by=other.id, reason="They say so.")
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         assert not are_related(person.id, other.person.id)
 
 
@@ -230,7 +234,7 @@ def test_finding_1_maker_of_a_key_from_before_the_upgrade_stands_behind_it(
     migration = import_module("tenancy.migrations.0033_makers_of_old_keys")
     for _ in range(2):
         superuser.execute(migration.MAKERS)
-    with tenant(house_id):
+    with tenant_transaction(house_id):
         assert people_behind([mine.id, own.id, of_command.id]) == {
             mine.id: {mine.owner_id, cast.admin.person.id},
             own.id: {cast.admin.person.id},

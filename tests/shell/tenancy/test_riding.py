@@ -5,7 +5,7 @@ from contextvars import copy_context
 import pytest
 from django.db import connection, transaction
 
-from tenancy.db.tenant_context import tenant, tenant_asking, tenant_reading
+from tenancy.db.tenant_context import tenant_asking, tenant_reading, tenant_transaction
 from tenancy.models import Tenant
 from tests.conftest import House
 
@@ -19,7 +19,7 @@ def renamed(house: House, name: str) -> None:
 
 def named(house: House) -> str:
     """The name that others see now."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return Tenant.objects.get(id=house.tenant.id).name
 
 

@@ -7,9 +7,9 @@ import pytest
 from django.test import override_settings
 
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Secret
-from tenancy.secret_store import keep_secret, reveal, revoke_secret, secrets_of
+from tenancy.secret_store import keep_secret, reveal_secret, revoke_secret, secrets_of
 from tests.conftest import House
 from tests.factories.tenancy import make_tenant
 from tests.proves import proves
@@ -23,13 +23,13 @@ def test_a_secret_is_sealed_and_no_row_or_log_line_holds_it(
     house: House, superuser: psycopg.Connection
 ) -> None:
     keep_secret(house.tenant.id, "crm", VALUE, origin=ORIGIN, by=None, reason="A new service.")
-    assert reveal(house.tenant.id, "crm", ORIGIN) == VALUE
+    assert reveal_secret(house.tenant.id, "crm", ORIGIN) == VALUE
     rows = superuser.execute(
         "SELECT sealed FROM tenancy_secret WHERE tenant_id = %s", [house.tenant.id]
     ).fetchall()
     assert len(rows) == 1
     assert VALUE.encode() not in bytes(rows[0][0])
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         line = AuditEntry.objects.get(verb="secret.keep")
     assert VALUE not in str((line.before, line.after, line.reason))
     assert [one.name for one in secrets_of(house.tenant.id)] == ["crm"]
@@ -40,7 +40,7 @@ def test_a_secret_goes_to_its_one_origin_alone(house: House) -> None:
     keep_secret(house.tenant.id, "crm", VALUE, origin=ORIGIN, by=None)
     for other in ("http://api.example", "https://api.example:8443", "https://evil.example", ""):
         with pytest.raises(SecretUnusable):
-            reveal(house.tenant.id, "crm", other)
+            reveal_secret(house.tenant.id, "crm", other)
 
 
 @proves("Z4", part="secrets")
@@ -50,24 +50,24 @@ def test_another_tenants_secret_does_not_exist_and_its_row_opens_nothing_here(
     other = make_tenant()
     keep_secret(other.id, "crm", VALUE, origin=ORIGIN, by=None)
     with pytest.raises(SecretUnusable):
-        reveal(house.tenant.id, "crm", ORIGIN)
+        reveal_secret(house.tenant.id, "crm", ORIGIN)
     superuser.execute(
         "UPDATE tenancy_secret SET tenant_id = %s WHERE tenant_id = %s", [house.tenant.id, other.id]
     )
     with pytest.raises(SecretUnusable, match="another tenant"):
-        reveal(house.tenant.id, "crm", ORIGIN)
+        reveal_secret(house.tenant.id, "crm", ORIGIN)
 
 
 def test_a_secret_is_replaced_and_revoked_and_its_old_values_are_gone(house: House) -> None:
     keep_secret(house.tenant.id, "crm", VALUE, origin=ORIGIN, by=None)
     keep_secret(house.tenant.id, "crm", "another-value", origin=ORIGIN, by=None)
-    assert reveal(house.tenant.id, "crm", ORIGIN) == "another-value"
+    assert reveal_secret(house.tenant.id, "crm", ORIGIN) == "another-value"
     revoke_secret(house.tenant.id, "crm", by=None, reason="Leaked.")
     with pytest.raises(SecretUnusable):
-        reveal(house.tenant.id, "crm", ORIGIN)
+        reveal_secret(house.tenant.id, "crm", ORIGIN)
     with pytest.raises(NotFound):
         revoke_secret(house.tenant.id, "crm", by=None)
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert {bytes(row.sealed) for row in Secret.objects.all()} == {b""}
 
 
@@ -75,9 +75,9 @@ def test_a_new_key_of_the_house_opens_what_the_former_sealed(house: House) -> No
     with override_settings(SECRET_KEY="old" * 20):
         keep_secret(house.tenant.id, "crm", VALUE, origin=ORIGIN, by=None)
     with override_settings(SECRET_KEY="new" * 20, SECRET_KEY_FALLBACKS=["old" * 20]):
-        assert reveal(house.tenant.id, "crm", ORIGIN) == VALUE
+        assert reveal_secret(house.tenant.id, "crm", ORIGIN) == VALUE
     with override_settings(SECRET_KEY="new" * 20), pytest.raises(SecretUnusable, match="another key"):
-        reveal(house.tenant.id, "crm", ORIGIN)
+        reveal_secret(house.tenant.id, "crm", ORIGIN)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import psycopg
 import pytest
 from django.db import DataError, OperationalError, connection
 
-from tenancy.db.pipeline import BEGIN, COMMIT, GONE, Saying, trip
-from tenancy.db.tenant_context import raw_cursor, tenant, tenant_asking, tenant_reading
+from tenancy.db.pipeline import BEGIN, COMMIT, GONE, Statement, execute_pipeline
+from tenancy.db.tenant_context import raw_cursor, tenant_asking, tenant_reading, tenant_transaction
 from tests.conftest import House
 
-ADD = Saying(b"SELECT $1::int + 1, $2::text", (1, "a"), prepared=True)
-PLAIN = Saying(b"SELECT 7")
-WRONG = Saying(b"SELECT 1 / $1::int", (0,), prepared=True)
+ADD = Statement(b"SELECT $1::int + 1, $2::text", (1, "a"), prepared=True)
+PLAIN = Statement(b"SELECT 7")
+WRONG = Statement(b"SELECT 1 / $1::int", (0,), prepared=True)
 
 
 @pytest.fixture
@@ -26,29 +26,29 @@ def raw(superuser: "psycopg.Connection[tuple[object, ...]]") -> Iterator["psycop
 
 def test_each_statement_answers_in_order(raw: "psycopg.Connection[Any]") -> None:
     for _ in range(3):
-        assert trip(raw, (BEGIN, ADD, PLAIN, COMMIT)) == ([[], [(2, "a")], [(7,)], []], None)
+        assert execute_pipeline(raw, (BEGIN, ADD, PLAIN, COMMIT)) == ([[], [(2, "a")], [(7,)], []], None)
 
 
 def test_nothing_after_a_failure_is_done_and_the_connection_serves_on(
     raw: "psycopg.Connection[Any]",
 ) -> None:
-    answers, error = trip(raw, (BEGIN, PLAIN, WRONG, ADD, COMMIT))
+    answers, error = execute_pipeline(raw, (BEGIN, PLAIN, WRONG, ADD, COMMIT))
     assert answers == [[], [(7,)]]
     assert isinstance(error, psycopg.errors.DivisionByZero)
     raw.rollback()
-    assert trip(raw, (ADD,)) == ([[(2, "a")]], None)
+    assert execute_pipeline(raw, (ADD,)) == ([[(2, "a")]], None)
 
 
 def test_plans_that_were_given_up_are_said_once_and_made_again(
     raw: "psycopg.Connection[Any]",
 ) -> None:
-    trip(raw, (ADD,))
+    execute_pipeline(raw, (ADD,))
     raw.execute("DEALLOCATE ALL")
-    _, error = trip(raw, (ADD,))
+    _, error = execute_pipeline(raw, (ADD,))
     assert error is not None
     assert error.sqlstate == GONE
     raw.rollback()
-    assert trip(raw, (ADD,)) == ([[(2, "a")]], None)
+    assert execute_pipeline(raw, (ADD,)) == ([[(2, "a")]], None)
 
 
 def test_a_tenants_reading_makes_its_plans_again(house: House) -> None:
@@ -63,10 +63,10 @@ def test_a_connection_lost_on_the_way_is_an_error_and_is_not_used_again(
     house: House, superuser: "psycopg.Connection[tuple[object, ...]]"
 ) -> None:
     def cut_off() -> None:
-        with tenant(house.tenant.id):
+        with tenant_transaction(house.tenant.id):
             at = raw_cursor().connection
             superuser.execute("SELECT pg_terminate_backend(%s)", (at.info.backend_pid,))
-            trip(at, (PLAIN,))
+            execute_pipeline(at, (PLAIN,))
 
     with pytest.raises(OperationalError):
         cut_off()
@@ -96,11 +96,11 @@ def test_a_statement_that_fails_undoes_the_transaction_and_the_connection_serves
 
 
 def test_a_whole_transaction_is_none_within_another(house: House) -> None:
-    with tenant(house.tenant.id), pytest.raises(RuntimeError):
+    with tenant_transaction(house.tenant.id), pytest.raises(RuntimeError):
         tenant_asking(house.tenant.id, ASKED)
 
 
 def test_a_value_that_cannot_be_written_costs_no_connection(raw: "psycopg.Connection[Any]") -> None:
     with pytest.raises(psycopg.DataError):
-        trip(raw, (ADD, Saying(b"SELECT $1::text", ("a\0b",))))
-    assert trip(raw, (ADD,)) == ([[(2, "a")]], None)
+        execute_pipeline(raw, (ADD, Statement(b"SELECT $1::text", ("a\0b",))))
+    assert execute_pipeline(raw, (ADD,)) == ([[(2, "a")]], None)

@@ -40,7 +40,7 @@ def publisher(monkeypatch: pytest.MonkeyPatch) -> live.Publisher:
     """A publisher of this test's own. Those of the tests before it live on, and may still say what they were
     told: each test has a tenant of its own."""
     monkeypatch.setattr(live, "_publishers", [])
-    return live.publisher()
+    return live.get_publisher()
 
 
 def wait_for(happened: Any) -> None:
@@ -55,11 +55,11 @@ def test_hints_that_wait_are_one_hint(publisher: live.Publisher, monkeypatch: py
     layer, run, house = Layer(go=Event()), fresh_id(), fresh_id()
     monkeypatch.setattr(live, "get_channel_layer", lambda: layer)
     monkeypatch.setattr(live, "PATIENCE_SECONDS", PATIENCE_SECONDS)
-    live.announce(house, run, 1)
+    live.publish_event_hint(house, run, 1)
     wait_for(lambda: live.group_of(run) in layer.asked)
     # The first is on its way for as long as it takes to leave all the others.
     for seq in range(2, 50):
-        live.announce(house, run, seq)
+        live.publish_event_hint(house, run, seq)
     assert layer.go is not None
     layer.go.set()
     group = f"run.{run.hex}"
@@ -75,7 +75,7 @@ def test_the_lists_of_a_tenant_are_told_once_for_many_runs(
     # However long this takes, it is less than lists wait for their next hint.
     monkeypatch.setattr(live, "LISTS_PACE_SECONDS", 3_600.0)
     for run in runs:
-        live.announce(house, run, 1)
+        live.publish_event_hint(house, run, 1)
         time.sleep(0.005)
     wait_for(lambda: {live.group_of(run) for run in runs} <= {name for name, _ in layer.messages})
     assert [name for name, _ in layer.messages].count(live.group_of_tenant(house)) == 1
@@ -87,7 +87,7 @@ def test_a_dead_or_slow_broker_costs_hints_and_nothing_else(
     monkeypatch.setattr(live, "PATIENCE_SECONDS", 0.05)
     for number, layer in enumerate((Layer(fails=True), Layer(delay=60), None), 1):
         monkeypatch.setattr(live, "get_channel_layer", lambda layer=layer: layer)
-        live.announce(fresh_id(), fresh_id(), 1)
+        live.publish_event_hint(fresh_id(), fresh_id(), 1)
         wait_for(lambda number=number: publisher.dropped == 2 * number)
     assert publisher.is_alive()
 
@@ -105,7 +105,7 @@ def test_the_news_is_told_at_once_and_a_receiver_that_fails_harms_nobody(publish
     appended.connect(hears)
     try:
         run = fresh_id()
-        live.announce(fresh_id(), run, 7)
+        live.publish_event_hint(fresh_id(), run, 7)
     finally:
         appended.disconnect(fails)
         appended.disconnect(hears)

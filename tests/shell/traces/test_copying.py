@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import raw_cursor, tenant
+from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House
 from tests.proves import proves
 from traces.actions import copy_payloads
@@ -13,7 +13,7 @@ from traces.models import Payload
 def stored(house: House, bodies: dict[str, bytes]) -> UUID:
     """A run's content by digest, as it was stored."""
     run = fresh_id()
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         for digest, body in bodies.items():
             raw_cursor().execute(
                 "INSERT INTO traces_payload (tenant_id, run_id, digest, body, size) VALUES (%s,%s,%s,%s,%s)",
@@ -25,7 +25,7 @@ def stored(house: House, bodies: dict[str, bytes]) -> UUID:
 def copied(house: House, source: UUID, state: bytes) -> set[str]:
     """The digests of what a run gets that goes on from this state."""
     run = fresh_id()
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         copy_payloads(house.tenant.id, source, run, state)
         return {bytes(row.digest).hex() for row in Payload.objects.filter(run_id=run)}
 

@@ -8,22 +8,22 @@ import pytest
 
 from tenancy.core.errors import OutsideTenant
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.traces import one_run, write_run
 from tests.proves import proves
-from traces.core.canonical import canonical, digest
+from traces.core.canonical import compute_digest, encode_canonical
 from traces.core.errors import NotAnExport, TraceMissing
 from traces.core.integrity.export_format import verify_lines
-from traces.exports.jsonl import export, verify_file
+from traces.exports.jsonl import export_trace, verify_file
 from traces.ports import Pinned
 
 
 def lines_of(house: House, run: UUID | None = None) -> list[bytes]:
     """The lines of a fresh run's export, or of a given one's."""
     run = run or write_run(house.tenant.id).run
-    with tenant(house.tenant.id):
-        return list(export(run))
+    with tenant_transaction(house.tenant.id):
+        return list(export_trace(run))
 
 
 @proves("R-TRACE-4", part="JSONL")
@@ -75,14 +75,14 @@ def test_a_run_without_a_trace_has_no_export(house: House) -> None:
     with pytest.raises(TraceMissing):
         lines_of(house, fresh_id())
     with pytest.raises(OutsideTenant):
-        next(export(fresh_id()))
+        next(export_trace(fresh_id()))
 
 
 @proves("R-TRACE-4", part="self-contained")
 def test_an_export_brings_the_head_the_manifest_and_its_pins(house: House) -> None:
     pen = write_run(house.tenant.id)
-    pins = canonical({"boundary_digest": "b"})
-    manifest = canonical({"pins_digest": digest("pins", pins)})
+    pins = encode_canonical({"boundary_digest": "b"})
+    manifest = encode_canonical({"pins_digest": compute_digest("pins", pins)})
     with one_run(pen.head, Pinned(manifest, pins)):
         lines = lines_of(house, pen.run)
     assert [orjson.loads(line)["line"] for line in lines[:3]] == ["header", "manifest", "pins"]

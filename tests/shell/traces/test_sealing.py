@@ -3,17 +3,17 @@
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse
+from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
 from orchestrator.gateways.llm.sealed_arguments import sealed_arguments
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.traces import write_run
 from tests.proves import proves
-from traces.actions import erase
+from traces.actions import erase_run_payloads
 from traces.core.canonical import payload_digest
 from traces.core.errors import Unopenable
-from traces.core.sealed_references import Place, read_sealed, written
+from traces.core.sealed_references import Place, format_sealed_reference, read_sealed
 from traces.models import Salt
 from traces.queries import vault_of
 from traces.sealed_values import Vault, fresh_vault
@@ -32,7 +32,7 @@ def test_a_value_opens_to_itself_under_its_own_key_alone(secret: str) -> None:
     one, other = vault(), vault()
     reference = one.seal("secret_field", secret, PLACE)
     ((digest, body),) = one.bodies.items()
-    assert reference == written("secret_field", digest)
+    assert reference == format_sealed_reference("secret_field", digest)
     assert digest == payload_digest(one.salt, body)
     assert secret.encode() not in body or not secret
     assert one.open(body) == secret
@@ -66,9 +66,9 @@ def test_short_values_have_one_length() -> None:
 @proves("X6", part="the key goes with the salt")
 def test_an_erased_run_has_no_key(house: House) -> None:
     pen = write_run(house.tenant.id)
-    with tenant(pen.tenant):
+    with tenant_transaction(pen.tenant):
         assert vault_of(pen.tenant, pen.run) is not None
-        erase(pen.run)
+        erase_run_payloads(pen.run)
         row = Salt.objects.get(run_id=pen.run)
         assert (row.salt, row.sealing_key) == (None, None)
         assert vault_of(pen.tenant, pen.run) is None
@@ -76,7 +76,7 @@ def test_an_erased_run_has_no_key(house: House) -> None:
 
 def test_a_key_cannot_be_taken_from_its_run_by_hand(house: House) -> None:
     pen = write_run(house.tenant.id)
-    with tenant(pen.tenant), pytest.raises(DatabaseError), transaction.atomic():
+    with tenant_transaction(pen.tenant), pytest.raises(DatabaseError), transaction.atomic():
         Salt.objects.filter(run_id=pen.run).update(sealing_key=None)
 
 
@@ -90,11 +90,11 @@ def test_a_key_cannot_be_taken_from_its_run_by_hand(house: House) -> None:
     ],
 )
 def test_arguments_with_a_sealed_member_twice_hold_no_secret_and_are_refused(raw: str) -> None:
-    assert isinstance(parse(raw.encode(), version=10), Arguments)
+    assert isinstance(parse_arguments(raw.encode(), version=10), Arguments)
     one = vault()
     kept, kinds = sealed_arguments(raw, "crm.change", one)
     assert kinds
     assert "hunter2" not in kept
-    assert isinstance(parse(kept.encode()), Malformed)
+    assert isinstance(parse_arguments(kept.encode()), Malformed)
     again, _ = sealed_arguments(kept, "crm.change", one)
-    assert isinstance(parse(again.encode()), Malformed)
+    assert isinstance(parse_arguments(again.encode()), Malformed)

@@ -10,11 +10,11 @@ import pytest
 from psycopg import sql
 
 from tenancy.db.ids import fresh_id
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.traces import Pen, write_run
 from tests.proves import proves
-from traces.core.integrity.verification import Fault
+from traces.core.integrity.verification import VerificationFault
 from traces.models import Event, Payload, Record, Row, Snapshot
 from traces.verification import verify_run
 
@@ -119,16 +119,16 @@ def alter(
         assert connection.execute(write, [value, run, key]).rowcount == 1
 
 
-def faults(house: House, pen: Pen) -> list[Fault]:
+def faults(house: House, pen: Pen) -> list[VerificationFault]:
     """What the verifier says."""
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return verify_run(pen.run, pen.head)
 
 
 def keys_of(house: House, pen: Pen, model: type[Row]) -> list[Any]:
     """The places of a run's rows, in order."""
     place = TABLES[model][0]
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         return list(
             model._default_manager.filter(run_id=pen.run).order_by(place).values_list(place, flat=True)
         )
@@ -181,7 +181,7 @@ def test_a_trace_cut_off_at_a_commit_is_seen_by_the_head_of_its_run(
     with unguarded(superuser) as connection:
         connection.execute("DELETE FROM traces_record WHERE run_id = %s AND number = 4", [pen.run])
         connection.execute("DELETE FROM traces_event WHERE run_id = %s AND seq = 8", [pen.run])
-    with tenant(house.tenant.id):
+    with tenant_transaction(house.tenant.id):
         assert verify_run(pen.run) == []
         assert {(f.where, f.number) for f in verify_run(pen.run, pen.head)} == {("Record", 4), ("Event", 8)}
 

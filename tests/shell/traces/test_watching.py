@@ -3,7 +3,7 @@
 from channels.layers import InMemoryChannelLayer
 from structlog.testing import capture_logs
 
-from traces.live.subscriber_count import followed
+from traces.live.subscriber_count import list_followed_groups
 
 
 async def test_a_layer_that_cannot_be_asked_is_named_once_and_nobody_follows() -> None:
@@ -11,6 +11,6 @@ async def test_a_layer_that_cannot_be_asked_is_named_once_and_nobody_follows() -
         """A layer without the names that we know."""
 
     with capture_logs() as said:
-        found = [await followed(Another(), "run.") for _ in range(2)]
+        found = [await list_followed_groups(Another(), "run.") for _ in range(2)]
     assert found == [frozenset(), frozenset()]
     assert [one["layer"] for one in said] == ["Another"]

@@ -3,10 +3,10 @@
 from decimal import Decimal
 from typing import Literal
 
-from traces.core.events.event_base import Body
+from traces.core.events.event_base import TraceEventBody
 
 
-class CostCorrected(Body):
+class CostCorrected(TraceEventBody):
     """What an effect had cost was made good in the ledger under another price (R-BUDGET-15). `delta`: US$,
     less than zero where it had been too dear."""
 
@@ -18,7 +18,7 @@ class CostCorrected(Body):
     reason: str = ""
 
 
-class PriceCorrected(Body):
+class PriceCorrected(TraceEventBody):
     """What the run asks for from now on is charged at another price than it is pinned to, which was wrong
     (R-BUDGET-15). `subject`: the model with its provider, or the tool; `was` the wrong version."""
 
@@ -30,7 +30,7 @@ class PriceCorrected(Body):
     reason: str = ""
 
 
-class CostThreshold(Body):
+class CostThreshold(TraceEventBody):
     """The share of its cost from which a run is thrifty was passed, or by an extension left again
     (R-BUDGET-5). `usual` plays the role before it, `profile` from now on: the same where there is no cheaper
     one."""

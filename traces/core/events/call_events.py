@@ -5,12 +5,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from traces.core.events.event_base import Amounts, Body
+from traces.core.events.event_base import Amounts, TraceEventBody
 
 # -- calls and the grounding ladder (R-LOOP-5) -------------------------------------------------------------
 
 
-class CallRequested(Body):
+class CallRequested(TraceEventBody):
     """Rung 1, intended: the model or a node asks for a call. `tool` is cut to 200 characters when unknown."""
 
     kind: Literal["call_requested"] = "call_requested"
@@ -21,7 +21,7 @@ class CallRequested(Body):
     by: Literal["model", "node", "person", "undo"]
 
 
-class CallChecked(Body):
+class CallChecked(TraceEventBody):
     """One step of the eligibility chain: its verdict with the rule and the boundary version."""
 
     kind: Literal["call_checked"] = "call_checked"
@@ -33,7 +33,7 @@ class CallChecked(Body):
     detail: str = ""
 
 
-class CallAnsweredNot(Body):
+class CallAnsweredNot(TraceEventBody):
     """A requested call that was never run and its structured result: denied, malformed, capped, blocked."""
 
     kind: Literal["call_not_run"] = "call_not_run"
@@ -43,7 +43,7 @@ class CallAnsweredNot(Body):
     result: str
 
 
-class CallAttempted(Body):
+class CallAttempted(TraceEventBody):
     """Rung 2, attempted: the intent was committed."""
 
     kind: Literal["call_attempted"] = "call_attempted"
@@ -59,7 +59,7 @@ class CallAttempted(Body):
     grant: str | None = None
 
 
-class CallObserved(Body):
+class CallObserved(TraceEventBody):
     """Rung 3, observed: what came back, as it came; failures too (R-LOOP-7). Of an answer that could not be
     read, or not whole: `code` is its status (0: its protocol knows none), `whole` the SHA-256 of what was
     read of it."""
@@ -76,7 +76,7 @@ class CallObserved(Body):
     whole: str = ""
 
 
-class CallVerified(Body):
+class CallVerified(TraceEventBody):
     """Rung 4, verified (or not): which validator looked and what it found."""
 
     kind: Literal["call_verified"] = "call_verified"
@@ -86,7 +86,7 @@ class CallVerified(Body):
     detail: str = ""
 
 
-class SafetyFound(Body):
+class SafetyFound(TraceEventBody):
     """A safety detector found something in what came in, what a tool answered, or what would go out
     (R-TOOL-24)."""
 
@@ -98,7 +98,7 @@ class SafetyFound(Body):
     severity: Literal["off", "note", "gate", "stop"]
 
 
-class ConflictWaited(Body):
+class ConflictWaited(TraceEventBody):
     """A call waits because another run writes to the same thing, by the key declared for it (G10)."""
 
     kind: Literal["conflict_waited"] = "conflict_waited"
@@ -107,7 +107,7 @@ class ConflictWaited(Body):
     key: str
 
 
-class PlanRepaired(Body):
+class PlanRepaired(TraceEventBody):
     """A call goes to another tool than was asked for, or the plan was changed in another way (R-TOOL-1)."""
 
     kind: Literal["plan_repaired"] = "plan_repaired"
@@ -117,7 +117,7 @@ class PlanRepaired(Body):
     reason: str
 
 
-class ParserDrifted(Body):
+class ParserDrifted(TraceEventBody):
     """A payload that does not fit its tool's declared form any more: kept as it came (R-TOOL-14)."""
 
     kind: Literal["parser_drifted"] = "parser_drifted"
@@ -128,7 +128,7 @@ class ParserDrifted(Body):
     detail: str
 
 
-class FactCommitted(Body):
+class FactCommitted(TraceEventBody):
     """Rung 5, committed."""
 
     kind: Literal["fact_committed"] = "fact_committed"
@@ -141,7 +141,7 @@ class FactCommitted(Body):
     trust: Literal["trusted", "untrusted"]
 
 
-class FailureCommitted(Body):
+class FailureCommitted(TraceEventBody):
     """A verified failure is an error state: it supports no claim of success (R-LOOP-7)."""
 
     kind: Literal["failure_committed"] = "failure_committed"
@@ -152,7 +152,7 @@ class FailureCommitted(Body):
     observation: str | None = None
 
 
-class CallInDoubt(Body):
+class CallInDoubt(TraceEventBody):
     """A mutating call that may or may not have happened; it is never repeated (R-TOOL-9)."""
 
     kind: Literal["call_in_doubt"] = "call_in_doubt"
@@ -162,7 +162,7 @@ class CallInDoubt(Body):
     reason: str
 
 
-class EffectLeftOpen(Body):
+class EffectLeftOpen(TraceEventBody):
     """A change of which no result says whether it was made; the same is not sent again before that is settled
     (R-TOOL-9)."""
 
@@ -174,7 +174,7 @@ class EffectLeftOpen(Body):
     error: str
 
 
-class EffectSettled(Body):
+class EffectSettled(TraceEventBody):
     """It is known what became of an effect that was open: `done` under the same key or as a look-up found it,
     `absent` as a conclusive look-up says, or a `person` said so."""
 
@@ -186,14 +186,14 @@ class EffectSettled(Body):
     by: Literal["done", "absent", "person"]
 
 
-class CallRecovered(Body):
+class CallRecovered(TraceEventBody):
     kind: Literal["call_recovered"] = "call_recovered"
     effect: str
     resolution: Literal["repeated", "found", "abandoned", "in_doubt", "lost"]
     detail: str = ""
 
 
-class GroundingViolation(Body):
+class GroundingViolation(TraceEventBody):
     """A claim that no invocation backs (R-LOOP-6)."""
 
     kind: Literal["grounding_violation"] = "grounding_violation"
@@ -205,7 +205,7 @@ class GroundingViolation(Body):
 # -- budgets and breakers ----------------------------------------------------------------------------------
 
 
-class ReservationRefused(Body):
+class ReservationRefused(TraceEventBody):
     kind: Literal["reservation_refused"] = "reservation_refused"
     dimension: str
     limit: Decimal | None
@@ -214,7 +214,7 @@ class ReservationRefused(Body):
     account: str = "run"
 
 
-class BudgetSettled(Body):
+class BudgetSettled(TraceEventBody):
     kind: Literal["budget_settled"] = "budget_settled"
     effect: str
     amounts: Amounts
@@ -222,14 +222,14 @@ class BudgetSettled(Body):
     overrun: Amounts = Field(default_factory=dict)
 
 
-class BudgetExtended(Body):
+class BudgetExtended(TraceEventBody):
     kind: Literal["budget_extended"] = "budget_extended"
     amounts: Amounts
     by: str
     reason: str = ""
 
 
-class BreakerTripped(Body):
+class BreakerTripped(TraceEventBody):
     """One of the breakers (R-BUDGET-12) tripped; `limit` and `actual` are in the breaker's own unit."""
 
     kind: Literal["breaker_tripped"] = "breaker_tripped"

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from traces.core.events.event_base import Body
+from traces.core.events.event_base import TraceEventBody
 
 
-class UnwindingBegan(Body):
+class UnwindingBegan(TraceEventBody):
     """A run that did `deeds` things is on its way to an end without a result. `mode` is its boundary's."""
 
     kind: Literal["unwinding_began"] = "unwinding_began"
@@ -14,7 +14,7 @@ class UnwindingBegan(Body):
     mode: Literal["ask", "automatic", "report"]
 
 
-class DeedUndone(Body):
+class DeedUndone(TraceEventBody):
     """The action of `call` was taken back by the call `by`; `wanted` is the end that now holds."""
 
     kind: Literal["deed_undone"] = "deed_undone"
@@ -25,7 +25,7 @@ class DeedUndone(Body):
     wanted: str
 
 
-class DeedLeft(Body):
+class DeedLeft(TraceEventBody):
     """The action of `call` stands, and somebody has to see to it by hand; `why` is a closed word."""
 
     kind: Literal["deed_left"] = "deed_left"
@@ -35,7 +35,7 @@ class DeedLeft(Body):
     detail: str = ""
 
 
-class UnwindingEnded(Body):
+class UnwindingEnded(TraceEventBody):
     kind: Literal["unwinding_ended"] = "unwinding_ended"
     undone: int
     left: int

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 Amounts = dict[str, Decimal]
 
 
-class Body(BaseModel):
+class TraceEventBody(BaseModel):
     """What one event says. Subclasses name their kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

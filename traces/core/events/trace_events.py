@@ -38,12 +38,12 @@ from traces.core.events.compensation_events import DeedUndone as DeedUndone
 from traces.core.events.compensation_events import UnwindingBegan as UnwindingBegan
 from traces.core.events.compensation_events import UnwindingEnded as UnwindingEnded
 from traces.core.events.event_base import Amounts as Amounts
-from traces.core.events.event_base import Body as Body
+from traces.core.events.event_base import TraceEventBody as TraceEventBody
 
 # -- the run's life ----------------------------------------------------------------------------------------
 
 
-class TaskSubmitted(Body):
+class TaskSubmitted(TraceEventBody):
     kind: Literal["task_submitted"] = "task_submitted"
     task: str
     workflow: str
@@ -57,11 +57,11 @@ class TaskSubmitted(Body):
     scripted: bool = False
 
 
-class RunStarted(Body):
+class RunStarted(TraceEventBody):
     kind: Literal["run_started"] = "run_started"
 
 
-class RunRetried(Body):
+class RunRetried(TraceEventBody):
     """This run begins after record `record`, whose hash is `record_hash`, of the run `run`, which had ended;
     `origin` is the first run of the line (R-SESS-9)."""
 
@@ -74,30 +74,30 @@ class RunRetried(Body):
     reason: str = ""
 
 
-class RunSuspended(Body):
+class RunSuspended(TraceEventBody):
     kind: Literal["run_suspended"] = "run_suspended"
     awaiting: str
     reference: str = ""
 
 
-class RunResumed(Body):
+class RunResumed(TraceEventBody):
     kind: Literal["run_resumed"] = "run_resumed"
     cause: str
 
 
-class RunPaused(Body):
+class RunPaused(TraceEventBody):
     kind: Literal["run_paused"] = "run_paused"
     reason: str
     by: str = ""
 
 
-class CancelAsked(Body):
+class CancelAsked(TraceEventBody):
     kind: Literal["cancel_asked"] = "cancel_asked"
     by: str
     reason: str = ""
 
 
-class StopAsked(Body):
+class StopAsked(TraceEventBody):
     """An emergency stop reached this run (R-SEC-9)."""
 
     kind: Literal["stop_asked"] = "stop_asked"
@@ -106,7 +106,7 @@ class StopAsked(Body):
     reason: str = ""
 
 
-class RunRecovered(Body):
+class RunRecovered(TraceEventBody):
     """Another worker took the run over; how each effect in flight was resolved follows in its own events."""
 
     kind: Literal["run_recovered"] = "run_recovered"
@@ -114,7 +114,7 @@ class RunRecovered(Body):
     effects: tuple[str, ...] = ()
 
 
-class InterruptTaken(Body):
+class InterruptTaken(TraceEventBody):
     kind: Literal["interrupt_taken"] = "interrupt_taken"
     interrupt: str
     reason: str
@@ -122,7 +122,7 @@ class InterruptTaken(Body):
     target: str
 
 
-class RunFinished(Body):
+class RunFinished(TraceEventBody):
     kind: Literal["run_finished"] = "run_finished"
     terminal_code: str
     terminal_class: str
@@ -132,12 +132,12 @@ class RunFinished(Body):
     sentence: str = ""
 
 
-class PhaseSkipped(Body):
+class PhaseSkipped(TraceEventBody):
     kind: Literal["phase_skipped"] = "phase_skipped"
     reason: str
 
 
-class PhaseNoted(Body):
+class PhaseNoted(TraceEventBody):
     """A phase was passed and hands on its artifact; `digest` points to where that is stored."""
 
     kind: Literal["phase_noted"] = "phase_noted"
@@ -146,7 +146,7 @@ class PhaseNoted(Body):
     digest: str | None = None
 
 
-class PolicyDecided(Body):
+class PolicyDecided(TraceEventBody):
     kind: Literal["policy_decided"] = "policy_decided"
     rule: str
     decision: Literal["allow", "deny"]
@@ -154,7 +154,7 @@ class PolicyDecided(Body):
     detail: str = ""
 
 
-class BudgetAssigned(Body):
+class BudgetAssigned(TraceEventBody):
     kind: Literal["budget_assigned"] = "budget_assigned"
     limits: Amounts
 
@@ -162,7 +162,7 @@ class BudgetAssigned(Body):
 # -- models ------------------------------------------------------------------------------------------------
 
 
-class ModelCalled(Body):
+class ModelCalled(TraceEventBody):
     kind: Literal["model_called"] = "model_called"
     effect: str
     role: str
@@ -172,7 +172,7 @@ class ModelCalled(Body):
     max_output_tokens: int
 
 
-class ModelReplied(Body):
+class ModelReplied(TraceEventBody):
     kind: Literal["model_replied"] = "model_replied"
     effect: str
     reply: str
@@ -183,7 +183,7 @@ class ModelReplied(Body):
     counted: Literal["provider", "estimated"] = "provider"
 
 
-class ModelFailed(Body):
+class ModelFailed(TraceEventBody):
     kind: Literal["model_failed"] = "model_failed"
     effect: str
     error: str
@@ -191,7 +191,7 @@ class ModelFailed(Body):
     detail: str | None = None
 
 
-class ModelFailedOver(Body):
+class ModelFailedOver(TraceEventBody):
     """Another profile plays the role from here on, since `profile` could not be asked (R-TOOL-22)."""
 
     kind: Literal["model_failed_over"] = "model_failed_over"
@@ -202,7 +202,7 @@ class ModelFailedOver(Body):
     attempts: int
 
 
-class ModelAwaited(Body):
+class ModelAwaited(TraceEventBody):
     """The run waits for a model that cannot be asked just now (R-TOOL-22): `since` when, `until` when at the
     latest (empty: its deadline alone), and `by` what ends the wait: a timer, the model's circuit, or the line
     in front of it."""
@@ -216,7 +216,7 @@ class ModelAwaited(Body):
     until: str = ""
 
 
-class RetryScheduled(Body):
+class RetryScheduled(TraceEventBody):
     kind: Literal["retry_scheduled"] = "retry_scheduled"
     effect: str
     attempt: int
@@ -227,7 +227,7 @@ class RetryScheduled(Body):
 # -- people ------------------------------------------------------------------------------------------------
 
 
-class ApprovalRequested(Body):
+class ApprovalRequested(TraceEventBody):
     kind: Literal["approval_requested"] = "approval_requested"
     request: str
     request_kind: str
@@ -240,7 +240,7 @@ class ApprovalRequested(Body):
     expires_at: str
 
 
-class ApprovalDecided(Body):
+class ApprovalDecided(TraceEventBody):
     kind: Literal["approval_decided"] = "approval_decided"
     request: str
     decision: str
@@ -251,31 +251,31 @@ class ApprovalDecided(Body):
     arguments: str | None = None
 
 
-class ApprovalExpired(Body):
+class ApprovalExpired(TraceEventBody):
     kind: Literal["approval_expired"] = "approval_expired"
     request: str
 
 
-class ApprovalWithdrawn(Body):
+class ApprovalWithdrawn(TraceEventBody):
     kind: Literal["approval_withdrawn"] = "approval_withdrawn"
     request: str
     reason: str
 
 
-class GrantConsumed(Body):
+class GrantConsumed(TraceEventBody):
     kind: Literal["grant_consumed"] = "grant_consumed"
     request: str
     effect: str
     action_digest: str
 
 
-class GrantVoided(Body):
+class GrantVoided(TraceEventBody):
     kind: Literal["grant_voided"] = "grant_voided"
     request: str
     reason: str
 
 
-class QuestionAnswered(Body):
+class QuestionAnswered(TraceEventBody):
     kind: Literal["question_answered"] = "question_answered"
     request: str
     answer: str
@@ -285,12 +285,12 @@ class QuestionAnswered(Body):
 # -- the answer --------------------------------------------------------------------------------------------
 
 
-class OutputDrafted(Body):
+class OutputDrafted(TraceEventBody):
     kind: Literal["output_drafted"] = "output_drafted"
     draft: str
 
 
-class OutputVerified(Body):
+class OutputVerified(TraceEventBody):
     kind: Literal["output_verified"] = "output_verified"
     draft: str
     level: int
@@ -300,14 +300,14 @@ class OutputVerified(Body):
     detail: str = ""
 
 
-class ResultFinalized(Body):
+class ResultFinalized(TraceEventBody):
     kind: Literal["result_finalized"] = "result_finalized"
     result: str
     content_digest: str
     partial: bool
 
 
-class CompletionChecked(Body):
+class CompletionChecked(TraceEventBody):
     kind: Literal["completion_checked"] = "completion_checked"
     verdict: str
     met: int
@@ -315,7 +315,7 @@ class CompletionChecked(Body):
     detail: str = ""
 
 
-class EventsNearCap(Body):
+class EventsNearCap(TraceEventBody):
     kind: Literal["events_near_cap"] = "events_near_cap"
     events: int
     cap: int
@@ -324,14 +324,14 @@ class EventsNearCap(Body):
 # -- the closed set that may follow the terminal record ----------------------------------------------------
 
 
-class LateOutcome(Body):
+class LateOutcome(TraceEventBody):
     kind: Literal["late_outcome"] = "late_outcome"
     effect: str
     status: str
     observation: str | None = None
 
 
-class Reconciled(Body):
+class Reconciled(TraceEventBody):
     kind: Literal["reconciled"] = "reconciled"
     effect: str
     verdict: Literal["happened", "not_happened", "cancel"]
@@ -339,21 +339,21 @@ class Reconciled(Body):
     reason: str = ""
 
 
-class PayloadErased(Body):
+class PayloadErased(TraceEventBody):
     kind: Literal["payload_erased"] = "payload_erased"
     payloads: int
     by: str
     reason: str
 
 
-class DecisionRefused(Body):
+class DecisionRefused(TraceEventBody):
     kind: Literal["decision_refused"] = "decision_refused"
     request: str
     by: str
     reason: str
 
 
-class MemoryPromoted(Body):
+class MemoryPromoted(TraceEventBody):
     kind: Literal["memory_promoted"] = "memory_promoted"
     entry: str
     by: str

@@ -6,8 +6,14 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from traces.core.canonical import canonical, canonical_model, canonical_typed, stamp, text_of
-from traces.core.events.trace_events import Body
+from traces.core.canonical import (
+    canonical_model,
+    canonical_typed,
+    encode_canonical,
+    format_canonical_time,
+    text_of,
+)
+from traces.core.events.trace_events import TraceEventBody
 
 RECORD_FORMAT = b"interlock record 1\0"
 EVENT_FORMAT = b"interlock event 1\0"
@@ -15,12 +21,12 @@ START = bytes(32)
 
 
 # Named tuples: a dozen are made in every commit, and a frozen dataclass costs three times as much.
-class Said(NamedTuple):
+class TraceEntry(NamedTuple):
     """One event in the making: its phase, who acts, and what it says."""
 
     phase: int
     actor: str
-    body: Body
+    body: TraceEventBody
 
 
 class Move(NamedTuple):
@@ -32,7 +38,7 @@ class Move(NamedTuple):
     target: str
     phase: int
     patch: Mapping[str, Any]
-    said: tuple[Said, ...]
+    said: tuple[TraceEntry, ...]
     effects: tuple[str, ...]
 
 
@@ -88,7 +94,7 @@ class Linked(NamedTuple):
     events: tuple[EventRow, ...]
 
 
-def link(
+def link_transitions(
     head: Head,
     moves: Sequence[Move],
     *,
@@ -103,9 +109,9 @@ def link(
     What the machine was fed (`event_digest`, `headroom`) stands in the first record, the digests of what else
     the commit wrote (`binds`) in the last.
     """
-    time, last, run = stamp(at), len(moves) - 1, text_of(head.run)
+    time, last, run = format_canonical_time(at), len(moves) - 1, text_of(head.run)
     fed = dict(headroom) if headroom else None
-    canonical(fed)  # it comes as plain values, so a float is refused here; all else is typed
+    encode_canonical(fed)  # it comes as plain values, so a float is refused here; all else is typed
     records: list[RecordRow] = []
     events: list[EventRow] = []
     number, before, seq, said_before = head.record_number, head.record_hash, head.event_seq, head.event_hash
@@ -113,7 +119,7 @@ def link(
         said: list[str] = []
         for word in move.said:
             seq += 1
-            event = _event(head.run, run, seq, word, at, time, said_before)
+            event = _build_event_row(head.run, run, seq, word, at, time, said_before)
             events.append(event)
             said_before = event.hash
             said.append(said_before.hex())
@@ -148,7 +154,9 @@ def event_hash(previous: bytes, content: bytes) -> bytes:
     return sha256(EVENT_FORMAT + previous + content).digest()
 
 
-def envelope(*, run: str, seq: int, time: str, phase: int, kind: str, actor: str, body: bytes) -> bytes:
+def build_event_envelope(
+    *, run: str, seq: int, time: str, phase: int, kind: str, actor: str, body: bytes
+) -> bytes:
     """What an event's hash covers besides the previous hash: every column, then the body as it is stored."""
     columns = {"run": run, "seq": seq, "at": time, "phase": phase, "kind": kind, "actor": actor}
     return canonical_typed(columns) + b"\0" + body
@@ -156,18 +164,25 @@ def envelope(*, run: str, seq: int, time: str, phase: int, kind: str, actor: str
 
 def hash_of(event: EventRow, previous: bytes) -> bytes:
     """The hash that an event's columns and body have after `previous`."""
-    content = envelope(
-        run=str(event.run), seq=event.seq, time=stamp(event.at), phase=event.phase, kind=event.kind,
-        actor=event.actor, body=event.body,
-    )  # fmt: skip
+    content = build_event_envelope(
+        run=str(event.run),
+        seq=event.seq,
+        time=format_canonical_time(event.at),
+        phase=event.phase,
+        kind=event.kind,
+        actor=event.actor,
+        body=event.body,
+    )
     return event_hash(previous, content)
 
 
-def _event(
-    run_id: UUID, run: str, seq: int, word: Said, at: datetime, time: str, previous: bytes
+def _build_event_row(
+    run_id: UUID, run: str, seq: int, word: TraceEntry, at: datetime, time: str, previous: bytes
 ) -> EventRow:
     body = canonical_model(word.body)
     kind: str = word.body.kind  # type: ignore[attr-defined]  # every concrete body names its kind
-    content = envelope(run=run, seq=seq, time=time, phase=word.phase, kind=kind, actor=word.actor, body=body)
+    content = build_event_envelope(
+        run=run, seq=seq, time=time, phase=word.phase, kind=kind, actor=word.actor, body=body
+    )
     hashed = event_hash(previous, content)
     return EventRow(run_id, seq, at, word.phase, kind, word.actor, body, previous, hashed)

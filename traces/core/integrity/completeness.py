@@ -34,7 +34,7 @@ def missing_parts(
     nobody knows the run; `snapshots` counts its stored states. What a run never did (calls, escalations) is
     not asked for.
     """
-    missing = [] if manifest is None else _pins(manifest)
+    missing = [] if manifest is None else _list_missing_pins(manifest)
     kinds = {str(body.get("kind")) for body in bodies}
     if "task_submitted" not in kinds:
         missing.append("submission")
@@ -42,18 +42,20 @@ def missing_parts(
         missing.append("terminal code")
     if not snapshots:
         missing.append("checkpoints")
-    missing += _calls(bodies) + _validations(bodies) + _escalations(bodies)
+    missing += (
+        _list_missing_call_parts(bodies) + _list_missing_validations(bodies) + _list_open_escalations(bodies)
+    )
     return tuple(missing)
 
 
-def _pins(manifest: Mapping[str, Any]) -> list[str]:
+def _list_missing_pins(manifest: Mapping[str, Any]) -> list[str]:
     """Every version in force is named."""
     pins = manifest.get("pins") or {}
     missing = [words for name, words in MANIFEST.items() if manifest.get(name) in (None, "")]
     return missing + [words for name, words in PINS.items() if pins.get(name) in (None, "")]
 
 
-def _calls(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_missing_call_parts(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
     """Every attempt names its tool, arguments and request, and has an end with status and observation."""
     ended = {body.get("effect") for body in bodies if body.get("kind") in ENDS}
     missing: list[str] = []
@@ -68,7 +70,7 @@ def _calls(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
     return missing
 
 
-def _validations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_missing_validations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
     """Every fact was looked at by a validator that is named."""
     checked = {body.get("call") for body in bodies if body.get("kind") == "call_verified"}
     return [
@@ -79,7 +81,7 @@ def _validations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _escalations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
+def _list_open_escalations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
     """Every request to people was answered, expired or withdrawn, unless the run ended before."""
     answered = {body.get("request") for body in bodies if body.get("kind") in ANSWERS}
     asked = [body.get("request") for body in bodies if body.get("kind") == "approval_requested"]

@@ -13,10 +13,10 @@ from uuid import UUID
 import orjson
 
 from tenancy.core.timestamps import read_moment
-from traces.core.canonical import digest, stamp
+from traces.core.canonical import compute_digest, format_canonical_time
 from traces.core.errors import NotAnExport
 from traces.core.integrity.chain import EventRow, Head, RecordRow
-from traces.core.integrity.verification import Fault, PayloadRow, SnapshotRow, Trace, faults_of
+from traces.core.integrity.verification import PayloadRow, SnapshotRow, Trace, VerificationFault, faults_of
 
 FORMAT = "interlock trace 1"
 NUMBERS = ("number", "seq", "phase", "size", "record_number", "event_seq")
@@ -27,64 +27,71 @@ def lines_of(
 ) -> Iterator[bytes]:
     """The lines of a trace, each with its line feed. `trace.payloads` is read once, as the lines are."""
     count = 0
-    for line in _objects(trace, tenant, head, manifest, pins):
+    for line in _build_line_objects(trace, tenant, head, manifest, pins):
         count += 1
-        yield _line(line)
-    yield _line({"line": "end", "lines": count})
+        yield _encode_line(line)
+    yield _encode_line({"line": "end", "lines": count})
 
 
-def _line(value: dict[str, Any]) -> bytes:
+def _encode_line(value: dict[str, Any]) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
 
 
-def _objects(
+def _build_line_objects(
     trace: Trace, tenant: UUID, head: Head | None, manifest: bytes | None, pins: bytes | None
 ) -> Iterator[dict[str, Any]]:
     yield {
-        "line": "header", "format": FORMAT, "tenant": str(tenant), "run": str(trace.run),
-        "salts": [_b64(salt) for salt in trace.salts], "head": None if head is None else _head(head),
-    }  # fmt: skip
+        "line": "header",
+        "format": FORMAT,
+        "tenant": str(tenant),
+        "run": str(trace.run),
+        "salts": [_encode_base64(salt) for salt in trace.salts],
+        "head": None if head is None else _encode_head(head),
+    }
     if manifest is not None:
-        yield {"line": "manifest", "body": _b64(manifest)}
+        yield {"line": "manifest", "body": _encode_base64(manifest)}
     if pins is not None:
-        yield {"line": "pins", "body": _b64(pins)}
+        yield {"line": "pins", "body": _encode_base64(pins)}
     for payload in trace.payloads:
         yield {
             "line": "payload", "digest": payload.digest.hex(), "size": payload.size,
-            "body": _b64(payload.body),
+            "body": _encode_base64(payload.body),
         }  # fmt: skip
     for snapshot in trace.snapshots:
         yield {
             "line": "snapshot", "number": snapshot.number, "digest": snapshot.digest.hex(),
-            "state": _b64(snapshot.state),
+            "state": _encode_base64(snapshot.state),
         }  # fmt: skip
     for event in trace.events:
-        yield {"line": "event", **_row(event)}
+        yield {"line": "event", **_encode_row(event)}
     for record in trace.records:
-        yield {"line": "record", **_row(record)}
+        yield {"line": "record", **_encode_row(record)}
 
 
-def _row(row: EventRow | RecordRow) -> dict[str, Any]:
+def _encode_row(row: EventRow | RecordRow) -> dict[str, Any]:
     """A row's own columns; bodies in base64, for an altered one need not be text."""
     value = row._asdict()
     del value["run"]
     return value | {
-        "at": stamp(row.at), "body": _b64(row.body), "previous": row.previous.hex(), "hash": row.hash.hex(),
-    }  # fmt: skip
+        "at": format_canonical_time(row.at),
+        "body": _encode_base64(row.body),
+        "previous": row.previous.hex(),
+        "hash": row.hash.hex(),
+    }
 
 
-def _head(head: Head) -> dict[str, Any]:
+def _encode_head(head: Head) -> dict[str, Any]:
     return {
         "record_number": head.record_number, "record_hash": head.record_hash.hex(),
         "event_seq": head.event_seq, "event_hash": head.event_hash.hex(),
     }  # fmt: skip
 
 
-def _b64(body: bytes | None) -> str | None:
+def _encode_base64(body: bytes | None) -> str | None:
     return None if body is None else b64encode(body).decode()
 
 
-def _bytes(text: str | None) -> bytes | None:
+def _decode_base64(text: str | None) -> bytes | None:
     return None if text is None else b64decode(text, validate=True)
 
 
@@ -106,12 +113,12 @@ class _Read:
     ended: bool = False
 
 
-def verify_lines(lines: Iterable[bytes]) -> list[Fault]:
+def verify_lines(lines: Iterable[bytes]) -> list[VerificationFault]:
     """Every fault of an exported trace; empty when it is whole. Raises NotAnExport for what is none."""
     read = _Read()
     for number, line in enumerate(lines, 1):
         try:
-            _take(read, orjson.loads(line))
+            _take_line(read, orjson.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise NotAnExport(detail=f"line {number}: {type(error).__name__}: {error}"[:200]) from None
     if read.run is None:
@@ -122,11 +129,11 @@ def verify_lines(lines: Iterable[bytes]) -> list[Fault]:
     )  # fmt: skip
     faults = faults_of(trace, read.head)
     if not read.ended:
-        faults.append(_fault("end", read.lines + 1, "line", "the file was cut off"))
-    return [*faults, *_pinned(read)]
+        faults.append(_make_fault("end", read.lines + 1, "line", "the file was cut off"))
+    return [*faults, *_verify_pins(read)]
 
 
-def _take(read: _Read, line: dict[str, Any]) -> None:
+def _take_line(read: _Read, line: dict[str, Any]) -> None:
     kind = line["line"]
     if (read.run is None) != (kind == "header") or read.ended:
         raise ValueError(f"a {kind} does not belong here")
@@ -135,7 +142,7 @@ def _take(read: _Read, line: dict[str, Any]) -> None:
     elif kind in ("manifest", "pins"):
         if getattr(read, kind) is not None:
             raise ValueError(f"these are other {kind} than before")
-        setattr(read, kind, _bytes(line["body"]))
+        setattr(read, kind, _decode_base64(line["body"]))
     elif kind == "end":
         if line["lines"] != read.lines:
             raise ValueError(f"{line['lines']} lines were written, {read.lines} are here")
@@ -149,7 +156,7 @@ def _take_header(read: _Read, line: dict[str, Any]) -> None:
     if line["format"] != FORMAT:
         raise ValueError(f"the format is {line['format']}")
     read.run, read.tenant = UUID(line["run"]), str(line["tenant"])
-    read.salts = tuple(_bytes(salt) for salt in line["salts"])
+    read.salts = tuple(_decode_base64(salt) for salt in line["salts"])
     if line["head"] is not None:
         head = line["head"]
         _check_types(head)
@@ -164,12 +171,14 @@ def _take_row(read: _Read, kind: str, line: dict[str, Any]) -> None:
     # Erased content is null; all else is text or a number.
     _check_types({name: value for name, value in row.items() if (kind, name) != ("payload", "body")})
     if kind == "payload":
-        read.payloads.append(PayloadRow(bytes.fromhex(row["digest"]), _bytes(row["body"]), row["size"]))
+        read.payloads.append(
+            PayloadRow(bytes.fromhex(row["digest"]), _decode_base64(row["body"]), row["size"])
+        )
     elif kind == "snapshot":
-        state = _bytes(row["state"]) or b""
+        state = _decode_base64(row["state"]) or b""
         read.snapshots.append(SnapshotRow(row["number"], state, bytes.fromhex(row["digest"])))
     elif kind in ("event", "record"):
-        row |= {"run": read.run, "at": read_moment(row["at"]), "body": _bytes(row["body"])}
+        row |= {"run": read.run, "at": read_moment(row["at"]), "body": _decode_base64(row["body"])}
         row |= {name: bytes.fromhex(row[name]) for name in ("previous", "hash")}
         if kind == "event":
             read.events.append(EventRow(**row))
@@ -185,30 +194,30 @@ def _check_types(row: dict[str, Any]) -> None:
             raise ValueError(f"{name} is of another type")
 
 
-def _pinned(read: _Read) -> Iterator[Fault]:
+def _verify_pins(read: _Read) -> Iterator[VerificationFault]:
     """The manifest is the one that the first record bound, of the tenant that the header names, and the pins
     are those that the manifest names."""
-    binds = _object(read.records[0].body).get("binds") if read.records else None
+    binds = _parse_object_or_empty(read.records[0].body).get("binds") if read.records else None
     bound = binds.get("manifest") if isinstance(binds, dict) else None
     if read.manifest is None:
         if bound is not None:
-            yield _fault("manifest", 0, "body", "it is missing, and the first record bound one")
+            yield _make_fault("manifest", 0, "body", "it is missing, and the first record bound one")
         return
-    if bound != digest("manifest", read.manifest):
-        yield _fault("manifest", 0, "body", "it is not the manifest that the first record bound")
+    if bound != compute_digest("manifest", read.manifest):
+        yield _make_fault("manifest", 0, "body", "it is not the manifest that the first record bound")
         return
-    manifest = _object(read.manifest)
+    manifest = _parse_object_or_empty(read.manifest)
     if read.tenant != manifest.get("tenant", read.tenant):
-        yield _fault("header", 0, "tenant", "it is not the tenant that the manifest names")
+        yield _make_fault("header", 0, "tenant", "it is not the tenant that the manifest names")
     named = manifest.get("pins_digest")
     if read.pins is None:
         if named is not None:
-            yield _fault("pins", 0, "body", "they are missing, and the manifest names some")
-    elif named != digest("pins", read.pins):
-        yield _fault("pins", 0, "body", "they are not the pins that the manifest names")
+            yield _make_fault("pins", 0, "body", "they are missing, and the manifest names some")
+    elif named != compute_digest("pins", read.pins):
+        yield _make_fault("pins", 0, "body", "they are not the pins that the manifest names")
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _parse_object_or_empty(body: bytes) -> dict[str, Any]:
     try:
         value = orjson.loads(body)
     except ValueError:
@@ -216,5 +225,5 @@ def _object(body: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _fault(where: str, number: int, column: str, sentence: str) -> Fault:
-    return Fault(where=where, number=number, column=column, sentence=sentence)
+def _make_fault(where: str, number: int, column: str, sentence: str) -> VerificationFault:
+    return VerificationFault(where=where, number=number, column=column, sentence=sentence)

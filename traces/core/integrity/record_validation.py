@@ -18,7 +18,7 @@ def is_record(content: Mapping[str, Any]) -> bool:
     )
 
 
-def fits(state: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+def is_applicable_patch(state: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
     """Whether a patch changes entries only of what holds entries, or is not there yet."""
     return all("set" in change or isinstance(state.get(name, {}), dict) for name, change in patch.items())
 

@@ -10,14 +10,14 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from tenancy.core.errors import InterlockError
-from tenancy.db.tenant_context import tenant
+from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
-from traces.exports.jsonl import export, verify_file
+from traces.exports.jsonl import export_trace, verify_file
 from traces.models import Record
-from traces.ports import runs
-from traces.subcommands import verbs
-from traces.verification import Fault, verify_run, verify_tenant
+from traces.ports import get_runs_port
+from traces.subcommands import get_subcommands
+from traces.verification import VerificationFault, verify_run, verify_tenant
 
 
 class Command(BaseCommand):
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         exporting = found.add_parser("export", help="write a run's trace as JSON lines")
         exporting.add_argument("run", type=UUID)
         exporting.add_argument("-o", "--output", type=Path, metavar="F", help="instead of standard output")
-        for name, verb in verbs().items():
+        for name, verb in get_subcommands().items():
             added = found.add_parser(name, help=verb.help)
             added.add_argument("run", type=UUID)
             verb.add_arguments(added)
@@ -53,25 +53,25 @@ class Command(BaseCommand):
         if options["verb"] == "verify":
             self._say(self._verified(options))
         elif options["verb"] == "export":
-            with tenant(house_of(options["run"]).id):
+            with tenant_transaction(house_of(options["run"]).id):
                 self._export(options["run"], options["output"])
         else:
-            with tenant(house_of(options["run"]).id):
-                for line in verbs()[options["verb"]].perform(options["run"], options):
+            with tenant_transaction(house_of(options["run"]).id):
+                for line in get_subcommands()[options["verb"]].perform(options["run"], options):
                     self.stdout.write(line)
 
-    def _verified(self, options: dict[str, Any]) -> Iterator[tuple[str, list[Fault]]]:
+    def _verified(self, options: dict[str, Any]) -> Iterator[tuple[str, list[VerificationFault]]]:
         if options["file"] is not None:
             yield str(options["file"]), verify_file(options["file"])
         elif options["run"] is not None:
-            with tenant(house_of(options["run"]).id):
+            with tenant_transaction(house_of(options["run"]).id):
                 yield str(options["run"]), verify_run(options["run"])
         else:
             for house in houses(options["tenant"]):
-                with tenant(house.id):
+                with tenant_transaction(house.id):
                     yield from ((str(run_id), faults) for run_id, faults in verify_tenant())
 
-    def _say(self, verified: Iterable[tuple[str, list[Fault]]]) -> None:
+    def _say(self, verified: Iterable[tuple[str, list[VerificationFault]]]) -> None:
         whole = broken = 0
         for name, faults in verified:
             broken, whole = broken + bool(faults), whole + (not faults)
@@ -84,11 +84,11 @@ class Command(BaseCommand):
     def _export(self, run_id: UUID, output: Path | None) -> None:
         if output is not None:
             with output.open("wb") as file:
-                file.writelines(export(run_id))
+                file.writelines(export_trace(run_id))
         else:
             # Bytes as they are: a text stream would translate line ends on some systems.
             out = getattr(self.stdout, "buffer", None) or sys.stdout.buffer
-            out.writelines(export(run_id))
+            out.writelines(export_trace(run_id))
             out.flush()
 
 
@@ -108,7 +108,7 @@ def house_of(run_id: UUID) -> Tenant:
     Asked tenant by tenant: an operator's command may be slow, a way around row-level security may not be.
     """
     for house in houses(None):
-        with tenant(house.id):
-            if Record.objects.filter(run_id=run_id).exists() or runs().heads(run_id):
+        with tenant_transaction(house.id):
+            if Record.objects.filter(run_id=run_id).exists() or get_runs_port().heads(run_id):
                 return house
     raise CommandError(f"there is no run {run_id}")

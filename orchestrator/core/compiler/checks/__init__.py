@@ -16,10 +16,10 @@ from orchestrator.core.compiler.checks import (
     tools,
     wiring,
 )
-from orchestrator.core.compiler.checks.diagnostics import Fault
+from orchestrator.core.compiler.checks.diagnostics import Diagnostic
 from orchestrator.core.compiler.checks.graph_view import Drawing
 
-Check = Callable[[Drawing], Iterator[Fault]]
+Check = Callable[[Drawing], Iterator[Diagnostic]]
 ALL: tuple[Check, ...] = (
     references.unique_ids,
     references.known_kinds,
@@ -31,26 +31,26 @@ ALL: tuple[Check, ...] = (
     exhaustiveness.own_outcomes,
     exhaustiveness.answered_outcomes,
     exhaustiveness.closed_outcomes,
-    reachability.reachable,
-    reachability.ending,
-    reachability.interrupts,
-    bounded_cycles.limited,
-    termination.written,
-    termination.explicit,
-    termination.fitting,
-    wiring.allowed,
+    reachability.diagnose_unreachable_nodes,
+    reachability.diagnose_dead_ends,
+    reachability.diagnose_interrupt_targets,
+    bounded_cycles.diagnose_unbounded_cycles,
+    termination.diagnose_missing_writes,
+    termination.diagnose_missing_endings,
+    termination.diagnose_mismatched_codes,
+    wiring.diagnose_forbidden_targets,
     wiring.queue_kept,
     wiring.verified_success,
-    tools.permitted,
+    tools.diagnose_unpermitted_tools,
     tools.fitting_schema,
-    tools.budgeted,
-    tools.timed,
-    tools.verified,
+    tools.diagnose_missing_call_limits,
+    tools.diagnose_excessive_timeouts,
+    tools.diagnose_missing_verifiers,
     references.known_prompts,
     queues.known_queues,
     references.marked_inputs,
     references.usable_schemas,
     autonomy.tier_declared,
-    autonomy.justified,
+    autonomy.diagnose_missing_justification,
     revision_paths.led_back,
 )

@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.graph import EdgeSpec
 
 RULES = MappingProxyType(
@@ -43,7 +43,7 @@ RULES = MappingProxyType(
 )
 
 
-class Fault(Value):
+class Diagnostic(FrozenModel):
     """One fault. `node` and `edge` name the place where there is one; `rule` is the number's name."""
 
     number: int
@@ -53,19 +53,21 @@ class Fault(Value):
     sentence: str
 
 
-def fault(number: int, sentence: str, *, node: str | None = None, edge: EdgeSpec | None = None) -> Fault:
+def make_diagnostic(
+    number: int, sentence: str, *, node: str | None = None, edge: EdgeSpec | None = None
+) -> Diagnostic:
     """A fault of rule `number`; an edge also names its node."""
     place = node if edge is None else edge.source
-    return Fault(
+    return Diagnostic(
         number=number,
         rule=RULES[number],
         node=place,
-        edge=shown(edge) if edge is not None else None,
+        edge=format_edge(edge) if edge is not None else None,
         sentence=sentence,
     )
 
 
-def shown(edge: EdgeSpec) -> str:
+def format_edge(edge: EdgeSpec) -> str:
     """The edge as people read it: ``check.denied [queue_left] -> check``."""
     guard = f" [{edge.guard.name}]" if edge.guard is not None else ""
     return f"{edge.source}.{edge.outcome}{guard} -> {edge.target}"

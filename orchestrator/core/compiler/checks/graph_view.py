@@ -83,7 +83,7 @@ class Drawing:
         return terminals, tuple(others)
 
 
-def draw(
+def build_graph_view(
     spec: GraphSpec,
     kinds: Mapping[str, NodeKind],
     tools: Mapping[str, ToolSpec] | None = None,
@@ -96,7 +96,7 @@ def draw(
     misfits: list[tuple[str, str]] = []
     for node in spec.nodes:
         if node.kind in kinds and node.id not in nodes:
-            config, faults = _config(kinds[node.kind], node.config)
+            config, faults = _validate_node_config(kinds[node.kind], node.config)
             nodes[node.id] = Node(id=node.id, kind=node.kind, config=config)
             misfits.extend((node.id, sentence) for sentence in faults)
     edges = tuple(edge for edge in spec.edges if edge.source in nodes and edge.target in nodes)
@@ -110,7 +110,7 @@ def draw(
         misfits=tuple(misfits), tools=tools, boundary=boundary, prompts=prompts, queues=queues, )  # fmt: skip
 
 
-def _config(kind: NodeKind, raw: Mapping[str, Any]) -> tuple[Any, list[str]]:
+def _validate_node_config(kind: NodeKind, raw: Mapping[str, Any]) -> tuple[Any, list[str]]:
     try:
         return kind.config.model_validate(raw), []
     except ValidationError as error:
@@ -120,7 +120,7 @@ def _config(kind: NodeKind, raw: Mapping[str, Any]) -> tuple[Any, list[str]]:
         ]
 
 
-def reached(neighbours: Neighbours, starts: Iterable[str]) -> tuple[str, ...]:
+def collect_reachable_nodes(neighbours: Neighbours, starts: Iterable[str]) -> tuple[str, ...]:
     """Everything that can be reached from `starts`, these included, in the order of discovery."""
     found: dict[str, None] = dict.fromkeys(starts)
     waiting = list(found)
@@ -141,7 +141,7 @@ def reversed_of(neighbours: Neighbours) -> Neighbours:
     return {node: tuple(sources) for node, sources in back.items()}
 
 
-def knots(neighbours: Neighbours) -> tuple[tuple[str, ...], ...]:
+def find_cyclic_components(neighbours: Neighbours) -> tuple[tuple[str, ...], ...]:
     """The sets of nodes that can all reach each other by at least one move: where cycles are (iterative
     Tarjan).
     """

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.core.common.goal import Criterion
-from orchestrator.core.compiler.checks.diagnostics import Fault, fault
+from orchestrator.core.compiler.checks.diagnostics import Diagnostic, make_diagnostic
 from orchestrator.core.compiler.checks.graph_view import Drawing
 from orchestrator.core.domain.graph import EdgeSpec, GuardSpec
 from orchestrator.core.results.validators import known_validators
@@ -19,40 +19,42 @@ ENTRY_KIND = "goal_intake"
 OF_FACTS = ("facts", "fact_is", "fact_at_most")
 
 
-def unique_ids(drawing: Drawing) -> Iterator[Fault]:
+def unique_ids(drawing: Drawing) -> Iterator[Diagnostic]:
     """1: an id names one node."""
     seen: dict[str, None] = {}
     for node in drawing.spec.nodes:
         if node.id in seen:
-            yield fault(1, f"two nodes are called {node.id}", node=node.id)
+            yield make_diagnostic(1, f"two nodes are called {node.id}", node=node.id)
         seen[node.id] = None
 
 
-def known_kinds(drawing: Drawing) -> Iterator[Fault]:
+def known_kinds(drawing: Drawing) -> Iterator[Diagnostic]:
     """2: kinds live in code; a document cannot invent one."""
     for node in drawing.spec.nodes:
         if node.kind not in drawing.kinds:
-            yield fault(2, f"node {node.id}: there is no kind {node.kind}", node=node.id)
+            yield make_diagnostic(2, f"node {node.id}: there is no kind {node.kind}", node=node.id)
 
 
-def fitting_configs(drawing: Drawing) -> Iterator[Fault]:
+def fitting_configs(drawing: Drawing) -> Iterator[Diagnostic]:
     """3: a config has exactly the keys its kind declares."""
     for node, sentence in drawing.misfits:
-        yield fault(3, f"node {node}: {sentence}", node=node)
+        yield make_diagnostic(3, f"node {node}: {sentence}", node=node)
     for found in drawing.of_kind("verify_observation"):
         for pattern in getattr(found.config, "unsafe", ()):
             try:
                 re.compile(pattern)
             except re.error as error:
-                yield fault(3, f"node {found.id}: unsafe: {pattern!r} is no pattern: {error}", node=found.id)
+                yield make_diagnostic(
+                    3, f"node {found.id}: unsafe: {pattern!r} is no pattern: {error}", node=found.id
+                )
 
     for found in drawing.of_kind("verify_output"):
         for criterion in getattr(found.config, "acceptance", ()):
-            for sentence in _misasked(criterion):
-                yield fault(3, f"node {found.id}: acceptance: {sentence}", node=found.id)
+            for sentence in _find_criterion_errors(criterion):
+                yield make_diagnostic(3, f"node {found.id}: acceptance: {sentence}", node=found.id)
 
 
-def _misasked(criterion: Criterion) -> Iterator[str]:
+def _find_criterion_errors(criterion: Criterion) -> Iterator[str]:
     """What is wrong with a criterion of the workflow's own: it could never hold, or never fail."""
     module = known_validators().get(criterion.validator)
     if module is None:
@@ -63,102 +65,112 @@ def _misasked(criterion: Criterion) -> Iterator[str]:
             yield f"validator {criterion.validator} has no parameter {name}"
 
 
-def known_guards(drawing: Drawing) -> Iterator[Fault]:
+def known_guards(drawing: Drawing) -> Iterator[Diagnostic]:
     """4: guards live in code too, with declared parameters that name what the graph has."""
     for guard, node, edge in drawing.guards():
-        sentences = edge_guards.check(guard) or list(_references(drawing, guard))
+        sentences = edge_guards.validate_guard(guard) or list(_find_unresolved_references(drawing, guard))
         for sentence in sentences:
-            yield fault(4, f"{_place(node, edge)}: {sentence}", node=node, edge=edge)
+            yield make_diagnostic(4, f"{_format_location(node, edge)}: {sentence}", node=node, edge=edge)
 
 
-def _place(node: str, edge: EdgeSpec | None) -> str:
+def _format_location(node: str, edge: EdgeSpec | None) -> str:
     return f"node {node}" if edge is None else f"edge {edge.source}.{edge.outcome}"
 
 
-def _references(drawing: Drawing, guard: GuardSpec) -> Iterator[str]:
+def _find_unresolved_references(drawing: Drawing, guard: GuardSpec) -> Iterator[str]:
     """What the parameters of a known guard name must be there, or the guard could never say yes."""
     given = guard.parameters
-    if guard.name == "asked_by" and not _asks(drawing, str(given["node"])):
+    if guard.name == "asked_by" and not _can_request_calls(drawing, str(given["node"])):
         yield f"guard asked_by: {given['node']} asks for no call"
-    if guard.name in OF_FACTS and not drawing.of_kind("act") and given["fact"] not in _facts(drawing):
+    if (
+        guard.name in OF_FACTS
+        and not drawing.of_kind("act")
+        and given["fact"] not in _list_committed_facts(drawing)
+    ):
         yield f"guard {guard.name}: no tool node commits the fact {given['fact']}"
-    if guard.name == "visited_less_than" and given["node"] not in _limited(drawing):
+    if guard.name == "visited_less_than" and given["node"] not in _list_limited_nodes(drawing):
         yield f"guard visited_less_than: {given['node']} has no cycle limit, so its entries are not counted"
-    if guard.name == "intent_is" and given["intent"] not in _intents(drawing):
+    if guard.name == "intent_is" and given["intent"] not in _list_declared_intents(drawing):
         yield f"guard intent_is: no classify_intent node declares the intent {given['intent']}"
 
 
-def _asks(drawing: Drawing, node: str) -> bool:
+def _can_request_calls(drawing: Drawing, node: str) -> bool:
     if node == edge_guards.MODEL:
         return bool(drawing.of_kind("act"))
     return any(found.id == node for found in drawing.of_kind("tool"))
 
 
-def _facts(drawing: Drawing) -> tuple[str, ...]:
+def _list_committed_facts(drawing: Drawing) -> tuple[str, ...]:
     return tuple(node.config.fact for node in drawing.of_kind("tool") if node.config is not None)
 
 
-def _limited(drawing: Drawing) -> tuple[str, ...]:
+def _list_limited_nodes(drawing: Drawing) -> tuple[str, ...]:
     return tuple(limit.through for limit in drawing.spec.cycles)
 
 
-def _intents(drawing: Drawing) -> tuple[str, ...]:
+def _list_declared_intents(drawing: Drawing) -> tuple[str, ...]:
     configs = (node.config for node in drawing.of_kind("classify_intent") if node.config is not None)
     return tuple(name for config in configs for name in (*config.intents, config.default) if name)
 
 
-def known_ends(drawing: Drawing) -> Iterator[Fault]:
+def known_ends(drawing: Drawing) -> Iterator[Diagnostic]:
     """5: edges, interrupts, cycle limits and the entry name nodes of the document."""
     known = dict.fromkeys(node.id for node in drawing.spec.nodes)
     for edge in drawing.spec.edges:
         for end in (edge.source, edge.target):
             if end not in known:
-                yield fault(5, f"edge {edge.source}.{edge.outcome}: there is no node {end}", edge=edge)
+                yield make_diagnostic(
+                    5, f"edge {edge.source}.{edge.outcome}: there is no node {end}", edge=edge
+                )
     for interrupt, target in drawing.spec.interrupts.items():
         if target not in known:
-            yield fault(5, f"interrupt {interrupt.value}: there is no node {target}")
+            yield make_diagnostic(5, f"interrupt {interrupt.value}: there is no node {target}")
     for limit in drawing.spec.cycles:
         if limit.through not in known:
-            yield fault(5, f"cycle limit: there is no node {limit.through}")
+            yield make_diagnostic(5, f"cycle limit: there is no node {limit.through}")
     if drawing.spec.entry not in known:
-        yield fault(5, f"entry: there is no node {drawing.spec.entry}")
+        yield make_diagnostic(5, f"entry: there is no node {drawing.spec.entry}")
 
 
-def one_entry(drawing: Drawing) -> Iterator[Fault]:
+def one_entry(drawing: Drawing) -> Iterator[Diagnostic]:
     """6: a run enters by its one goal_intake, and nothing leads back there."""
     intakes = [node.id for node in drawing.of_kind(ENTRY_KIND)]
     entry = drawing.spec.entry
     if len(intakes) != 1:
-        yield fault(6, f"a graph has exactly one {ENTRY_KIND} node; this one has {len(intakes)}")
+        yield make_diagnostic(6, f"a graph has exactly one {ENTRY_KIND} node; this one has {len(intakes)}")
     if entry in drawing.nodes and entry not in intakes:
-        yield fault(6, f"the entry {entry} is of kind {drawing.kind(entry)}, not {ENTRY_KIND}", node=entry)
+        yield make_diagnostic(
+            6, f"the entry {entry} is of kind {drawing.kind(entry)}, not {ENTRY_KIND}", node=entry
+        )
     for edge in drawing.edges:
         if edge.target == entry:
-            yield fault(6, f"edge {edge.source}.{edge.outcome} leads back to the entry", edge=edge)
+            yield make_diagnostic(6, f"edge {edge.source}.{edge.outcome} leads back to the entry", edge=edge)
 
 
-def known_prompts(drawing: Drawing) -> Iterator[Fault]:
+def known_prompts(drawing: Drawing) -> Iterator[Diagnostic]:
     """25: a node's prompt is one of the registered templates."""
     for node in drawing.nodes.values():
         prompt = getattr(node.config, "prompt", None)
         if drawing.prompts is not None and prompt is not None and prompt not in drawing.prompts:
-            yield fault(25, f"node {node.id}: there is no prompt {prompt}", node=node.id)
+            yield make_diagnostic(25, f"node {node.id}: there is no prompt {prompt}", node=node.id)
 
 
-def marked_inputs(drawing: Drawing) -> Iterator[Fault]:
+def marked_inputs(drawing: Drawing) -> Iterator[Diagnostic]:
     """29: `x-untrusted` marks inputs at the top of the input schema, by true."""
     schema = drawing.spec.input_schema
     marked = len(untrusted_names(schema))
     if _count_marks(schema) != marked:
-        yield fault(29, f"input_schema: {MARK} marks an input at its top level, and its value is true")
+        yield make_diagnostic(
+            29, f"input_schema: {MARK} marks an input at its top level, and its value is true"
+        )
 
 
-def usable_schemas(drawing: Drawing) -> Iterator[Fault]:
+def usable_schemas(drawing: Drawing) -> Iterator[Diagnostic]:
     """30: the schemas of inputs and answer compile, and refer to nothing outside themselves."""
     for name in ("input_schema", "output_schema"):
         schema = getattr(drawing.spec, name)
         if schema is not None and (found := schema_fault(schema)) is not None:
-            yield fault(30, f"{name}: this schema cannot be used: {found}")
+            yield make_diagnostic(30, f"{name}: this schema cannot be used: {found}")
 
 
 def _count_marks(value: Any) -> int:

@@ -5,8 +5,8 @@ How often a step may be sent back is bounded by the gate itself (`proposals`): a
 
 from collections.abc import Collection, Iterator
 
-from orchestrator.core.compiler.checks.diagnostics import Fault, fault
-from orchestrator.core.compiler.checks.graph_view import Drawing, reached, without_edges
+from orchestrator.core.compiler.checks.diagnostics import Diagnostic, make_diagnostic
+from orchestrator.core.compiler.checks.graph_view import Drawing, collect_reachable_nodes, without_edges
 from orchestrator.core.compiler.checks.wiring import QUEUE_GUARD
 from orchestrator.core.domain.graph import EdgeSpec, Node
 from orchestrator.core.workflow.edge_guards import MODEL
@@ -16,7 +16,7 @@ HEARS = ("act", "respond")
 ASKER_GUARD = "asked_by"
 
 
-def led_back(drawing: Drawing) -> Iterator[Fault]:
+def led_back(drawing: Drawing) -> Iterator[Diagnostic]:
     """28: whoever asked for a call that is sent back is reached by its edge. A model is told as it goes on; a
     call of the workflow's is asked for again, past a model, and made of what that writes."""
     told: dict[str, set[str]] = {}
@@ -24,14 +24,14 @@ def led_back(drawing: Drawing) -> Iterator[Fault]:
         if (drawing.kind(edge.source), edge.outcome) != OUTCOME:
             continue
         before = told.setdefault(edge.source, set())
-        for asker in _askers(drawing, edge):
-            if asker not in before and (sentence := _deaf(drawing, edge, asker)):
-                yield fault(28, sentence, edge=edge)
+        for asker in _list_possible_requesters(drawing, edge):
+            if asker not in before and (sentence := _explain_missing_feedback_path(drawing, edge, asker)):
+                yield make_diagnostic(28, sentence, edge=edge)
         if edge.guard is not None and edge.guard.name == ASKER_GUARD:
             before.add(str(edge.guard.parameters.get("node")))
 
 
-def _askers(drawing: Drawing, edge: EdgeSpec) -> tuple[str, ...]:
+def _list_possible_requesters(drawing: Drawing, edge: EdgeSpec) -> tuple[str, ...]:
     """Whose calls may take the edge, as far as its guard tells."""
     guard = edge.guard
     if guard is not None and guard.name == ASKER_GUARD:
@@ -42,12 +42,12 @@ def _askers(drawing: Drawing, edge: EdgeSpec) -> tuple[str, ...]:
         return model
     ways = drawing.next_of()
     fixed = drawing.of_kind("tool")
-    return (*model, *(node.id for node in fixed if edge.source in reached(ways, (node.id,))))
+    return (*model, *(node.id for node in fixed if edge.source in collect_reachable_nodes(ways, (node.id,))))
 
 
-def _deaf(drawing: Drawing, edge: EdgeSpec, asker: str) -> str:
+def _explain_missing_feedback_path(drawing: Drawing, edge: EdgeSpec, asker: str) -> str:
     """Why what was said does not come to the asker; "" where it does."""
-    ahead = reached(drawing.next_of(), (edge.target,))
+    ahead = collect_reachable_nodes(drawing.next_of(), (edge.target,))
     if asker == MODEL:
         asks = any(drawing.kind(node) == "act" for node in ahead)
         return (
@@ -56,13 +56,15 @@ def _deaf(drawing: Drawing, edge: EdgeSpec, asker: str) -> str:
     node = drawing.nodes.get(asker)
     if node is None or asker not in ahead or edge.source not in ahead:
         return f"no way leads from {edge.target} back to {asker} and {edge.source}"
-    if asker in _unheard(drawing, edge.target):
+    if asker in _find_nodes_before_feedback(drawing, edge.target):
         return f"from {edge.target} the call of {asker} comes back and no model was told"
     return "" if _made_of_a_draft(node) else f"what {asker} asks for does not depend on what a model writes"
 
 
-def _unheard(drawing: Drawing, start: str) -> Collection[str]:
-    return reached(without_edges(drawing, lambda edge: drawing.kind(edge.source) in HEARS), (start,))
+def _find_nodes_before_feedback(drawing: Drawing, start: str) -> Collection[str]:
+    return collect_reachable_nodes(
+        without_edges(drawing, lambda edge: drawing.kind(edge.source) in HEARS), (start,)
+    )
 
 
 def _made_of_a_draft(node: Node) -> bool:

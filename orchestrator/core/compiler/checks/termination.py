@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from orchestrator.core.common.run_status import ENDINGS, TerminalClass, TerminalCode
-from orchestrator.core.compiler.checks.diagnostics import Fault, fault
-from orchestrator.core.compiler.checks.graph_view import Drawing, reached
+from orchestrator.core.compiler.checks.diagnostics import Diagnostic, make_diagnostic
+from orchestrator.core.compiler.checks.graph_view import Drawing, collect_reachable_nodes
 from orchestrator.core.compiler.checks.reachability import STRAIGHT
 from orchestrator.core.domain.graph import EdgeSpec, Interrupt
 
@@ -66,7 +66,7 @@ BY_OUTCOME: dict[tuple[str, str], tuple[TerminalCode, ...]] = {
 MUST_END = (("approval", "rejected"), ("approval", "expired"), ("ask_user", "expired"))
 
 
-def written(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_missing_writes(drawing: Drawing) -> Iterator[Diagnostic]:
     """15: a terminal node writes trace, status, release of resources and final state."""
     for node in drawing.terminals():
         if node.config is None:
@@ -74,33 +74,39 @@ def written(drawing: Drawing) -> Iterator[Fault]:
         writes = tuple(node.config.writes)
         missing = [name for name in MUST_WRITE if name not in writes]
         if missing:
-            yield fault(15, f"node {node.id} does not write {', '.join(missing)}", node=node.id)
+            yield make_diagnostic(15, f"node {node.id} does not write {', '.join(missing)}", node=node.id)
         if len(writes) != len(dict.fromkeys(writes)):
-            yield fault(15, f"node {node.id} names something it writes twice", node=node.id)
+            yield make_diagnostic(15, f"node {node.id} names something it writes twice", node=node.id)
 
 
-def explicit(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_missing_endings(drawing: Drawing) -> Iterator[Diagnostic]:
     """16: success, failure, cancellation, escalation, expiry and exhaustion each have a path to an end
     of their own.
     """
-    met = reached(drawing.next_of(), (drawing.spec.entry,) if drawing.spec.entry in drawing.nodes else ())
-    codes = dict.fromkeys(code for node in met if (code := _code(drawing, node)) is not None)
+    met = collect_reachable_nodes(
+        drawing.next_of(), (drawing.spec.entry,) if drawing.spec.entry in drawing.nodes else ()
+    )
+    codes = dict.fromkeys(code for node in met if (code := _get_terminal_code(drawing, node)) is not None)
     if C.SUCCESS not in codes:
-        yield fault(16, "success has no path to a terminal node with SUCCESS")
+        yield make_diagnostic(16, "success has no path to a terminal node with SUCCESS")
     if not any(ENDINGS[code].terminal_class is TerminalClass.FAIL for code in codes):
-        yield fault(16, "failure has no path to a terminal node")
+        yield make_diagnostic(16, "failure has no path to a terminal node")
     for interrupt, name in (
         (Interrupt.CANCELLED, "cancellation"),
         (Interrupt.EXPIRED, "expiry"),
         (Interrupt.BUDGET_EXHAUSTED, "budget exhaustion"),
     ):
-        if not _fit(drawing, drawing.spec.interrupts.get(interrupt), BY_INTERRUPT[interrupt]):
-            yield fault(16, f"{name} has no path to a terminal node with {_names(BY_INTERRUPT[interrupt])}")
+        if not _can_reach_code(drawing, drawing.spec.interrupts.get(interrupt), BY_INTERRUPT[interrupt]):
+            yield make_diagnostic(
+                16, f"{name} has no path to a terminal node with {_format_codes(BY_INTERRUPT[interrupt])}"
+            )
     for edge in _closing_edges(drawing):
         wanted = BY_OUTCOME[drawing.kind(edge.source), edge.outcome]
-        if not _fit(drawing, edge.target, wanted):
-            sentence = f"{edge.source}.{edge.outcome} has no path to a terminal node with {_names(wanted)}"
-            yield fault(16, sentence, edge=edge)
+        if not _can_reach_code(drawing, edge.target, wanted):
+            sentence = (
+                f"{edge.source}.{edge.outcome} has no path to a terminal node with {_format_codes(wanted)}"
+            )
+            yield make_diagnostic(16, sentence, edge=edge)
 
 
 def _closing_edges(drawing: Drawing) -> Iterator[EdgeSpec]:
@@ -112,16 +118,18 @@ def _closing_edges(drawing: Drawing) -> Iterator[EdgeSpec]:
             ]
             wanted = BY_OUTCOME[kind, outcome]
             if edges:
-                yield next((edge for edge in edges if _fit(drawing, edge.target, wanted)), edges[-1])
+                yield next(
+                    (edge for edge in edges if _can_reach_code(drawing, edge.target, wanted)), edges[-1]
+                )
 
 
-def fitting(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_mismatched_codes(drawing: Drawing) -> Iterator[Diagnostic]:
     """17: where an outcome or an interrupt leads straight to an end, the end's code says what happened."""
     for interrupt, target in drawing.spec.interrupts.items():
         for code, node in _straight_codes(drawing, target):
             if code not in BY_INTERRUPT[interrupt]:
-                wanted = _names(BY_INTERRUPT[interrupt])
-                yield fault(
+                wanted = _format_codes(BY_INTERRUPT[interrupt])
+                yield make_diagnostic(
                     17, f"interrupt {interrupt.value} ends in {code.value}; it must be {wanted}", node=node
                 )
     for edge in drawing.edges:
@@ -130,28 +138,33 @@ def fitting(drawing: Drawing) -> Iterator[Fault]:
             continue
         for code, _ in _straight_codes(drawing, edge.target):
             if code not in codes:
-                sentence = f"{edge.source}.{edge.outcome} ends in {code.value}; it must be {_names(codes)}"
-                yield fault(17, sentence, edge=edge)
+                sentence = (
+                    f"{edge.source}.{edge.outcome} ends in {code.value}; it must be {_format_codes(codes)}"
+                )
+                yield make_diagnostic(17, sentence, edge=edge)
 
 
 def _straight_codes(drawing: Drawing, start: str) -> Iterator[tuple[TerminalCode, str]]:
     # Behind a branch the workflow's own predicate says which end it is.
     terminals, _ = drawing.straight_ends(start, tuple(kind for kind in STRAIGHT if kind != "branch"))
     for node in terminals:
-        code = _code(drawing, node)
+        code = _get_terminal_code(drawing, node)
         if code is not None:
             yield code, node
 
 
-def _fit(drawing: Drawing, start: str | None, wanted: tuple[TerminalCode, ...]) -> bool:
+def _can_reach_code(drawing: Drawing, start: str | None, wanted: tuple[TerminalCode, ...]) -> bool:
     if start is None or start not in drawing.nodes:
         return False
-    return any(_code(drawing, node) in wanted for node in reached(drawing.next_of(), (start,)))
+    return any(
+        _get_terminal_code(drawing, node) in wanted
+        for node in collect_reachable_nodes(drawing.next_of(), (start,))
+    )
 
 
-def _code(drawing: Drawing, node: str) -> TerminalCode | None:
+def _get_terminal_code(drawing: Drawing, node: str) -> TerminalCode | None:
     return getattr(drawing.nodes[node].config, "code", None)
 
 
-def _names(codes: tuple[TerminalCode, ...]) -> str:
+def _format_codes(codes: tuple[TerminalCode, ...]) -> str:
     return " or ".join(code.value for code in codes)

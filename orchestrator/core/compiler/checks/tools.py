@@ -5,8 +5,8 @@ for each.
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 
-from orchestrator.core.common.name_patterns import EVERY, is_listed, names
-from orchestrator.core.compiler.checks.diagnostics import Fault, fault
+from orchestrator.core.common.name_patterns import EVERY, is_listed, is_name_match
+from orchestrator.core.compiler.checks.diagnostics import Diagnostic, make_diagnostic
 from orchestrator.core.compiler.checks.graph_view import Drawing
 from orchestrator.core.domain.graph import Node
 from orchestrator.core.domain.tool_spec import ToolSpec
@@ -24,32 +24,32 @@ def named_tools(drawing: Drawing) -> Mapping[str, ToolSpec]:
     return {
         name: known[name]
         for name in sorted(known)
-        if any(names(pattern, name) for pattern in drawing.spec.tools)
+        if any(is_name_match(pattern, name) for pattern in drawing.spec.tools)
         or (EVERY in drawing.spec.tools and boundary is not None and boundary.allows(known[name]))
     }
 
 
-def permitted(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_unpermitted_tools(drawing: Drawing) -> Iterator[Diagnostic]:
     """20: every tool stands in the graph's allow-list, in the registry and within the boundary."""
     allow = drawing.spec.tools
     if not allow:
         for node in drawing.of_kind(*CAPABLE):
-            yield fault(
+            yield make_diagnostic(
                 20, f"node {node.id} can call tools, but the graph's allow-list is empty", node=node.id
             )
-    for node, tool in _fixed(drawing):
+    for node, tool in _list_fixed_calls(drawing):
         if allow and not is_listed(allow, tool):
-            yield fault(
+            yield make_diagnostic(
                 20, f"node {node.id} calls {tool}, which is not in the graph's allow-list", node=node.id
             )
     if drawing.tools is not None:
         for pattern in allow:
-            if pattern != EVERY and not any(names(pattern, name) for name in drawing.tools):
-                yield fault(20, f"the allow-list names {pattern}, which is not registered")
+            if pattern != EVERY and not any(is_name_match(pattern, name) for name in drawing.tools):
+                yield make_diagnostic(20, f"the allow-list names {pattern}, which is not registered")
     yield from _within_boundary(drawing)
 
 
-def _within_boundary(drawing: Drawing) -> Iterator[Fault]:
+def _within_boundary(drawing: Drawing) -> Iterator[Diagnostic]:
     boundary = drawing.boundary
     if boundary is None:
         return
@@ -58,29 +58,33 @@ def _within_boundary(drawing: Drawing) -> Iterator[Fault]:
         and drawing.of_kind("check_tool")
         and "tool_choice" not in boundary.decision_rights
     ):
-        yield fault(20, f"a model chooses tools, but boundary {boundary.slug} does not grant tool_choice")
+        yield make_diagnostic(
+            20, f"a model chooses tools, but boundary {boundary.slug} does not grant tool_choice"
+        )
     for name, spec in named_tools(drawing).items():
         grant = boundary.grant_for(name)
         if grant is None:
-            yield fault(20, f"boundary {boundary.slug} does not allow {name}")
+            yield make_diagnostic(20, f"boundary {boundary.slug} does not allow {name}")
         elif spec.risk.rank > min(grant.risk_ceiling.rank, boundary.risk_ceiling.rank):
-            yield fault(20, f"{name} is {spec.risk.value}, above the ceiling of boundary {boundary.slug}")
+            yield make_diagnostic(
+                20, f"{name} is {spec.risk.value}, above the ceiling of boundary {boundary.slug}"
+            )
         back = spec.compensation
         if back is not None and boundary.compensation != "report" and boundary.grant_for(back.tool) is None:
             sentence = f"{name} is undone by {back.tool}, which boundary {boundary.slug} does not allow"
-            yield fault(20, f"{sentence}: allow it, or say compensation: report")
+            yield make_diagnostic(20, f"{sentence}: allow it, or say compensation: report")
 
 
-def fitting_schema(drawing: Drawing) -> Iterator[Fault]:
+def fitting_schema(drawing: Drawing) -> Iterator[Diagnostic]:
     """21: a fixed call names arguments of its tool's schema, all required ones, and facts that some node
     commits.
     """
-    facts = dict.fromkeys(node.config.fact for node, _ in _fixed(drawing))
-    for node, tool in _fixed(drawing):
+    facts = dict.fromkeys(node.config.fact for node, _ in _list_fixed_calls(drawing))
+    for node, tool in _list_fixed_calls(drawing):
         for name, source in node.config.arguments.items():
             for fact in _facts_in(source):
                 if fact not in facts:
-                    yield fault(
+                    yield make_diagnostic(
                         21,
                         f"node {node.id}: argument {name} needs the fact {fact}, which no node commits",
                         node=node.id,
@@ -89,15 +93,15 @@ def fitting_schema(drawing: Drawing) -> Iterator[Fault]:
             yield from _against_schema(node, drawing.tools[tool])
 
 
-def _against_schema(node: Node, spec: ToolSpec) -> Iterator[Fault]:
+def _against_schema(node: Node, spec: ToolSpec) -> Iterator[Diagnostic]:
     schema, given = spec.input_schema, node.config.arguments
     properties, required = schema.get("properties", {}), schema.get("required", ())
     for name in given:
         if name not in properties and schema.get("additionalProperties", True) is False:
-            yield fault(21, f"node {node.id}: {spec.name} has no argument {name}", node=node.id)
+            yield make_diagnostic(21, f"node {node.id}: {spec.name} has no argument {name}", node=node.id)
     for name in required:
         if name not in given:
-            yield fault(21, f"node {node.id}: {spec.name} needs the argument {name}", node=node.id)
+            yield make_diagnostic(21, f"node {node.id}: {spec.name} needs the argument {name}", node=node.id)
 
 
 def _facts_in(source: object) -> Iterator[str]:
@@ -108,11 +112,11 @@ def _facts_in(source: object) -> Iterator[str]:
         source = getattr(source, "otherwise", None)
 
 
-def budgeted(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_missing_call_limits(drawing: Drawing) -> Iterator[Diagnostic]:
     """22: calls are counted against a limit, stated by the workflow or its boundary, in known amounts."""
     for name, amount in drawing.spec.budget.items():
-        if _amount(amount) is None:
-            yield fault(22, f"budget {name}: {amount!r} is no amount")
+        if _parse_budget_amount(amount) is None:
+            yield make_diagnostic(22, f"budget {name}: {amount!r} is no amount")
     stated: dict[str, object] = dict(drawing.spec.budget)
     if drawing.boundary is not None:
         stated = {
@@ -123,48 +127,52 @@ def budgeted(drawing: Drawing) -> Iterator[Fault]:
     if any(name in stated for name in COUNTED):
         return
     for node in drawing.of_kind("invoke_tool"):
-        yield fault(
+        yield make_diagnostic(
             22, f"node {node.id} calls tools, but neither {' nor '.join(COUNTED)} is limited", node=node.id
         )
 
 
-def timed(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_excessive_timeouts(drawing: Drawing) -> Iterator[Diagnostic]:
     """23: no tool may take longer than the whole run (every tool version has a timeout by its type)."""
     stated = drawing.spec.budget.get("wall_clock_seconds")
     if stated is None and drawing.boundary is not None:
         limit = drawing.boundary.budget.get("wall_clock_seconds")
     else:
-        limit = None if stated is None else _amount(stated)
+        limit = None if stated is None else _parse_budget_amount(stated)
     if limit is None:
         return
     for name, spec in named_tools(drawing).items():
         if Decimal(spec.timeout_ms) / 1000 > limit:
-            yield fault(23, f"{name} may take {spec.timeout_ms} ms, longer than the run's {limit} s")
+            yield make_diagnostic(
+                23, f"{name} may take {spec.timeout_ms} ms, longer than the run's {limit} s"
+            )
 
 
-def verified(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_missing_verifiers(drawing: Drawing) -> Iterator[Diagnostic]:
     """24: a mutating result has a verifier, or the graph says that it stays observed only (R-TOOL-12)."""
     known = drawing.tools or {}
-    strict = [node for node in drawing.of_kind("check_tool") if not _lenient(node)]
+    strict = [node for node in drawing.of_kind("check_tool") if not _may_stay_unverified(node)]
     for name, spec in named_tools(drawing).items():
         if spec.mutating and spec.verifier is None and strict:
             where = strict[0].id
             sentence = f"{name} names no verifier: let every check_tool say unverified: {OBSERVED_ONLY}"
-            yield fault(24, sentence, node=where)
+            yield make_diagnostic(24, sentence, node=where)
         reader = spec.verifier.read_back if spec.verifier is not None else None
         if reader is not None and (reader.tool not in known or known[reader.tool].mutating):
-            yield fault(24, f"{name} is verified by {reader.tool}, which is not a registered read-only tool")
+            yield make_diagnostic(
+                24, f"{name} is verified by {reader.tool}, which is not a registered read-only tool"
+            )
 
 
-def _lenient(node: Node) -> bool:
+def _may_stay_unverified(node: Node) -> bool:
     return getattr(node.config, "unverified", None) == OBSERVED_ONLY
 
 
-def _fixed(drawing: Drawing) -> tuple[tuple[Node, str], ...]:
+def _list_fixed_calls(drawing: Drawing) -> tuple[tuple[Node, str], ...]:
     return tuple((node, node.config.tool) for node in drawing.of_kind("tool") if node.config is not None)
 
 
-def _amount(value: int | str) -> Decimal | None:
+def _parse_budget_amount(value: int | str) -> Decimal | None:
     try:
         amount = Decimal(value)
     except InvalidOperation:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from orchestrator.core.common.run_status import ENDINGS, TerminalClass, TerminalCode
-from orchestrator.core.compiler.checks.diagnostics import Fault, fault
+from orchestrator.core.compiler.checks.diagnostics import Diagnostic, make_diagnostic
 from orchestrator.core.compiler.checks.graph_view import Drawing
 from orchestrator.core.domain.graph import EdgeSpec
 
@@ -147,7 +147,7 @@ def targets_of(kind: str, outcome: str) -> tuple[str, ...]:
     )
 
 
-def allowed(drawing: Drawing) -> Iterator[Fault]:
+def diagnose_forbidden_targets(drawing: Drawing) -> Iterator[Diagnostic]:
     """18: an edge leads only to the kinds that the table or a named exception allows."""
     for edge in drawing.edges:
         source, target = drawing.kind(edge.source), drawing.kind(edge.target)
@@ -156,10 +156,10 @@ def allowed(drawing: Drawing) -> Iterator[Fault]:
         may = targets_of(source, edge.outcome)
         if target not in may:
             sentence = f"{source}.{edge.outcome} may lead to {', '.join(may) or 'nothing'}, not to {target}"
-            yield fault(18, sentence, edge=edge)
+            yield make_diagnostic(18, sentence, edge=edge)
 
 
-def queue_kept(drawing: Drawing) -> Iterator[Fault]:
+def queue_kept(drawing: Drawing) -> Iterator[Diagnostic]:
     """18: check_tool is entered anew only while a call waits, and no work begins while one does
     (R-GRAPH-19)."""
     several = any(node.kind == "act" for node in drawing.nodes.values())
@@ -171,15 +171,17 @@ def queue_kept(drawing: Drawing) -> Iterator[Fault]:
         target, place = drawing.kind(edge.target), (edge.source, edge.outcome)
         goes_on = edge.guard is not None and edge.guard.name == QUEUE_GUARD
         if target == "check_tool" and not goes_on:
-            yield fault(18, f"without the guard {QUEUE_GUARD} there may be no call to check", edge=edge)
+            yield make_diagnostic(
+                18, f"without the guard {QUEUE_GUARD} there may be no call to check", edge=edge
+            )
         elif target == "check_tool":
             kept.add(place)
-        elif target not in ENDS and several and place not in kept and not _alone(drawing, edge):
+        elif target not in ENDS and several and place not in kept and not _is_fixed_call_edge(drawing, edge):
             sentence = f"a requested call may still wait: check_tool under {QUEUE_GUARD} must come first"
-            yield fault(18, sentence, edge=edge)
+            yield make_diagnostic(18, sentence, edge=edge)
 
 
-def _alone(drawing: Drawing, edge: EdgeSpec) -> bool:
+def _is_fixed_call_edge(drawing: Drawing, edge: EdgeSpec) -> bool:
     """Whether the edge is for a fixed call, which never has others behind it."""
     if edge.guard is None or edge.guard.name != "asked_by":
         return False
@@ -187,36 +189,40 @@ def _alone(drawing: Drawing, edge: EdgeSpec) -> bool:
     return asker in drawing.nodes and drawing.kind(asker) == "tool"
 
 
-def verified_success(drawing: Drawing) -> Iterator[Fault]:
+def verified_success(drawing: Drawing) -> Iterator[Diagnostic]:
     """19: SUCCESS only through a finalize, and that only through verify_output.passed (R-GRAPH-20)."""
     for edge in drawing.edges:
         yield from _entering_success(drawing, edge)
-        if drawing.kind(edge.target) == "finalize" and not _partial(drawing, edge.target):
+        if drawing.kind(edge.target) == "finalize" and not _is_partial_result(drawing, edge.target):
             yield from _entering_result(drawing, edge)
     for interrupt, target in drawing.spec.interrupts.items():
-        if target in drawing.nodes and drawing.kind(target) == "finalize" and not _partial(drawing, target):
+        if (
+            target in drawing.nodes
+            and drawing.kind(target) == "finalize"
+            and not _is_partial_result(drawing, target)
+        ):
             sentence = f"interrupt {interrupt.value} leads to {target}, which is not marked partial"
-            yield fault(19, sentence, node=target)
+            yield make_diagnostic(19, sentence, node=target)
 
 
-def _entering_result(drawing: Drawing, edge: EdgeSpec) -> Iterator[Fault]:
+def _entering_result(drawing: Drawing, edge: EdgeSpec) -> Iterator[Diagnostic]:
     if drawing.kind(edge.source) != "verify_output" or edge.outcome != "passed":
         sentence = f"{edge.target} is not marked partial: only verify_output.passed may lead there"
-        yield fault(19, sentence, edge=edge)
+        yield make_diagnostic(19, sentence, edge=edge)
     elif getattr(drawing.nodes[edge.source].config, "criteria", True) is False:
         sentence = f"{edge.source} does not ask for the goal's criteria, so nothing may be finalized on it"
-        yield fault(19, sentence, edge=edge)
+        yield make_diagnostic(19, sentence, edge=edge)
 
 
-def _entering_success(drawing: Drawing, edge: EdgeSpec) -> Iterator[Fault]:
+def _entering_success(drawing: Drawing, edge: EdgeSpec) -> Iterator[Diagnostic]:
     code = getattr(drawing.nodes[edge.target].config, "code", None)
     if code is None or ENDINGS[code].terminal_class is not TerminalClass.COMMIT:
         return
     if drawing.kind(edge.source) != "finalize":
-        yield fault(19, f"{code.value} is reached without finalize", edge=edge)
-    elif code is TerminalCode.SUCCESS and _partial(drawing, edge.source):
-        yield fault(19, "SUCCESS is reached from a finalize that is marked partial", edge=edge)
+        yield make_diagnostic(19, f"{code.value} is reached without finalize", edge=edge)
+    elif code is TerminalCode.SUCCESS and _is_partial_result(drawing, edge.source):
+        yield make_diagnostic(19, "SUCCESS is reached from a finalize that is marked partial", edge=edge)
 
 
-def _partial(drawing: Drawing, node: str) -> bool:
+def _is_partial_result(drawing: Drawing, node: str) -> bool:
     return bool(getattr(drawing.nodes[node].config, "partial", False))

@@ -3,69 +3,70 @@
 from typing import ClassVar, Literal
 
 from orchestrator.core.approval.change_requests import asked_anew
-from orchestrator.core.common.errors import Misfit
-from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.common.errors import UnexpectedEvent
+from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
-from orchestrator.core.domain.run_state import Call, Result, State
-from orchestrator.core.guardrails.policy_evaluation import planning
+from orchestrator.core.domain.run_state import Call, Result, RunState
+from orchestrator.core.guardrails.policy_evaluation import with_planned_calls
 from orchestrator.core.llm.model_call import (
     Asking,
-    again,
-    ask,
-    breached,
-    cut_short,
-    emptied,
-    failed,
+    exit_model_unavailable,
+    handle_model_timer,
     once_more,
-    timed,
-    unavailable,
+    request_model_call,
+    retry_model_call,
+    with_empty_replies,
 )
+from orchestrator.core.llm.model_failure import trace_model_failure
 from orchestrator.core.llm.prompt_builder import exchange_link, visible_tools
+from orchestrator.core.llm.reply_checks import cut_short, stop_unsafe_reply
 from orchestrator.core.workflow.edge_guards import MODEL
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from orchestrator.core.workflow.plain_node import Plain
-from traces.core.canonical import canonical
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from orchestrator.core.workflow.plain_node import PlainNode
+from traces.core.canonical import encode_canonical
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import CallAnsweredNot, CallRequested, OutputDrafted
 from traces.core.events.trace_events import ModelReplied as RepliedBody
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 KEPT_LINKS = 16
 
 
-class Act(Plain):
+class Act(PlainNode):
     kind: ClassVar[str] = "act"
     outcomes: ClassVar[tuple[str, ...]] = ("requested", "answered", "refused", "empty", "model_unavailable")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ACTION_SELECTION)
     artifact: ClassVar[str] = "proposed action"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[Value]] = Asking
+    config: ClassVar[type[FrozenModel]] = Asking
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Close the last turn into one link of the conversation and ask."""
-        return ask(view, _linked(view), view.node.config, visible_tools(view))
+        return request_model_call(view, _with_linked_exchange(view), view.node.config, visible_tools(view))
 
-    def on(self, view: View, event: AnyEvent) -> Step:
+    def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A reply, a failure, or the time to try again."""
         if isinstance(event, ModelReplied):
             return self._replied(view, event)
         if isinstance(event, ModelFailed | Recovered):
             return self._failed(view, event)
         if isinstance(event, TimerFired):
-            return timed(view, lambda state: ask(view, state, view.node.config, visible_tools(view)))
-        raise Misfit(node=view.node.id, event=event.kind)
+            return handle_model_timer(
+                view, lambda state: request_model_call(view, state, view.node.config, visible_tools(view))
+            )
+        raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _failed(self, view: View, event: ModelFailed | Recovered) -> Step:
+    def _failed(self, view: NodeContext, event: ModelFailed | Recovered) -> NodeResult:
         config: Asking = view.node.config
         if isinstance(event, Recovered):
-            return self._once_more(view, view.state, (failed(event),))
-        retry = again(view, event, config, visible_tools(view))
-        return unavailable(view, event) if retry is None else retry
+            return self._once_more(view, view.state, (trace_model_failure(event),))
+        retry = retry_model_call(view, event, config, visible_tools(view))
+        return exit_model_unavailable(view, event) if retry is None else retry
 
-    def _replied(self, view: View, event: ModelReplied) -> Step:
+    def _replied(self, view: NodeContext, event: ModelReplied) -> NodeResult:
         config: Asking = view.node.config
         said = (replied_said(event),)
-        if (unsafe := breached(view, event, said)) is not None:
+        if (unsafe := stop_unsafe_reply(view, event, said)) is not None:
             return unsafe
         if (short := cut_short(view, event, said)) is not None:
             return short
@@ -74,28 +75,35 @@ class Act(Plain):
         if event.requests:
             return self._requested(view, event, state, said)
         if event.refusal:
-            return Step(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
+            return NodeResult(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
         if event.answer is None:
             return self._empty(view, state, config, said)
-        drafted = say(Phase.ACTION_SELECTION, OutputDrafted(draft=event.answer))
+        drafted = trace_event(Phase.ACTION_SELECTION, OutputDrafted(draft=event.answer))
         fresh = state.evolve(draft=event.answer, counters=counters.evolve(empty=0))
         fresh = asked_anew(view, fresh, MODEL, ())
-        return Step(state=fresh, outcome="answered", said=(*said, drafted))
+        return NodeResult(state=fresh, outcome="answered", said=(*said, drafted))
 
-    def _empty(self, view: View, state: State, config: Asking, said: tuple[Said, ...]) -> Step:
+    def _empty(
+        self, view: NodeContext, state: RunState, config: Asking, said: tuple[TraceEntry, ...]
+    ) -> NodeResult:
         """Neither answer nor call: ask again a few times, then a typed end (R-LOOP-9)."""
         tries = state.counters.empty + 1
         counted = state.evolve(counters=state.counters.evolve(empty=tries), reply=None)
         if tries > config.empty_retries:
-            return Step(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
-        return self._once_more(view, emptied(view, counted, tries), said)
+            return NodeResult(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
+        return self._once_more(view, with_empty_replies(view, counted, tries), said)
 
-    def _once_more(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
+    def _once_more(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
         return once_more(
-            view, state, said, lambda asking: ask(view, asking, view.node.config, visible_tools(view))
+            view,
+            state,
+            said,
+            lambda asking: request_model_call(view, asking, view.node.config, visible_tools(view)),
         )
 
-    def _requested(self, view: View, event: ModelReplied, state: State, said: tuple[Said, ...]) -> Step:
+    def _requested(
+        self, view: NodeContext, event: ModelReplied, state: RunState, said: tuple[TraceEntry, ...]
+    ) -> NodeResult:
         limit = view.pins.boundary.max_calls_per_reply
         calls, results, told = [], [], list(said)
         for ordinal, request in enumerate(event.requests):
@@ -110,7 +118,7 @@ class Act(Plain):
             body = CallRequested(
                 call=call.id, tool=call.tool, arguments=call.raw, ordinal=ordinal, by="model"
             )
-            told.append(say(Phase.ACTION_SELECTION, body))
+            told.append(trace_event(Phase.ACTION_SELECTION, body))
             if ordinal < limit:
                 calls.append(call)
             else:
@@ -120,13 +128,15 @@ class Act(Plain):
         counters = state.counters.evolve(calls=state.counters.calls + len(event.requests), empty=0)
         queued = state.evolve(queue=tuple(calls), results=tuple(results), counters=counters)
         queued = asked_anew(view, queued, MODEL, tuple(call.tool for call in calls))
-        return Step(state=planning(view, queued, calls), outcome="requested", said=tuple(told))
+        return NodeResult(
+            state=with_planned_calls(view, queued, calls), outcome="requested", said=tuple(told)
+        )
 
 
 Shape = Literal["answer", "requests", "refusal", "empty"]
 
 
-def replied_said(event: ModelReplied) -> Said:
+def replied_said(event: ModelReplied) -> TraceEntry:
     """The trace's word for a reply."""
     shape: Shape = "empty"
     if event.requests:
@@ -144,25 +154,25 @@ def replied_said(event: ModelReplied) -> Said:
         usage=event.usage,
         counted=event.counted,
     )
-    return say(Phase.ACTION_SELECTION, body, actor="model")
+    return trace_event(Phase.ACTION_SELECTION, body, actor="model")
 
 
-def not_run(view: View, call: Call, status: str, detail: str) -> tuple[Result, Said]:
+def not_run(view: NodeContext, call: Call, status: str, detail: str) -> tuple[Result, TraceEntry]:
     """The structured result of a call that was not run (R-LOOP-3)."""
-    text = f'{{"status":"{status}","detail":{_quoted(detail)}}}'
+    text = f'{{"status":"{status}","detail":{_quote_json_string(detail)}}}'
     content = view.desk.put(text.encode())
     result = Result(
         call=call.id, provider_id=call.provider_id, tool=call.tool, status=status, content=content
     )
     body = CallAnsweredNot(call=call.id, status=status, detail=detail[:300], result=content)
-    return result, say(Phase.TOOL_ELIGIBILITY, body)
+    return result, trace_event(Phase.TOOL_ELIGIBILITY, body)
 
 
-def _quoted(text: str) -> str:
-    return canonical(text).decode()
+def _quote_json_string(text: str) -> str:
+    return encode_canonical(text).decode()
 
 
-def _linked(view: View) -> State:
+def _with_linked_exchange(view: NodeContext) -> RunState:
     """The state with the finished turn as one more link; the window is bounded."""
     state = view.state
     if state.reply is None or not state.results:
@@ -171,7 +181,7 @@ def _linked(view: View) -> State:
     link = exchange_link(state.reply, reply.get("calls", []), _in_order(state.results))
     digest = view.desk.put(link)
     number = state.linked + 1
-    kept = without(state.exchanges, str(number - KEPT_LINKS))
+    kept = without_keys(state.exchanges, str(number - KEPT_LINKS))
     return state.evolve(
         exchanges=with_entry(kept, str(number), digest), linked=number, reply=None, results=()
     )

@@ -6,25 +6,31 @@ from uuid import UUID
 
 from pydantic import Field
 
-from orchestrator.core.approval.change_requests import OUTCOME, SINCE, may_be_sent_back, sent_back, settled
+from orchestrator.core.approval.change_requests import (
+    OUTCOME,
+    SINCE,
+    may_be_sent_back,
+    sent_back,
+    with_settled_change_request,
+)
 from orchestrator.core.approval.packets import action_packet, approvers_for
 from orchestrator.core.calls.action_digest import action_digest
 from orchestrator.core.calls.effective_risk import risk_of_call
-from orchestrator.core.common.errors import Misfit
-from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.common.errors import UnexpectedEvent
+from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.domain.effects import AskApproval
 from orchestrator.core.domain.run_events import AnyEvent, GateDecided, GateExpired
 from orchestrator.core.domain.run_state import Gate, Grant
 from orchestrator.core.nodes.acting.act import not_run
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from orchestrator.core.workflow.plain_node import Plain
-from traces.core.canonical import digest
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from orchestrator.core.workflow.plain_node import PlainNode
+from traces.core.canonical import compute_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import ApprovalDecided, ApprovalExpired, ApprovalRequested
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 
-class Config(Value):
+class Config(FrozenModel):
     """`queue` overrides the tool's; `ttl_seconds` the boundary's. `proposals`: how many a step may make; the
     last of them can only be allowed or refused."""
 
@@ -33,16 +39,16 @@ class Config(Value):
     proposals: int = Field(default=3, ge=1, le=10)
 
 
-class Approval(Plain):
+class Approval(PlainNode):
     kind: ClassVar[str] = "approval"
     outcomes: ClassVar[tuple[str, ...]] = ("approved", "edited", "rejected", OUTCOME, "expired")
     optional: ClassVar[tuple[str, ...]] = (OUTCOME,)
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ESCALATION_CHECK)
     artifact: ClassVar[str] = "escalation event payload"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[Value]] = Config
+    config: ClassVar[type[FrozenModel]] = Config
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Freeze the packet and ask."""
         config: Config = view.node.config
         call = view.state.queue[0]
@@ -59,7 +65,7 @@ class Approval(Plain):
             proposals=config.proposals,
         )  # fmt: skip
         body = view.desk.put(packet)
-        packet_digest = digest("packet", packet)
+        packet_digest = compute_digest("packet", packet)
         ask = AskApproval(
             id=effect_id,
             request=request,
@@ -83,20 +89,24 @@ class Approval(Plain):
         state = view.state.evolve(
             gates=with_entry(view.state.gates, str(request), gate), queue=(waiting, *view.state.queue[1:])
         )  # fmt: skip
-        return Step(state=state, said=(say(Phase.ESCALATION_CHECK, _asked(ask)),), effects=(ask,))
+        return NodeResult(
+            state=state,
+            said=(trace_event(Phase.ESCALATION_CHECK, _build_approval_event(ask)),),
+            effects=(ask,),
+        )
 
-    def on(self, view: View, event: AnyEvent) -> Step:
+    def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A decision, or its absence."""
         if isinstance(event, GateDecided):
             return self._decided(view, event)
         if isinstance(event, GateExpired):
             return self._expired(view, event)
         if event.kind == "timer_fired":
-            return Step(state=view.state)
-        raise Misfit(node=view.node.id, event=event.kind)
+            return NodeResult(state=view.state)
+        raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _decided(self, view: View, event: GateDecided) -> Step:
-        state = view.state.evolve(gates=without(view.state.gates, event.request))
+    def _decided(self, view: NodeContext, event: GateDecided) -> NodeResult:
+        state = view.state.evolve(gates=without_keys(view.state.gates, event.request))
         body = ApprovalDecided(
             request=event.request,
             decision=event.decision,
@@ -106,14 +116,14 @@ class Approval(Plain):
             packet_digest=event.packet_digest,
             arguments=event.arguments,
         )
-        said = (say(Phase.ESCALATION_CHECK, body, actor="person"),)
+        said = (trace_event(Phase.ESCALATION_CHECK, body, actor="person"),)
         call = state.queue[0]
         config: Config = view.node.config
         if event.decision == "revise" and view.manifest.core_version >= SINCE:
             if event.reason is None or not may_be_sent_back(view, call, config.proposals):
-                raise Misfit(node=view.node.id, event=event.kind)
+                raise UnexpectedEvent(node=view.node.id, event=event.kind)
             after, why = sent_back(view, call, event)
-            return Step(state=after, outcome=OUTCOME, said=(*said, why))
+            return NodeResult(state=after, outcome=OUTCOME, said=(*said, why))
         if event.decision not in ("approve", "edit"):
             # What cannot be followed is no yes.
             return self._rejected(view, event, said)
@@ -124,23 +134,23 @@ class Approval(Plain):
             request=event.request,
             arguments=arguments,
             by=event.by,
-            argument_digest=digest("arguments", view.desk.read(arguments)),
+            argument_digest=compute_digest("arguments", view.desk.read(arguments)),
         )
         granted = call.evolve(grant=grant, arguments=arguments, edited=call.edited or edited)
-        return Step(
-            state=settled(state, call).evolve(queue=(granted, *state.queue[1:])),
+        return NodeResult(
+            state=with_settled_change_request(state, call).evolve(queue=(granted, *state.queue[1:])),
             outcome="edited" if edited else "approved",
             said=said,
         )
 
-    def _rejected(self, view: View, event: GateDecided, said: tuple[Said, ...]) -> Step:
+    def _rejected(self, view: NodeContext, event: GateDecided, said: tuple[TraceEntry, ...]) -> NodeResult:
         state = view.state
         call = state.queue[0]
-        result, why = not_run(view, call, "rejected", _reason(view, event))
+        result, why = not_run(view, call, "rejected", _format_rejection_reason(view, event))
         refused = with_entry(state.refused, call.tool, state.refused.get(call.tool, 0) + 1)
         counters = state.counters.evolve(refusals=state.counters.refusals + 1)
-        rejected = settled(state, call).evolve(
-            gates=without(state.gates, event.request),
+        rejected = with_settled_change_request(state, call).evolve(
+            gates=without_keys(state.gates, event.request),
             queue=state.queue[1:],
             results=(*state.results, result),
             refused=refused,
@@ -148,22 +158,22 @@ class Approval(Plain):
             reason=f"rejected:{call.tool}",
             last_askers=(call.by,),
         )
-        return Step(state=rejected, outcome="rejected", said=(*said, why))
+        return NodeResult(state=rejected, outcome="rejected", said=(*said, why))
 
-    def _expired(self, view: View, event: GateExpired) -> Step:
+    def _expired(self, view: NodeContext, event: GateExpired) -> NodeResult:
         body = ApprovalExpired(request=event.request)
         state = view.state.evolve(
-            gates=without(view.state.gates, event.request), expired=True, reason="gate_expired"
+            gates=without_keys(view.state.gates, event.request), expired=True, reason="gate_expired"
         )
-        return Step(state=state, outcome="expired", said=(say(Phase.ESCALATION_CHECK, body),))
+        return NodeResult(state=state, outcome="expired", said=(trace_event(Phase.ESCALATION_CHECK, body),))
 
 
-def _reason(view: View, event: GateDecided) -> str:
+def _format_rejection_reason(view: NodeContext, event: GateDecided) -> str:
     words = view.desk.text(event.reason, 1_000) if event.reason is not None else ""
     return f"a person rejected this call: {words}" if words else "a person rejected this call"
 
 
-def _asked(ask: AskApproval) -> ApprovalRequested:
+def _build_approval_event(ask: AskApproval) -> ApprovalRequested:
     return ApprovalRequested(
         request=str(ask.request),
         request_kind=ask.request_kind,

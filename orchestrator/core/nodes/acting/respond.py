@@ -2,61 +2,62 @@
 
 from typing import ClassVar
 
-from orchestrator.core.common.errors import Misfit
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.errors import UnexpectedEvent
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.llm.model_call import (
     Asking,
-    again,
-    ask,
-    breached,
-    cut_short,
-    emptied,
-    failed,
+    exit_model_unavailable,
+    handle_model_timer,
     once_more,
-    timed,
-    unavailable,
+    request_model_call,
+    retry_model_call,
+    with_empty_replies,
 )
+from orchestrator.core.llm.model_failure import trace_model_failure
+from orchestrator.core.llm.reply_checks import cut_short, stop_unsafe_reply
 from orchestrator.core.nodes.acting.act import replied_said
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from orchestrator.core.workflow.plain_node import Plain
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import OutputDrafted
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 
-class Respond(Plain):
+class Respond(PlainNode):
     kind: ClassVar[str] = "respond"
     outcomes: ClassVar[tuple[str, ...]] = ("drafted", "refused", "empty", "model_unavailable")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.FINAL_RESPONSE)
     artifact: ClassVar[str] = "draft"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[Value]] = Asking
+    config: ClassVar[type[FrozenModel]] = Asking
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Ask for the text."""
-        return ask(view, view.state, view.node.config, ())
+        return request_model_call(view, view.state, view.node.config, ())
 
-    def on(self, view: View, event: AnyEvent) -> Step:
+    def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A reply, a failure, or the time to try again."""
         if isinstance(event, ModelReplied):
             return self._replied(view, event)
         if isinstance(event, Recovered):
-            return self._once_more(view, view.state, (failed(event),))
+            return self._once_more(view, view.state, (trace_model_failure(event),))
         if isinstance(event, ModelFailed):
             return self._failed(view, event)
         if isinstance(event, TimerFired):
-            return timed(view, lambda state: ask(view, state, view.node.config, ()))
-        raise Misfit(node=view.node.id, event=event.kind)
+            return handle_model_timer(
+                view, lambda state: request_model_call(view, state, view.node.config, ())
+            )
+        raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _failed(self, view: View, event: ModelFailed) -> Step:
-        retry = again(view, event, view.node.config, ())
-        return unavailable(view, event) if retry is None else retry
+    def _failed(self, view: NodeContext, event: ModelFailed) -> NodeResult:
+        retry = retry_model_call(view, event, view.node.config, ())
+        return exit_model_unavailable(view, event) if retry is None else retry
 
-    def _replied(self, view: View, event: ModelReplied) -> Step:
+    def _replied(self, view: NodeContext, event: ModelReplied) -> NodeResult:
         said = (replied_said(event),)
-        if (unsafe := breached(view, event, said)) is not None:
+        if (unsafe := stop_unsafe_reply(view, event, said)) is not None:
             return unsafe
         if (short := cut_short(view, event, said)) is not None:
             return short
@@ -64,23 +65,25 @@ class Respond(Plain):
             counters=view.state.counters.evolve(model_attempts=0), feedback=None, reply=None
         )
         if event.refusal:
-            return Step(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
+            return NodeResult(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
         if event.answer is None:
             return self._empty(view, state, said)
-        drafted = say(Phase.FINAL_RESPONSE, OutputDrafted(draft=event.answer))
-        return Step(state=state.evolve(draft=event.answer), outcome="drafted", said=(*said, drafted))
+        drafted = trace_event(Phase.FINAL_RESPONSE, OutputDrafted(draft=event.answer))
+        return NodeResult(state=state.evolve(draft=event.answer), outcome="drafted", said=(*said, drafted))
 
-    def _empty(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
+    def _empty(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
         config: Asking = view.node.config
         tries = state.counters.empty + 1
-        counted = emptied(view, state, tries)
+        counted = with_empty_replies(view, state, tries)
         if tries > config.empty_retries:
             over = counted.evolve(counters=counted.counters.evolve(model_attempts=0), reason="empty_reply")
-            return Step(state=over, outcome="empty", said=said)
+            return NodeResult(state=over, outcome="empty", said=said)
         return self._once_more(view, counted, said)
 
-    def _once_more(self, view: View, state: State, said: tuple[Said, ...]) -> Step:
-        return once_more(view, state, said, lambda asking: ask(view, asking, view.node.config, ()))
+    def _once_more(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
+        return once_more(
+            view, state, said, lambda asking: request_model_call(view, asking, view.node.config, ())
+        )
 
 
 KIND = Respond()

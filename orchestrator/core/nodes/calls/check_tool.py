@@ -9,38 +9,45 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import ClassVar
 
-from orchestrator.core.accounting.effect_cost import ONE, ZERO, counted
+from orchestrator.core.accounting.effect_cost import ONE, ZERO, compute_run_reserve
 from orchestrator.core.accounting.remaining_estimate import key_of, too_little
-from orchestrator.core.approval.change_requests import settled
-from orchestrator.core.calls.authorization import Chain, Examined
+from orchestrator.core.approval.change_requests import with_settled_change_request
+from orchestrator.core.calls.authorization import CallAuthorizer
+from orchestrator.core.calls.authorization_result import Authorization
 from orchestrator.core.calls.open_effects import action_key
-from orchestrator.core.calls.resource_locks import taken, waits
-from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.calls.resource_locks import find_busy_lock_key, wait_for_resource_lock
+from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.common.sliding_window import with_call
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_events import AnyEvent, TimerFired
-from orchestrator.core.domain.run_state import Call, Counters, Repairing, State
+from orchestrator.core.domain.run_state import Call, Counters, Repairing, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import with_foreseen
 from orchestrator.core.nodes.acting.act import not_run
-from orchestrator.core.workflow.interrupts import halting_for, refusal_said
-from orchestrator.core.workflow.node_protocol import Refused, Step, View, interrupted, say
-from orchestrator.core.workflow.plain_node import Plain
+from orchestrator.core.workflow.interrupts import interrupt_for, refusal_said
+from orchestrator.core.workflow.node_protocol import (
+    NodeContext,
+    NodeResult,
+    Refused,
+    make_interrupt_result,
+    trace_event,
+)
+from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 # In runs of an earlier core a batch was cut to the calls that were left, and not to the money.
 MONEY_SINCE = 10
 
 
-class Config(Value):
+class Config(FrozenModel):
     """`unverified`: what a mutating result without a verifier means here (R-TOOL-12)."""
 
     unverified: str = "refused"
 
 
-class CheckTool(Plain):
+class CheckTool(PlainNode):
     kind: ClassVar[str] = "check_tool"
     outcomes: ClassVar[tuple[str, ...]] = (
         "eligible",
@@ -54,120 +61,124 @@ class CheckTool(Plain):
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.TOOL_ELIGIBILITY)
     artifact: ClassVar[str] = "authorized call"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[Value]] = Config
+    config: ClassVar[type[FrozenModel]] = Config
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Examine the front call; fill the batch while the next ones are as harmless."""
-        front = Chain(view, view.state.queue[0], first=True).ask()
+        front = CallAuthorizer(view, view.state.queue[0], first=True).ask()
         if (
             front.verdict in ("eligible", "needs_approval")
-            and (short := _short(view, front.call)) is not None
+            and (short := _find_budget_shortfall(view, front.call)) is not None
         ):
-            return Step(
-                state=view.state, interrupt=halting_for(short), said=front.said + refusal_said(short)
+            return NodeResult(
+                state=view.state, interrupt=interrupt_for(short), said=front.said + refusal_said(short)
             )  # fmt: skip
         if front.verdict != "eligible":
             return self._refused(view, front)
         assert front.spec is not None
-        if (key := taken(view, front.spec, front.call)) is not None:
+        if (key := find_busy_lock_key(view, front.spec, front.call)) is not None:
             # What is taken is looked at again as a whole: much may have changed by then.
-            return waits(view, view.state, front.call, key)
+            return wait_for_resource_lock(view, view.state, front.call, key)
         batch, said = [front], list(front.said)
         limit = view.pins.boundary.max_parallel_tool_calls
-        if _harmless(front.spec):
+        if _is_parallel_read(front.spec):
             batch.extend(self._companions(view, limit - 1, front))
             said.extend(word for examined in batch[1:] for word in examined.said)
         calls = tuple(examined.call for examined in batch)
         state = view.state.evolve(
             batch=calls,
             queue=view.state.queue[len(calls) :],
-            malformed=_repaired(view.state, tuple(call.tool for call in calls)),
+            malformed=_without_repaired_tools(view.state, tuple(call.tool for call in calls)),
             timer=None,
         )
         for call in calls:
-            state = settled(state, call)
+            state = with_settled_change_request(state, call)
         if view.pins.policy is not None and (front.call.grant or front.call.id in state.planned):
             # It is part of the plan from here on; each further call is still judged by its own values.
             state = with_foreseen(state, (front.call.tool,))
-        return Step(state=state, outcome="eligible", said=tuple(said))
+        return NodeResult(state=state, outcome="eligible", said=tuple(said))
 
-    def on(self, view: View, event: AnyEvent) -> Step:
+    def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """The time to look again at a call whose thing another run was writing to."""
         due = view.state.timer is not None and view.at >= view.state.timer
         if not (due and isinstance(event, TimerFired)):
             return super().on(view, event)
         if view.state.paused or view.headroom.slice_over:
-            return Step(state=view.state.evolve(held=True, timer=None))
+            return NodeResult(state=view.state.evolve(held=True, timer=None))
         return self.enter(view)
 
-    def _companions(self, view: View, room: int, front: Examined) -> list[Examined]:
+    def _companions(self, view: NodeContext, room: int, front: Authorization) -> list[Authorization]:
         """The calls after the first that may run at the same time: read-only, safe, eligible, and not the
         same call."""
-        found: list[Examined] = []
+        found: list[Authorization] = []
         seen = {action_key(front.call)}
         held = view
         for call in view.state.queue[1 : room + 1]:
             held = _with_room_taken(held, found[-1] if found else front)
-            examined = Chain(held, call, first=False).ask()
+            examined = CallAuthorizer(held, call, first=False).ask()
             key = action_key(examined.call)
-            if examined.verdict != "eligible" or not _harmless(examined.spec) or key in seen:
+            if examined.verdict != "eligible" or not _is_parallel_read(examined.spec) or key in seen:
                 break
             seen.add(key)
             found.append(examined)
         return found
 
-    def _refused(self, view: View, examined: Examined) -> Step:
+    def _refused(self, view: NodeContext, examined: Authorization) -> NodeResult:
         state, said = view.state, examined.said
         if examined.verdict == "over_budget":
             assert examined.refused is not None
             reason = examined.refused.dimension
             said += refusal_said(examined.refused)
             if examined.refused.account == "run" and view.pins.boundary.on_exhaustion == "request":
-                return Step(state=state, interrupt=halting_for(examined.refused), said=said)
-            return Step(state=state.evolve(reason=reason), outcome="over_budget", said=said)
+                return NodeResult(state=state, interrupt=interrupt_for(examined.refused), said=said)
+            return NodeResult(state=state.evolve(reason=reason), outcome="over_budget", said=said)
         if examined.verdict == "needs_approval":
             queue = (examined.call, *state.queue[1:])
-            repaired = _repaired(state, (examined.call.tool,))
+            repaired = _without_repaired_tools(state, (examined.call.tool,))
             asking = state.evolve(queue=queue, malformed=repaired)
-            return Step(state=asking, outcome="needs_approval", said=said)
+            return NodeResult(state=asking, outcome="needs_approval", said=said)
         return self._answered(view, examined, said)
 
-    def _answered(self, view: View, examined: Examined, said: tuple[Said, ...]) -> Step:
+    def _answered(
+        self, view: NodeContext, examined: Authorization, said: tuple[TraceEntry, ...]
+    ) -> NodeResult:
         """Give the call its structured result and take it off the queue."""
         result, why = not_run(view, examined.call, examined.verdict, examined.detail)
         state = view.state.evolve(
             queue=view.state.queue[1:],
             results=(*view.state.results, result),
-            counters=_counted(view.state.counters, unauthorized=examined.unauthorized),
-            malformed=_misshapen(view.state, examined),
+            counters=_with_counted_denial(view.state.counters, unauthorized=examined.unauthorized),
+            malformed=_with_malformed_turn(view.state, examined),
             reason=f"{examined.verdict}:{examined.call.tool}",
             asked=examined.missing,
             last_askers=(examined.call.by,),
         )
         said = (*said, why)
         if examined.unauthorized and state.counters.denials >= view.pins.boundary.denial_limit:
-            return _escalated(view, state, examined, said)
-        return Step(state=state, outcome=examined.verdict, said=said)
+            return _stop_after_denials(view, state, examined, said)
+        return NodeResult(state=state, outcome=examined.verdict, said=said)
 
 
-def _short(view: View, call: Call) -> Refused | None:
+def _find_budget_shortfall(view: NodeContext, call: Call) -> Refused | None:
     """What a run that makes this call lacks to come to its end: nobody is asked to approve it, and it is not
     made (R-BUDGET-4)."""
     key = key_of("t", call.tool, view.state.usage)
     return too_little(view.graph, view.manifest, view.state, key)
 
 
-def _harmless(spec: ToolSpec | None) -> bool:
+def _is_parallel_read(spec: ToolSpec | None) -> bool:
     return spec is not None and spec.parallel_safe and not spec.mutating
 
 
-def _counted(counters: Counters, *, unauthorized: bool) -> Counters:
+def _with_counted_denial(counters: Counters, *, unauthorized: bool) -> Counters:
     return counters.evolve(
         denials=counters.denials + 1 if unauthorized else counters.denials, unchanged=counters.unchanged + 1
     )
 
 
-def _escalated(view: View, state: State, examined: Examined, said: tuple[Said, ...]) -> Step:
+def _stop_after_denials(
+    view: NodeContext, state: RunState, examined: Authorization, said: tuple[TraceEntry, ...]
+) -> NodeResult:
     """A run that goes on asking for what it may not do is over, whatever its graph says (R-TOOL-5)."""
     tripped = BreakerTripped(
         breaker="safety",
@@ -176,11 +187,11 @@ def _escalated(view: View, state: State, examined: Examined, said: tuple[Said, .
         limit=Decimal(view.pins.boundary.denial_limit),
         actual=Decimal(state.counters.denials),
     )
-    told = (*said, say(Phase.ESCALATION_CHECK, tripped))
-    return interrupted(state, Interrupt.PERMISSION_DENIED, "repeated_denials", told)
+    told = (*said, trace_event(Phase.ESCALATION_CHECK, tripped))
+    return make_interrupt_result(state, Interrupt.PERMISSION_DENIED, "repeated_denials", told)
 
 
-def _misshapen(state: State, examined: Examined) -> Mapping[str, Repairing]:
+def _with_malformed_turn(state: RunState, examined: Authorization) -> Mapping[str, Repairing]:
     """One more turn with malformed arguments of this tool. Several calls of one reply are one turn: the model
     has not been told of the first before it wrote the last."""
     if examined.verdict != "malformed":
@@ -190,20 +201,20 @@ def _misshapen(state: State, examined: Examined) -> Mapping[str, Repairing]:
     return with_entry(state.malformed, examined.call.tool, Repairing(turns=turns, last=turn))
 
 
-def _repaired(state: State, tools: tuple[str, ...]) -> Mapping[str, Repairing]:
+def _without_repaired_tools(state: RunState, tools: tuple[str, ...]) -> Mapping[str, Repairing]:
     """Without the tools whose arguments are right again in a later turn."""
     right = [tool for tool in tools if tool in state.malformed and state.malformed[tool].last != state.linked]
-    return without(state.malformed, *right) if right else state.malformed
+    return without_keys(state.malformed, *right) if right else state.malformed
 
 
-def _with_room_taken(view: View, taken: Examined) -> View:
-    """The view as if `taken` were in flight too, so that a batch cannot pass a limit, a rate or what the
-    tenant has left together."""
+def _with_room_taken(view: NodeContext, taken: Authorization) -> NodeContext:
+    """The view as if `find_busy_lock_key` were in flight too, so that a batch cannot pass a limit, a rate or
+    what the tenant has left together."""
     state, headroom = view.state, view.headroom
     amounts = {"tool_calls": ONE, "external_calls": ONE}
     if view.manifest.core_version >= MONEY_SINCE:
         assert taken.spec is not None
-        amounts = counted(view.manifest, taken.spec, granted=False, step=False)
+        amounts = compute_run_reserve(view.manifest, taken.spec, granted=False, step=False)
         tenant_cost, cost = headroom.tenant_cost, amounts.get("cost_usd", ZERO)
         told = (one.evolve(left=one.left - amounts.get(one.dimension, ZERO)) for one in headroom.refused)
         headroom = headroom.evolve(

@@ -3,16 +3,16 @@
 from decimal import Decimal
 from typing import ClassVar, Literal
 
-from orchestrator.core.common.frozen_model import Slug, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Slug
 from orchestrator.core.results.validators import unmet
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from orchestrator.core.workflow.plain_node import Plain
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, CompletionChecked, PhaseSkipped
-from traces.core.integrity.chain import Said
+from traces.core.integrity.chain import TraceEntry
 
 
-class Config(Value):
+class Config(FrozenModel):
     """`until`: `answer` leaves completion to the model's answer; `facts` needs all of `facts` to be
     committed."""
 
@@ -20,7 +20,7 @@ class Config(Value):
     facts: tuple[Slug, ...] = ()
 
 
-class CheckCompletion(Plain):
+class CheckCompletion(PlainNode):
     kind: ClassVar[str] = "check_completion"
     outcomes: ClassVar[tuple[str, ...]] = (
         "complete",
@@ -33,23 +33,23 @@ class CheckCompletion(Plain):
     )
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.TERMINATION_CHECK)
     artifact: ClassVar[str] = "stop or continue code"
-    config: ClassVar[type[Value]] = Config
+    config: ClassVar[type[FrozenModel]] = Config
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Judge progress first, then completion."""
         config: Config = view.node.config
         outcome, detail, met, of = self._judge(view, config)
         checked = CompletionChecked(verdict=outcome, met=met, of=of, detail=detail)
-        said: list[Said] = [
-            say(Phase.VALIDATION, checked),
-            say(Phase.REFLECTION_TRIGGER, PhaseSkipped(reason="this workflow has no critique")),
+        said: list[TraceEntry] = [
+            trace_event(Phase.VALIDATION, checked),
+            trace_event(Phase.REFLECTION_TRIGGER, PhaseSkipped(reason="this workflow has no critique")),
         ]
         if outcome in ("stalled", "blocked"):
-            said.append(say(Phase.ESCALATION_CHECK, self._tripped(view, outcome)))
+            said.append(trace_event(Phase.ESCALATION_CHECK, self._tripped(view, outcome)))
         reason = detail if outcome not in ("complete", "incomplete") else view.state.reason
-        return Step(state=view.state.evolve(reason=reason), outcome=outcome, said=tuple(said))
+        return NodeResult(state=view.state.evolve(reason=reason), outcome=outcome, said=tuple(said))
 
-    def _judge(self, view: View, config: Config) -> tuple[str, str, int, int]:
+    def _judge(self, view: NodeContext, config: Config) -> tuple[str, str, int, int]:
         state, boundary = view.state, view.pins.boundary
         if state.counters.unchanged >= boundary.unchanged_limit:
             return "stalled", "no_progress", 0, 0
@@ -70,7 +70,7 @@ class CheckCompletion(Plain):
             return "low_confidence", f"unmet:{failing[0]}"[:300], met, met + len(failing)
         return "complete", "", met, met
 
-    def _tripped(self, view: View, outcome: str) -> BreakerTripped:
+    def _tripped(self, view: NodeContext, outcome: str) -> BreakerTripped:
         boundary, counters = view.pins.boundary, view.state.counters
         if outcome == "stalled":
             return BreakerTripped(

@@ -6,20 +6,20 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from orchestrator.core.approval.packets import question_packet
-from orchestrator.core.common.errors import Misfit
-from orchestrator.core.common.frozen_model import Value, with_entry, without
+from orchestrator.core.common.errors import UnexpectedEvent
+from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.domain.effects import AskPerson
 from orchestrator.core.domain.run_events import AnyEvent, GateExpired, QuestionAnswered
 from orchestrator.core.domain.run_state import Gate
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from orchestrator.core.workflow.plain_node import Plain
-from traces.core.canonical import digest
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from orchestrator.core.workflow.plain_node import PlainNode
+from traces.core.canonical import compute_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import ApprovalExpired, ApprovalRequested
 from traces.core.events.trace_events import QuestionAnswered as AnsweredBody
 
 
-class Config(Value):
+class Config(FrozenModel):
     """`text` is the question; `candidates` are readings to choose among; `ttl_seconds` overrides the
     boundary's."""
 
@@ -28,15 +28,15 @@ class Config(Value):
     ttl_seconds: int | None = None
 
 
-class AskUser(Plain):
+class AskUser(PlainNode):
     kind: ClassVar[str] = "ask_user"
     outcomes: ClassVar[tuple[str, ...]] = ("answered", "expired")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ESCALATION_CHECK)
     artifact: ClassVar[str] = "escalation event payload"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[Value]] = Config
+    config: ClassVar[type[FrozenModel]] = Config
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Ask with a typed form made from the workflow's own input schema."""
         config: Config = view.node.config
         seconds = config.ttl_seconds or view.pins.boundary.gate_ttl_seconds
@@ -46,7 +46,7 @@ class AskUser(Plain):
         packet = question_packet(
             view, text=config.text, candidates=config.candidates, request=UUID(effect_id), expires_at=expires
         )
-        body, packet_digest = view.desk.put(packet), digest("packet", packet)
+        body, packet_digest = view.desk.put(packet), compute_digest("packet", packet)
         ask = AskPerson(
             id=effect_id,
             request=UUID(effect_id),
@@ -68,33 +68,35 @@ class AskUser(Plain):
             queue="submitter",
             expires_at=expires.isoformat(),
         )
-        return Step(state=state, said=(say(Phase.ESCALATION_CHECK, said),), effects=(ask,))
+        return NodeResult(state=state, said=(trace_event(Phase.ESCALATION_CHECK, said),), effects=(ask,))
 
-    def on(self, view: View, event: AnyEvent) -> Step:
+    def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """The answer, or its absence."""
         if isinstance(event, QuestionAnswered):
             state = view.state.evolve(
-                gates=without(view.state.gates, event.request),
+                gates=without_keys(view.state.gates, event.request),
                 asked=(),
                 reason="",
                 answers=(*view.state.answers, event.answer),
             )
             body = AnsweredBody(request=event.request, answer=event.answer, by=event.by)
-            return Step(
-                state=state, outcome="answered", said=(say(Phase.ESCALATION_CHECK, body, actor="person"),)
+            return NodeResult(
+                state=state,
+                outcome="answered",
+                said=(trace_event(Phase.ESCALATION_CHECK, body, actor="person"),),
             )
         if isinstance(event, GateExpired):
             over = view.state.evolve(
-                gates=without(view.state.gates, event.request), expired=True, reason="question_expired"
+                gates=without_keys(view.state.gates, event.request), expired=True, reason="question_expired"
             )
-            expired = say(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
-            return Step(state=over, outcome="expired", said=(expired,))
+            expired = trace_event(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
+            return NodeResult(state=over, outcome="expired", said=(expired,))
         if event.kind == "timer_fired":
-            return Step(state=view.state)
-        raise Misfit(node=view.node.id, event=event.kind)
+            return NodeResult(state=view.state)
+        raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
 
-def answer_schema(view: View, config: Config) -> dict[str, Any]:
+def answer_schema(view: NodeContext, config: Config) -> dict[str, Any]:
     """The form: the missing fields as the workflow's input schema types them, or one of the candidates."""
     if config.candidates:
         choice = {"type": "string", "enum": list(config.candidates)}

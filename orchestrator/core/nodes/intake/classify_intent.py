@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from orchestrator.core.common.frozen_model import Slug, Value
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from orchestrator.core.workflow.plain_node import Plain
+from orchestrator.core.common.frozen_model import FrozenModel, Slug
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import PhaseNoted
 
 
-class Config(Value):
+class Config(FrozenModel):
     """`intents`: each with the words that speak for it; `default` for a goal that names none of them.
 
     An intent wins by naming more words than any other; a tie is ambiguous, nothing and no default is low
@@ -23,14 +23,14 @@ class Config(Value):
     default: Slug | None = None
 
 
-class ClassifyIntent(Plain):
+class ClassifyIntent(PlainNode):
     kind: ClassVar[str] = "classify_intent"
     outcomes: ClassVar[tuple[str, ...]] = ("classified", "ambiguous", "low_confidence")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.GOAL_INTAKE)
     artifact: ClassVar[str] = "task class"
-    config: ClassVar[type[Value]] = Config
+    config: ClassVar[type[FrozenModel]] = Config
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Count words; the most wins."""
         config: Config = view.node.config
         text = view.manifest.goal.objective.casefold()
@@ -47,14 +47,14 @@ class ClassifyIntent(Plain):
             return self._answer(view, "ambiguous", ",".join(winners))
         return self._answer(view, "classified", winners[0])
 
-    def _answer(self, view: View, outcome: str, intent: str) -> Step:
+    def _answer(self, view: NodeContext, outcome: str, intent: str) -> NodeResult:
         body = PhaseNoted(artifact=self.artifact, detail=f"{outcome}:{intent}")
         state = view.state
         if outcome == "classified":
             state = state.evolve(intent=intent)
         else:
             state = state.evolve(reason=f"{outcome}:{intent}", asked=("intent",))
-        return Step(state=state, outcome=outcome, said=(say(Phase.GOAL_INTAKE, body),))
+        return NodeResult(state=state, outcome=outcome, said=(trace_event(Phase.GOAL_INTAKE, body),))
 
 
 KIND = ClassifyIntent()

@@ -3,25 +3,25 @@ plan)."""
 
 from typing import ClassVar
 
-from orchestrator.core.common.frozen_model import Value
-from orchestrator.core.workflow.node_protocol import Step, View, say
-from orchestrator.core.workflow.plain_node import Plain
+from orchestrator.core.common.frozen_model import FrozenModel
+from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
+from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BudgetAssigned, PhaseNoted, PhaseSkipped
 
 
-class Config(Value):
+class Config(FrozenModel):
     """Nothing to set."""
 
 
-class InitState(Plain):
+class InitState(PlainNode):
     kind: ClassVar[str] = "init_state"
     outcomes: ClassVar[tuple[str, ...]] = ("ready", "failed")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.STATE_INIT)
     artifact: ClassVar[str] = "active task state"
-    config: ClassVar[type[Value]] = Config
+    config: ClassVar[type[FrozenModel]] = Config
 
-    def enter(self, view: View) -> Step:
+    def enter(self, view: NodeContext) -> NodeResult:
         """Ready when the manifest binds this run, this graph and a budget; anything else must not go on."""
         manifest = view.manifest
         fault = ""
@@ -32,14 +32,14 @@ class InitState(Plain):
         body = PhaseNoted(artifact=self.artifact, detail=fault, digest=manifest.pins_digest)
         if fault:
             state = view.state.evolve(reason=fault)
-            return Step(state=state, outcome="failed", said=(say(Phase.STATE_INIT, body),))
+            return NodeResult(state=state, outcome="failed", said=(trace_event(Phase.STATE_INIT, body),))
         skipped = PhaseSkipped(reason="this workflow draws no plan")
         said = (
-            say(Phase.STATE_INIT, body),
-            say(Phase.PLAN_SELECTION, skipped),
-            say(Phase.BUDGET_ASSIGNMENT, BudgetAssigned(limits=dict(manifest.limits))),
+            trace_event(Phase.STATE_INIT, body),
+            trace_event(Phase.PLAN_SELECTION, skipped),
+            trace_event(Phase.BUDGET_ASSIGNMENT, BudgetAssigned(limits=dict(manifest.limits))),
         )
-        return Step(state=view.state, outcome="ready", said=said)
+        return NodeResult(state=view.state, outcome="ready", said=said)
 
 
 KIND = InitState()

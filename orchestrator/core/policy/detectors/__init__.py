@@ -38,7 +38,7 @@ class Detector(Protocol):
 
 
 @cache
-def detectors() -> Mapping[str, Detector]:
+def discover_detectors() -> Mapping[str, Detector]:
     """Every detector by its name, in the order of the names."""
     modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
     found = {module.DETECTOR.name: module.DETECTOR for module in modules if hasattr(module, "DETECTOR")}

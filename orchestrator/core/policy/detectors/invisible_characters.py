@@ -18,10 +18,10 @@ class Hidden:
         """The ways in which text is hidden."""
         found = ["tag_characters"] if TAGS.search(seen.text) else []
         found += ["variation_selectors"] if SELECTORS.search(seen.text) else []
-        return (*found, "unseen_characters") if _many(seen.text) else tuple(found)
+        return (*found, "unseen_characters") if _has_many_hidden_characters(seen.text) else tuple(found)
 
 
-def _many(text: str) -> bool:
+def _has_many_hidden_characters(text: str) -> bool:
     return sum(1 for _ in UNSEEN.finditer(text)) >= MANY
 
 

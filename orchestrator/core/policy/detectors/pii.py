@@ -2,7 +2,7 @@
 results is no finding unless somebody asks for it; that they go out is noted (R-TOOL-24, PII leaks)."""
 
 from orchestrator.core.policy.detectors import Place, Seen, Severity
-from traces.core.redaction import redact
+from traces.core.redaction import redact_secrets
 
 
 class Personal:
@@ -13,7 +13,7 @@ class Personal:
 
     def find(self, seen: Seen) -> tuple[str, ...]:
         """The kinds of personal data in the text."""
-        _, found = redact(seen.text.encode("utf-8", "backslashreplace"), personal=True)
+        _, found = redact_secrets(seen.text.encode("utf-8", "backslashreplace"), personal=True)
         return tuple(one.kind for one in found if one.kind in ("e_mail", "card", "iban"))
 
 

@@ -48,11 +48,11 @@ class Injection:
 
     def find(self, seen: Seen) -> tuple[str, ...]:
         """The ways in which the text gives orders."""
-        found = [name for name, words in PAIRS if any(_near(words, seen.plain))]
+        found = [name for name, words in PAIRS if any(_match_nearby_words(words, seen.plain))]
         return (*found, *(name for name, pattern in ALONE if pattern.search(seen.plain)))
 
 
-def _near(words: re.Pattern[str], text: str) -> Iterator[bool]:
+def _match_nearby_words(words: re.Pattern[str], text: str) -> Iterator[bool]:
     """True for each second word that follows a first one within a sentence and `WITHIN` characters."""
     last = -WITHIN - 1
     for match in words.finditer(text):

@@ -32,14 +32,14 @@ _ROUNDS = 2
 _LONGEST_SPELT = 200_000
 
 
-def normal(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Compatibility forms, case and white space made one. What does not show stays: it tells values apart."""
     if not text.isascii():
         text = normalize("NFKC", text)
     return " ".join(text.casefold().split())
 
 
-def skeleton(text: str) -> str:
+def compute_skeleton(text: str) -> str:
     """The letters and digits alone, without accents: what is left of a value however it is set out."""
     if text.isascii():
         return text.casefold().translate(_ASCII)
@@ -47,28 +47,28 @@ def skeleton(text: str) -> str:
     return _NOT_LETTERS.sub("", normalize("NFKD", normalize("NFKC", shown).casefold()))
 
 
-def hides(text: str) -> bool:
+def has_hidden_characters(text: str) -> bool:
     """Whether it holds characters that do not show."""
     return not text.isascii() and HIDDEN.search(text) is not None
 
 
-def layers(text: str) -> tuple[str, ...]:
+def decode_layers(text: str) -> tuple[str, ...]:
     """The text, and what it says when it is decoded, and what that says."""
     found = [text]
     for _ in range(_ROUNDS):
-        under = "\n".join(_bounded(_decoded(found[-1])))
+        under = "\n".join(_limit_decoded_size(_decode_embedded_codes(found[-1])))
         if not under:
             break
         found.append(under)
     return tuple(found)
 
 
-def rotated(text: str) -> str:
+def encode_rot13(text: str) -> str:
     """The text in ROT13, which is its own way back."""
     return codecs.encode(text, "rot13")
 
 
-def _bounded(parts: Iterable[str]) -> Iterator[str]:
+def _limit_decoded_size(parts: Iterable[str]) -> Iterator[str]:
     room = MOST_DECODED
     for part in parts:
         if part and room > 0:
@@ -76,7 +76,7 @@ def _bounded(parts: Iterable[str]) -> Iterator[str]:
             room -= len(part)
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _decode_embedded_codes(text: str) -> Iterator[str]:
     for marker, decode in _TOKENS:
         if marker in text:
             yield from (
@@ -86,23 +86,23 @@ def _decoded(text: str) -> Iterator[str]:
     yield from (_bytes_of(_from_base64, run) for run in _BASE64.findall(joined))
     yield from (_bytes_of(_from_hex, run) for run in _HEX.findall(text))
     yield from (_from_codes(run) for run in _CODES.findall(text))
-    if len(text) <= _LONGEST_SPELT and (spelt := _spelt(text)):
+    if len(text) <= _LONGEST_SPELT and (spelt := _decode_spelled_address(text)):
         yield spelt
 
 
-def _unescaped(token: str) -> str:
+def _decode_escapes(token: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)), token)
 
 
-def _unquoted(token: str) -> str:
+def _decode_quoted_printable(token: str) -> str:
     return _QUOTED.sub(lambda found: chr(int(found[1], 16)), token)
 
 
 _TOKENS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("%", unquote),
     ("&", html.unescape),
-    ("\\", _unescaped),
-    ("=", _unquoted),
+    ("\\", _decode_escapes),
+    ("=", _decode_quoted_printable),
 )
 
 
@@ -129,7 +129,7 @@ def _from_codes(run: str) -> str:
     return "".join(map(chr, codes)) if all(32 <= code < 127 for code in codes) else ""
 
 
-def _spelt(text: str) -> str:
+def _decode_spelled_address(text: str) -> str:
     """An address that is read out: ada at example dot org."""
-    told = _SPELT.sub(lambda found: _SIGNS.get(found[1], "-"), normal(text))
+    told = _SPELT.sub(lambda found: _SIGNS.get(found[1], "-"), normalize_text(text))
     return told if "@" in told or "." in told else ""

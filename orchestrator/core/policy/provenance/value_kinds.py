@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from orchestrator.core.policy.provenance.normalization import normal
+from orchestrator.core.policy.provenance.normalization import normalize_text
 
 Kind = Literal["recipient", "account", "url", "command", "path", "amount", "reference", "text", "other"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -67,26 +67,26 @@ class Things(NamedTuple):
 def kind_of(pointer: str, value: Any) -> Kind:
     """What an argument is for, by the shape of its value, else by its name."""
     bare = value.strip() if isinstance(value, str) else ""
-    shaped = _shaped(bare)
+    shaped = _classify_by_shape(bare)
     if shaped is not None:
         return shaped
-    named = _named(pointer)
+    named = _classify_by_name(pointer)
     if named is not None and (named != "amount" or amounts_of(value)):
         return named
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "amount"
-    return "text" if _wordy(bare) else "other"
+    return "text" if _has_several_words(bare) else "other"
 
 
-def _shaped(text: str) -> Kind | None:
-    if URL.match(text) and not _wordy(text):
+def _classify_by_shape(text: str) -> Kind | None:
+    if URL.match(text) and not _has_several_words(text):
         return "url"
-    if EMAIL.search(text) and not _prose(text):
+    if EMAIL.search(text) and not _is_prose(text):
         return "recipient"
     return "account" if is_iban(text) else None
 
 
-def _named(pointer: str) -> Kind | None:
+def _classify_by_name(pointer: str) -> Kind | None:
     """What the name says; its last word counts most: `customer_email` is a mail, `email_id` an id."""
     name = next((part for part in reversed(pointer.split("/")) if part and not part.isdigit()), "")
     words = [word.casefold() for word in _WORDS.findall(name[:_LONGEST_NAME])]
@@ -96,11 +96,11 @@ def _named(pointer: str) -> Kind | None:
     return None
 
 
-def _wordy(text: str) -> bool:
+def _has_several_words(text: str) -> bool:
     return len(text.split()) > 1
 
 
-def _prose(text: str) -> bool:
+def _is_prose(text: str) -> bool:
     """More than addresses with the names that may stand before them."""
     return len(text) > 1_000 or len(EMAIL.sub("", text).split()) > 4 * max(1, len(EMAIL.findall(text)))
 
@@ -118,38 +118,42 @@ def things_in(text: str) -> Things:
     references = REFERENCE.findall(rest)
     domains = [name for name in DOMAIN.findall(rest) if not _FILES.fullmatch(name.rpartition(".")[2])]
     return Things(
-        recipients=_once(recipient(one) for one in recipients),
-        accounts=_once(squeezed(one) for one in accounts),
-        urls=_once(urls),
-        domains=_once([*hosts, *(normal(name) for name in domains)]),
-        paths=_once(path(one) for one in paths),
-        references=_once(normal(one) for one in references),
-        amounts=_once(f"{one:f}" for found in NUMBER.findall(PATH.sub(" ", rest)) for one in readings(found)),
+        recipients=_sort_unique(normalize_recipient(one) for one in recipients),
+        accounts=_sort_unique(normalize_account_number(one) for one in accounts),
+        urls=_sort_unique(urls),
+        domains=_sort_unique([*hosts, *(normalize_text(name) for name in domains)]),
+        paths=_sort_unique(normalize_file_path(one) for one in paths),
+        references=_sort_unique(normalize_text(one) for one in references),
+        amounts=_sort_unique(
+            f"{one:f}"
+            for found in NUMBER.findall(PATH.sub(" ", rest))
+            for one in parse_possible_amounts(found)
+        ),
     )
 
 
-def _once(found: Any) -> tuple[str, ...]:
+def _sort_unique(found: Any) -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(found)))
 
 
-def recipient(text: str) -> str:
+def normalize_recipient(text: str) -> str:
     """One spelling of an address: a telephone number by its digits, anything else as it reads."""
-    return "+" + re.sub(r"\D", "", text) if PHONE.fullmatch(text.strip()) else normal(text)
+    return "+" + re.sub(r"\D", "", text) if PHONE.fullmatch(text.strip()) else normalize_text(text)
 
 
-def squeezed(text: str) -> str:
+def normalize_account_number(text: str) -> str:
     """An account's number without what only sets it out."""
-    return re.sub(r"[\s.-]+", "", normal(text))
+    return re.sub(r"[\s.-]+", "", normalize_text(text))
 
 
-def path(text: str) -> str:
+def normalize_file_path(text: str) -> str:
     """A path without detours; case counts."""
     return normpath(text.strip()) if text.strip() else ""
 
 
-def family(reference: str) -> str:
+def mask_reference_digits(reference: str) -> str:
     """What numbers of one kind have in common: their letters, with `#` for each row of digits."""
-    return re.sub(r"[0-9]+", "#", normal(reference))
+    return re.sub(r"[0-9]+", "#", normalize_text(reference))
 
 
 def host_of(url: str) -> str:
@@ -159,7 +163,7 @@ def host_of(url: str) -> str:
         host = parts.hostname or ""
     except ValueError:
         return ""
-    odd = "@" in parts.netloc or "\\" in url or normal(host) != host.casefold()
+    odd = "@" in parts.netloc or "\\" in url or normalize_text(host) != host.casefold()
     return "" if odd else host.casefold().rstrip(".")
 
 
@@ -171,31 +175,33 @@ def is_iban(text: str) -> bool:
     return int("".join(str(int(sign, 36)) for sign in bare[4:] + bare[:4])) % 97 == 1
 
 
-def readings(text: str) -> tuple[Decimal, ...]:
+def parse_possible_amounts(text: str) -> tuple[Decimal, ...]:
     """The amounts that a written number can mean: 1.250 is two, 1,250.00 is one."""
     bare = re.sub(r"[ \u00a0\u2019\u202f']", "", text)
     points, commas = bare.count("."), bare.count(",")
     if points and commas:
         last = "." if bare.rindex(".") > bare.rindex(",") else ","
-        return _decimals(bare.replace("," if last == "." else ".", "").replace(last, "."))
+        return _parse_decimals(bare.replace("," if last == "." else ".", "").replace(last, "."))
     sign = "." if points else ","
     if points + commas == 0:
-        return _decimals(bare)
+        return _parse_decimals(bare)
     whole = bare.replace(sign, "")
     if points + commas > 1:
-        return _decimals(whole)
+        return _parse_decimals(whole)
     part = bare.replace(",", ".")
-    return _decimals(part, whole) if len(bare.rpartition(sign)[2]) == 3 else _decimals(part)
+    return _parse_decimals(part, whole) if len(bare.rpartition(sign)[2]) == 3 else _parse_decimals(part)
 
 
-def _decimals(*texts: str) -> tuple[Decimal, ...]:
+def _parse_decimals(*texts: str) -> tuple[Decimal, ...]:
     found = (
         Decimal(text) for text in texts if re.fullmatch(r"-?[0-9]{1,40}(\.[0-9]{1,40})?", text, re.ASCII)
     )
-    return tuple(number if number % 1 else number.to_integral_value() for number in map(_plain, found))
+    return tuple(
+        number if number % 1 else number.to_integral_value() for number in map(_normalize_decimal, found)
+    )
 
 
-def _plain(number: Decimal) -> Decimal:
+def _normalize_decimal(number: Decimal) -> Decimal:
     return number.normalize() + 0 if number else Decimal(0)
 
 
@@ -206,4 +212,4 @@ def amounts_of(value: Any) -> tuple[Decimal, ...]:
     if isinstance(value, int):
         return (Decimal(value),)
     text = re.sub(r"^[$€£]\s?|\s?(?:[$€£]|[A-Z]{3})$", "", str(value).strip())
-    return readings(text) if NUMBER.fullmatch(text) else ()
+    return parse_possible_amounts(text) if NUMBER.fullmatch(text) else ()

@@ -11,7 +11,13 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from orchestrator.core.policy.provenance.normalization import hides, layers, normal, rotated, skeleton
+from orchestrator.core.policy.provenance.normalization import (
+    compute_skeleton,
+    decode_layers,
+    encode_rot13,
+    has_hidden_characters,
+    normalize_text,
+)
 from orchestrator.core.policy.provenance.value_kinds import amounts_of
 
 # What joins two parts of one word: the 100 of A-100, of 3.100 or of 100@example.org is no word of its own.
@@ -42,7 +48,7 @@ _SET_OUT = "[ \\-./()\u00a0\u2019\u202f]{0,2}"
 
 
 @dataclass(frozen=True)
-class Text:
+class SearchableText:
     """A text that values are looked up in; what a look needs is made at the first one."""
 
     words: str
@@ -50,12 +56,12 @@ class Text:
     @cached_property
     def normal(self) -> str:
         """Whole words are found here."""
-        return normal(self.words)
+        return normalize_text(self.words)
 
     @cached_property
     def bare(self) -> str:
         """Letters and digits alone, of the text and of what it says once it is decoded."""
-        return " ".join(skeleton(layer) for layer in layers(self.words))
+        return " ".join(compute_skeleton(layer) for layer in decode_layers(self.words))
 
     @cached_property
     def blocks(self) -> frozenset[str]:
@@ -80,20 +86,20 @@ def words_of(value: Any) -> str:
     return "\n".join(found)
 
 
-def stated(value: str, text: Text) -> bool:
+def is_stated_in_text(value: str, text: SearchableText) -> bool:
     """Whether the text states exactly this: as whole words, or as the same number set out otherwise."""
-    bare = normal(value)
-    if not bare or len(bare) > LONGEST_WORDS or hides(value):
+    bare = normalize_text(value)
+    if not bare or len(bare) > LONGEST_WORDS or has_hidden_characters(value):
         return False
     if bare in text.normal and re.search(BEFORE + re.escape(bare) + AFTER, text.normal):
         return True
     if amounts := amounts_of(value):
         # What can be read in two ways is only stated where both are.
-        return all(_amount(f"{amount:f}", text) for amount in amounts)
-    return _numbered(bare, text)
+        return all(_has_amount(f"{amount:f}", text) for amount in amounts)
+    return _has_long_number(bare, text)
 
 
-def _amount(amount: str, text: Text) -> bool:
+def _has_amount(amount: str, text: SearchableText) -> bool:
     """A number is found by its amount, whatever stands between its thousands."""
     sign, whole, part = re.fullmatch(r"(-?)(\d+)(?:\.(\d+))?", amount).groups()  # type: ignore[union-attr]
     first = len(whole) % 3 or 3
@@ -104,7 +110,7 @@ def _amount(amount: str, text: Text) -> bool:
     return re.search(rf"{before}{BEFORE}{spelt}{after}{AFTER}(?![.,]\d)", text.normal) is not None
 
 
-def _numbered(bare: str, text: Text) -> bool:
+def _has_long_number(bare: str, text: SearchableText) -> bool:
     """A long number of an account or a telephone, with or without what sets it out."""
     signs = re.sub(r"[ \-./()+]", "", bare)
     digits = sum(sign.isdigit() for sign in signs)
@@ -113,37 +119,37 @@ def _numbered(bare: str, text: Text) -> bool:
     return re.search(rf"{BEFORE}\+?{_SET_OUT.join(map(re.escape, signs))}{AFTER}", text.normal) is not None
 
 
-def resembles(value: str, text: Text) -> bool:
+def may_come_from_text(value: str, text: SearchableText) -> bool:
     """Whether the value may come from the text, whatever was done to it on the way."""
-    if stated(value, text) or _dated(value, text):
+    if is_stated_in_text(value, text) or _has_same_date(value, text):
         return True
-    if any(_amount(f"{amount:f}", text) for amount in amounts_of(value)):
+    if any(_has_amount(f"{amount:f}", text) for amount in amounts_of(value)):
         return True
-    for layer in layers(value):
-        bare = skeleton(layer)
+    for layer in decode_layers(value):
+        bare = compute_skeleton(layer)
         if len(bare) < SHORTEST_LOOSE:
             continue
         if len(bare) > LONGEST_PIECED:
-            if _quotes(bare, text):
+            if _has_long_quote(bare, text):
                 return True
-        elif _turned(bare, text) or _pieced(bare, text):
+        elif _has_reversed_or_rotated(bare, text) or _is_pieced_together(bare, text):
             return True
     return False
 
 
-def _turned(bare: str, text: Text) -> bool:
+def _has_reversed_or_rotated(bare: str, text: SearchableText) -> bool:
     if bare in text.bare:
         return True
-    return len(bare) >= SHORTEST_TURNED and (bare[::-1] in text.bare or rotated(bare) in text.bare)
+    return len(bare) >= SHORTEST_TURNED and (bare[::-1] in text.bare or encode_rot13(bare) in text.bare)
 
 
-def _pieced(bare: str, text: Text) -> bool:
+def _is_pieced_together(bare: str, text: SearchableText) -> bool:
     """Whether it is put together from a few pieces that all stand in the text."""
     if len(bare) < SHORTEST_TURNED:
         return False
     at = pieces = 0
     while at < len(bare):
-        piece = _longest(bare[at:], text.bare)
+        piece = _measure_longest_prefix(bare[at:], text.bare)
         pieces += 1
         rest = len(bare) - at
         if pieces > MOST_PIECES or piece < min(SHORTEST_PIECE, rest):
@@ -152,7 +158,7 @@ def _pieced(bare: str, text: Text) -> bool:
     return pieces <= max(2, len(bare) // SHORTEST_TURNED + 1)
 
 
-def _longest(bare: str, text: str) -> int:
+def _measure_longest_prefix(bare: str, text: str) -> int:
     """The length of the longest beginning that the text holds."""
     low, high = 0, len(bare)
     while low < high:
@@ -161,13 +167,13 @@ def _longest(bare: str, text: str) -> int:
     return low
 
 
-def _quotes(bare: str, text: Text) -> bool:
+def _has_long_quote(bare: str, text: SearchableText) -> bool:
     """Whether a long value quotes the text at length."""
     blocks = text.blocks
     return any(bare[at : at + BLOCK] in blocks for at in range(len(bare) - BLOCK + 1))
 
 
-def _dated(value: str, text: Text) -> bool:
+def _has_same_date(value: str, text: SearchableText) -> bool:
     """A day is the same day however it is written."""
     found = _ISO.search(value)
     if found is None:

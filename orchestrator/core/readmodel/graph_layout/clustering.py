@@ -50,21 +50,21 @@ class Sketch(NamedTuple):
         return ", ".join(self.outcomes[pair])
 
 
-def grouped(spec: GraphSpec) -> Sketch:
+def cluster_graph(spec: GraphSpec) -> Sketch:
     """The graph itself, its phases' connected parts, or its phases: the first that has at most 200 boxes.
 
     Nodes and edges that name nothing known are left out: a faulty graph may be drawn too.
     """
     nodes = {node.id: node for node in spec.nodes}
     if len(nodes) <= LARGEST:
-        return _sketch(spec, nodes, {node: node for node in nodes})
-    parts = _parts(spec, nodes)
+        return _build_sketch(spec, nodes, {node: node for node in nodes})
+    parts = _assign_phase_parts(spec, nodes)
     if len(dict.fromkeys(parts.values())) > LARGEST:
-        parts = {node.id: _phase(node) for node in nodes.values()}
-    return _sketch(spec, nodes, parts)
+        parts = {node.id: _get_node_phase(node) for node in nodes.values()}
+    return _build_sketch(spec, nodes, parts)
 
 
-def _sketch(spec: GraphSpec, nodes: Mapping[str, NodeSpec], box_of: Mapping[str, str]) -> Sketch:
+def _build_sketch(spec: GraphSpec, nodes: Mapping[str, NodeSpec], box_of: Mapping[str, str]) -> Sketch:
     members: dict[str, list[str]] = {}
     for node in nodes:
         members.setdefault(box_of[node], []).append(node)
@@ -95,11 +95,11 @@ def _sketch(spec: GraphSpec, nodes: Mapping[str, NodeSpec], box_of: Mapping[str,
     return Sketch(entry, spots, {pair: tuple(held) for pair, held in outcomes.items()}, tuple(guarded))
 
 
-def _phase(node: NodeSpec) -> str:
+def _get_node_phase(node: NodeSpec) -> str:
     return PHASE_OF.get(node.kind, "other")
 
 
-def _parts(spec: GraphSpec, nodes: Mapping[str, NodeSpec]) -> dict[str, str]:
+def _assign_phase_parts(spec: GraphSpec, nodes: Mapping[str, NodeSpec]) -> dict[str, str]:
     """Each node's phase, numbered by the parts of the phase that hang together."""
     root = {node: node for node in nodes}
 
@@ -112,14 +112,14 @@ def _parts(spec: GraphSpec, nodes: Mapping[str, NodeSpec]) -> dict[str, str]:
     for edge in spec.edges:
         if edge.source in nodes and edge.target in nodes:
             one, other = top(edge.source), top(edge.target)
-            if one != other and _phase(nodes[one]) == _phase(nodes[other]):
+            if one != other and _get_node_phase(nodes[one]) == _get_node_phase(nodes[other]):
                 root[other] = one
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
     for node in nodes:
         held = top(node)
         if held not in names:
-            phase = _phase(nodes[held])
+            phase = _get_node_phase(nodes[held])
             counts[phase] = counts.get(phase, 0) + 1
             names[held] = f"{phase} {counts[phase]}"
     found = {node: names[top(node)] for node in nodes}

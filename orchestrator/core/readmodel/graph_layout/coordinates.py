@@ -13,21 +13,21 @@ STRAIGHT: Final = 6.0
 LONELY: Final = 0.001
 
 
-def columns(plan: Plan, order: Sequence[Sequence[int]], widths: Sequence[float]) -> list[float]:
+def assign_x_coordinates(plan: Plan, order: Sequence[Sequence[int]], widths: Sequence[float]) -> list[float]:
     """The centre of each part, the leftmost edge at the margin."""
     centres = [0.0] * len(plan.parts)
-    steps = [_packed(layer, widths, centres) for layer in order]
-    pulls = _pulls(plan, down=True), _pulls(plan, down=False)
+    steps = [_pack_layer(layer, widths, centres) for layer in order]
+    pulls = _compute_pulls(plan, down=True), _compute_pulls(plan, down=False)
     for turn in range(2 * ROUNDS):
         ranks = range(len(order)) if turn % 2 == 0 else range(len(order) - 1, -1, -1)
         for rank in ranks:
-            wishes = [_wish(pulls[turn % 2][part], centres, part) for part in order[rank]]
-            _settle(order[rank], wishes, steps[rank], centres)
+            wishes = [_compute_target_position(pulls[turn % 2][part], centres, part) for part in order[rank]]
+            _solve_layer_positions(order[rank], wishes, steps[rank], centres)
     left = min([x - width / 2 for x, width in zip(centres, widths, strict=True)], default=0.0)
     return [x - left + MARGIN for x in centres]
 
 
-def _packed(layer: Sequence[int], widths: Sequence[float], centres: list[float]) -> list[float]:
+def _pack_layer(layer: Sequence[int], widths: Sequence[float], centres: list[float]) -> list[float]:
     """Put a rank's parts as near as they may be; how far each centre is from the first."""
     offsets: list[float] = []
     at = 0.0
@@ -39,7 +39,7 @@ def _packed(layer: Sequence[int], widths: Sequence[float], centres: list[float])
     return offsets
 
 
-def _pulls(plan: Plan, *, down: bool) -> list[tuple[list[int], float]]:
+def _compute_pulls(plan: Plan, *, down: bool) -> list[tuple[list[int], float]]:
     """What each part would like to stand under (or over), and how much."""
     found: list[tuple[list[int], float]] = []
     for at, part in enumerate(plan.parts):
@@ -56,7 +56,9 @@ def _pulls(plan: Plan, *, down: bool) -> list[tuple[list[int], float]]:
     return found
 
 
-def _wish(pull: tuple[list[int], float], centres: Sequence[float], part: int) -> tuple[float, float]:
+def _compute_target_position(
+    pull: tuple[list[int], float], centres: Sequence[float], part: int
+) -> tuple[float, float]:
     ends, weight = pull
     if len(ends) == 1:
         return centres[ends[0]], weight
@@ -65,7 +67,7 @@ def _wish(pull: tuple[list[int], float], centres: Sequence[float], part: int) ->
     return (0.0, LONELY) if weight == LONELY else (centres[part], 0.2)
 
 
-def _settle(
+def _solve_layer_positions(
     layer: Sequence[int],
     wishes: Sequence[tuple[float, float]],
     offsets: Sequence[float],

@@ -10,7 +10,7 @@ from orchestrator.core.readmodel.graph_layout.layering import Plan
 SWEEPS: Final = 6
 
 
-def swept(plan: Plan) -> list[list[int]]:
+def minimize_crossings(plan: Plan) -> list[list[int]]:
     """The ranks, each in its best order found."""
     above = [[plan.links[link].upper for link in links] for links in plan.above]
     below = [[plan.links[link].lower for link in links] for links in plan.below]
@@ -19,22 +19,24 @@ def swept(plan: Plan) -> list[list[int]]:
     order = [sorted(layer, key=alone.__getitem__) for layer in plan.layers]
     places = [0] * len(plan.parts)
     for layer in order:
-        _place(layer, places)
-    best, fewest = list(order), crossings(order, below, places)
+        _update_places(layer, places)
+    best, fewest = list(order), count_crossings(order, below, places)
     for sweep in range(SWEEPS):
         if not fewest:
             break
         down = sweep % 2 == 0
         for rank in range(1, len(order)) if down else range(len(order) - 2, -1, -1):
-            order[rank] = _sorted(order[rank], above if down else below, places, alone)
-            _place(order[rank], places)
-        found = crossings(order, below, places)
+            order[rank] = _sort_by_barycenter(order[rank], above if down else below, places, alone)
+            _update_places(order[rank], places)
+        found = count_crossings(order, below, places)
         if found < fewest:
             best, fewest = list(order), found
     return best
 
 
-def crossings(order: Sequence[Sequence[int]], below: Sequence[Sequence[int]], places: Sequence[int]) -> int:
+def count_crossings(
+    order: Sequence[Sequence[int]], below: Sequence[Sequence[int]], places: Sequence[int]
+) -> int:
     """How many pairs of links cross."""
     total = 0
     for upper, _ in pairwise(order):
@@ -48,12 +50,12 @@ def crossings(order: Sequence[Sequence[int]], below: Sequence[Sequence[int]], pl
     return total
 
 
-def _place(layer: Sequence[int], places: list[int]) -> None:
+def _update_places(layer: Sequence[int], places: list[int]) -> None:
     for place, part in enumerate(layer):
         places[part] = place
 
 
-def _sorted(
+def _sort_by_barycenter(
     layer: Sequence[int], beside: Sequence[Sequence[int]], places: Sequence[int], alone: Sequence[bool]
 ) -> list[int]:
     """By the mean place of the neighbours; what has none keeps its place."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 
 Point = tuple[float, float]
 # One letter of the picture's two sizes, on average. Text is measured so because the core knows no font.
@@ -12,7 +12,7 @@ BOX_HEIGHT: Final = 44.0
 MARGIN: Final = 16.0
 
 
-class Box(Value):
+class Box(FrozenModel):
     """A node, or a group of `members`, with its top left corner and size.
 
     `interrupts` lead here from anywhere; `leaving` and `entering` are the neighbours in drawing order.
@@ -50,7 +50,7 @@ class Box(Value):
         return round(self.y + 34, 1)
 
 
-class Line(Value):
+class Line(FrozenModel):
     """All edges from `source` to `target` as one line; `outcome` names their outcomes.
 
     `points` begin at the source's border and end at the target's: a straight piece follows every curved
@@ -91,7 +91,7 @@ class Line(Value):
         return "".join(pieces)
 
 
-class Drawing(Value):
+class Drawing(FrozenModel):
     """A drawn graph. `nodes` stand in reading order: from top to bottom, then from left to right.
 
     `grouped` says that the graph was too large, and each box of kind `group` stands for a phase of it.

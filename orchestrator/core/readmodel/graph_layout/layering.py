@@ -43,14 +43,14 @@ class Plan(NamedTuple):
     below: Sequence[Sequence[int]]
 
 
-def planned(sketch: Sketch) -> Plan:
+def build_layer_plan(sketch: Sketch) -> Plan:
     """Rank the nodes and cut the edges."""
     successors: dict[str, list[str]] = {node: [] for node in sketch.nodes}
     for source, target in sketch.outcomes:
         if source != target:
             successors[source].append(target)
-    back = _closing(sketch, successors)
-    ranks = _ranks(sketch, _ahead(sketch, back))
+    back = _find_back_edges(sketch, successors)
+    ranks = _assign_ranks(sketch, _reverse_back_edges(sketch, back))
     cut = _Cut(ranks)
     chains = {pair: cut.chain(pair, back.get(pair, False)) for pair in sketch.outcomes}
     parts, links = list(cut.parts), list(cut.links)
@@ -95,7 +95,7 @@ class _Cut:
         return self.parts.setdefault(part, len(self.parts))
 
 
-def _closing(sketch: Sketch, successors: Mapping[str, Sequence[str]]) -> dict[Pair, bool]:
+def _find_back_edges(sketch: Sketch, successors: Mapping[str, Sequence[str]]) -> dict[Pair, bool]:
     """Which edges close a cycle in a walk from the entry, of all but loops."""
     back: dict[Pair, bool] = {}
     open_: dict[str, bool] = {}
@@ -118,7 +118,7 @@ def _closing(sketch: Sketch, successors: Mapping[str, Sequence[str]]) -> dict[Pa
     return back
 
 
-def _ahead(sketch: Sketch, back: Mapping[Pair, bool]) -> dict[str, list[str]]:
+def _reverse_back_edges(sketch: Sketch, back: Mapping[Pair, bool]) -> dict[str, list[str]]:
     """The successors, with what closes a cycle turned around."""
     ahead: dict[str, list[str]] = {node: [] for node in sketch.nodes}
     for (source, target), closes in back.items():
@@ -129,7 +129,7 @@ def _ahead(sketch: Sketch, back: Mapping[Pair, bool]) -> dict[str, list[str]]:
     return ahead
 
 
-def _ranks(sketch: Sketch, ahead: Mapping[str, Sequence[str]]) -> dict[str, int]:
+def _assign_ranks(sketch: Sketch, ahead: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """The longest path from a beginning; what nothing leads to but an interrupt stands at the bottom."""
     waiting = dict.fromkeys(sketch.nodes, 0)
     for targets in ahead.values():
@@ -145,10 +145,10 @@ def _ranks(sketch: Sketch, ahead: Mapping[str, Sequence[str]]) -> dict[str, int]
             waiting[target] -= 1
             if not waiting[target]:
                 free.append(target)
-    return _settled(ranks, ahead, lone, sketch)
+    return _adjust_source_ranks(ranks, ahead, lone, sketch)
 
 
-def _settled(
+def _adjust_source_ranks(
     ranks: dict[str, int], ahead: Mapping[str, Sequence[str]], lone: Sequence[str], sketch: Sketch
 ) -> dict[str, int]:
     """Beginnings that are not the entry stand just above what they lead to."""

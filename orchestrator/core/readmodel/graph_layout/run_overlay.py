@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from orchestrator.core.common.frozen_model import Value
+from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.graph import CompiledGraph, GraphSpec
 from orchestrator.core.readmodel.graph_layout.geometry import Box, Drawing, Line
-from orchestrator.core.readmodel.graph_layout.sugiyama import draw
+from orchestrator.core.readmodel.graph_layout.sugiyama import layout_graph
 
 Light = Literal["", "passed", "current", "failed"]
 
 
-class LitBox(Value):
+class LitBox(FrozenModel):
     """A box, how it is lit, how often the path came here, and the lines that leave it."""
 
     box: Box
@@ -28,14 +28,14 @@ class LitBox(Value):
         return f"{words[self.light]}{times}" if self.light else ""
 
 
-class LitLine(Value):
+class LitLine(FrozenModel):
     """A line and whether the path went along it."""
 
     line: Line
     lit: bool = False
 
 
-class Picture(Value):
+class Picture(FrozenModel):
     """What the template shows. `lit` says whether any path is shown at all."""
 
     boxes: tuple[LitBox, ...]
@@ -46,7 +46,7 @@ class Picture(Value):
     lit: bool
 
 
-def picture(
+def overlay_run_path(
     graph: CompiledGraph | GraphSpec | Drawing,
     *,
     path: Sequence[str] = (),
@@ -58,7 +58,7 @@ def picture(
     `current` is where the run is, `failed` where it failed. Ids that the drawing does not know are left
     out.
     """
-    drawing = graph if isinstance(graph, Drawing) else draw(graph)
+    drawing = graph if isinstance(graph, Drawing) else layout_graph(graph)
     boxes = {member: box.id for box in drawing.nodes for member in (box.members or (box.id,))}
     seen = [boxes[node] for node in path if node in boxes]
     visits = {box.id: 0 for box in drawing.nodes}

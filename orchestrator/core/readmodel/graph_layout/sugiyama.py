@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from orchestrator.core.domain.graph import CompiledGraph, GraphSpec
-from orchestrator.core.readmodel.graph_layout.clustering import LARGEST, Pair, grouped
-from orchestrator.core.readmodel.graph_layout.coordinates import columns
-from orchestrator.core.readmodel.graph_layout.crossing_reduction import swept
+from orchestrator.core.readmodel.graph_layout.clustering import LARGEST, Pair, cluster_graph
+from orchestrator.core.readmodel.graph_layout.coordinates import assign_x_coordinates
+from orchestrator.core.readmodel.graph_layout.crossing_reduction import minimize_crossings
 from orchestrator.core.readmodel.graph_layout.geometry import (
     BOX_HEIGHT,
     LETTER,
@@ -23,7 +23,7 @@ from orchestrator.core.readmodel.graph_layout.geometry import (
     Line,
     Point,
 )
-from orchestrator.core.readmodel.graph_layout.layering import Plan, planned
+from orchestrator.core.readmodel.graph_layout.layering import Plan, build_layer_plan
 
 GAP: Final = 46.0
 LABEL_LINE: Final = 13.0
@@ -53,14 +53,14 @@ class Nail(NamedTuple):
     lower: float
 
 
-def draw(graph: CompiledGraph | GraphSpec) -> Drawing:
+def layout_graph(graph: CompiledGraph | GraphSpec) -> Drawing:
     """Lay a graph out. Above 200 nodes its phases are drawn instead of its nodes."""
     spec = graph.spec if isinstance(graph, CompiledGraph) else graph
-    sketch = grouped(spec)
-    plan = planned(sketch)
-    order = swept(plan)
-    widths = _widths(plan)
-    centres = columns(plan, order, widths)
+    sketch = cluster_graph(spec)
+    plan = build_layer_plan(sketch)
+    order = minimize_crossings(plan)
+    widths = _compute_widths(plan)
+    centres = assign_x_coordinates(plan, order, widths)
     return _Drawn(plan, order, widths, centres).whole(large=len(spec.nodes) > LARGEST)
 
 
@@ -69,7 +69,7 @@ def shape_of(kind: str) -> str:
     return SHAPES.get(kind, "model" if kind in MODELS else "plain")
 
 
-def _widths(plan: Plan) -> list[float]:
+def _compute_widths(plan: Plan) -> list[float]:
     """The width of each part; a node that leads to itself has room for its loop on both sides, which
     keeps its box in the middle."""
     found: list[float] = []
@@ -104,13 +104,13 @@ class _Drawn:
         lines = tuple(self._line(pair) for pair in self.plan.chains)
         right = max([box.x + box.w for box in boxes] or [0.0])
         right = max([right, *[x for line in lines for x, _ in line.points]])
-        right = max([right, *[line.label[0] + _wide(line.label_text) / 2 for line in lines]])
+        right = max([right, *[line.label[0] + _measure_label_width(line.label_text) / 2 for line in lines]])
         bottom = max([box.y + box.h for box in boxes] or [0.0])
         return Drawing(
             nodes=boxes,
             edges=lines,
-            width=_tenth(right + MARGIN),
-            height=_tenth(bottom + MARGIN),
+            width=_round_to_tenth(right + MARGIN),
+            height=_round_to_tenth(bottom + MARGIN),
             grouped=large,
         )
 
@@ -119,10 +119,17 @@ class _Drawn:
         node = sketch.nodes[part.node]
         half = self.halves[at]
         return Box(
-            id=part.node, kind=node.kind, shape=shape_of(node.kind), x=_tenth(self.centres[at] - half),
-            y=_tenth(self.tops[part.rank]), w=_tenth(half * 2), h=BOX_HEIGHT, entry=part.node == sketch.entry,
-            interrupts=node.interrupts, members=node.members,
-        )  # fmt: skip
+            id=part.node,
+            kind=node.kind,
+            shape=shape_of(node.kind),
+            x=_round_to_tenth(self.centres[at] - half),
+            y=_round_to_tenth(self.tops[part.rank]),
+            w=_round_to_tenth(half * 2),
+            h=BOX_HEIGHT,
+            entry=part.node == sketch.entry,
+            interrupts=node.interrupts,
+            members=node.members,
+        )
 
     def _nails(self) -> list[Nail]:
         """Spread the links of each side of a box along its border, in the order of their other ends."""
@@ -156,13 +163,13 @@ class _Drawn:
         for pair, chain in self.plan.chains.items():
             if chain:
                 link = self._beside(pair)
-                wide = _wide(_short(self.plan.sketch.label(pair)))
+                wide = _measure_label_width(_truncate_label(self.plan.sketch.label(pair)))
                 gaps.setdefault(self._rank(link), []).append((pair, self.nails[link], wide))
         places: dict[Pair, int] = {}
         rows: dict[int, int] = {}
         for rank in sorted(gaps):
             for count in range(1, LABEL_LINES + 1):
-                found, apart = _shelved(gaps[rank], count)
+                found, apart = _assign_label_rows(gaps[rank], count)
                 if apart:
                     break
             places.update(found)
@@ -174,7 +181,7 @@ class _Drawn:
         tops, y = [], MARGIN
         for rank in range(len(self.order)):
             tops.append(y)
-            y += BOX_HEIGHT + _gap(self.rows.get(rank, 0))
+            y += BOX_HEIGHT + _compute_gap_height(self.rows.get(rank, 0))
         return tops
 
     def _line(self, pair: Pair) -> Line:
@@ -183,11 +190,17 @@ class _Drawn:
         back = self.plan.back.get(pair, False)
         points, label = self._loop(source) if source == target else self._points(pair, back)
         return Line(
-            source=source, target=target, outcome=", ".join(sketch.outcomes[pair]),
-            outcomes=sketch.outcomes[pair], guarded=pair in sketch.guarded, back=back, loop=source == target,
-            points=tuple((_tenth(x), _tenth(y)) for x, y in points),
-            label=(_tenth(label[0]), _tenth(label[1])), label_text=_short(sketch.label(pair)),
-        )  # fmt: skip
+            source=source,
+            target=target,
+            outcome=", ".join(sketch.outcomes[pair]),
+            outcomes=sketch.outcomes[pair],
+            guarded=pair in sketch.guarded,
+            back=back,
+            loop=source == target,
+            points=tuple((_round_to_tenth(x), _round_to_tenth(y)) for x, y in points),
+            label=(_round_to_tenth(label[0]), _round_to_tenth(label[1])),
+            label_text=_truncate_label(sketch.label(pair)),
+        )
 
     def _points(self, pair: Pair, back: bool) -> tuple[list[Point], Point]:
         """Down the chain: curved across a gap, straight past the boxes of a rank."""
@@ -215,7 +228,7 @@ class _Drawn:
         return [(x, low), (x + LOOP, low + 8), (x + LOOP, high - 8), (x, high)], (x + 12, y - 3)
 
 
-def _gap(rows: int) -> float:
+def _compute_gap_height(rows: int) -> float:
     """The height between two ranks whose lines carry `rows` rows of labels."""
     return GAP + LABEL_LINE * rows
 
@@ -225,7 +238,7 @@ def _row_y(row: int) -> float:
     return 22.0 + LABEL_LINE * row
 
 
-def _shelved(labels: Sequence[tuple[Pair, Nail, float]], rows: int) -> tuple[dict[Pair, int], bool]:
+def _assign_label_rows(labels: Sequence[tuple[Pair, Nail, float]], rows: int) -> tuple[dict[Pair, int], bool]:
     """The labels of a gap put into `rows` rows from left to right, and whether none overlaps another."""
     ends = [float("-inf")] * rows
     found: dict[Pair, int] = {}
@@ -242,29 +255,29 @@ def _shelved(labels: Sequence[tuple[Pair, Nail, float]], rows: int) -> tuple[dic
 
 def _on_curve(nail: Nail, row: int, rows: int) -> float:
     """The x of the curve between two nails in the middle of a row."""
-    return nail.upper + (nail.lower - nail.upper) * _share(row, rows)
+    return nail.upper + (nail.lower - nail.upper) * _compute_curve_progress(row, rows)
 
 
 @cache
-def _share(row: int, rows: int) -> float:
+def _compute_curve_progress(row: int, rows: int) -> float:
     """How much of its way to the side a curve has gone in the middle of a row.
 
     The curve's y is 1.5t - 1.5t² + t³ of its height, for its control points stand in the middle; its x is
     3t² - 2t³ of its width.
     """
-    height = t = _row_y(row) / _gap(rows)
+    height = t = _row_y(row) / _compute_gap_height(rows)
     for _ in range(6):
         t -= (1.5 * t - 1.5 * t * t + t * t * t - height) / (1.5 - 3 * t + 3 * t * t)
     return t * t * (3 - 2 * t)
 
 
-def _wide(text: str) -> float:
+def _measure_label_width(text: str) -> float:
     return len(text) * SMALL_LETTER + 6
 
 
-def _short(text: str) -> str:
+def _truncate_label(text: str) -> str:
     return text if len(text) <= LABEL_LETTERS else text[: LABEL_LETTERS - 1] + "…"
 
 
-def _tenth(number: float) -> float:
+def _round_to_tenth(number: float) -> float:
     return round(number, 1) + 0.0

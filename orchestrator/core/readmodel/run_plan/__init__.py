@@ -10,27 +10,27 @@ from orchestrator.core.readmodel.run_plan.plan_types import (
     Asked,
     Met,
     Move,
-    Outlook,
     PlanStep,
+    RunPlan,
     Said,
     ShownCriterion,
     StepStanding,
     Wait,
 )
-from orchestrator.core.readmodel.run_plan.steps import outlook, stretch
+from orchestrator.core.readmodel.run_plan.steps import build_run_plan, select_step_window
 
 __all__ = [
     "Asked",
     "Met",
     "Move",
-    "Outlook",
     "PlanStep",
+    "RunPlan",
     "Said",
     "ShownCriterion",
     "StepStanding",
     "Wait",
+    "build_run_plan",
     "carried_calls",
     "criteria_of",
-    "outlook",
-    "stretch",
+    "select_step_window",
 ]

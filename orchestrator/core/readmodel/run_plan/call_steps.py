@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from orchestrator.core.domain.manifest import Pins
-from orchestrator.core.domain.run_state import Call, State
+from orchestrator.core.domain.run_state import Call, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.readmodel.run_plan.plan_types import Asked, For, StepStanding, Wait
 from orchestrator.core.workflow.edge_guards import MODEL
@@ -28,36 +28,36 @@ def standing_of(status: str) -> StepStanding:
     return STATUSES.get(status, S.REFUSED)
 
 
-def placed(state: State, pins: Pins) -> list[Placed]:
+def list_pending_calls(state: RunState, pins: Pins) -> list[Placed]:
     """The calls that have no result, in order: what is on its way, then the queue as it will be taken up."""
     found = [_on_its_way(state, call) for call in state.batch]
     before = tuple(call.id for call in state.batch)
-    for group in grouped(state.queue, pins):
-        found.extend(_queued(state, group, before))
+    for group in group_queued_calls(state.queue, pins):
+        found.extend(_place_queued_group(state, group, before))
         before = tuple(call.id for call in group)
     return found
 
 
-def carried_calls(state: State) -> tuple[Asked, ...]:
+def carried_calls(state: RunState) -> tuple[Asked, ...]:
     """The calls that a retry begins with, from its first state: the run before it asked for them, so that no
     event of its own does."""
     return tuple(Asked(call.id, call.tool, MODEL if call.by == MODEL else "node") for call in state.queue)
 
 
-def last_of(state: State, pins: Pins) -> tuple[str, ...]:
+def last_of(state: RunState, pins: Pins) -> tuple[str, ...]:
     """The ids of the calls that are taken up last: what comes next waits for them."""
-    groups = grouped(state.queue, pins) or [list(state.batch)]
+    groups = group_queued_calls(state.queue, pins) or [list(state.batch)]
     return tuple(call.id for call in groups[-1])
 
 
-def grouped(queue: tuple[Call, ...], pins: Pins) -> list[list[Call]]:
+def group_queued_calls(queue: tuple[Call, ...], pins: Pins) -> list[list[Call]]:
     """The queue in the groups in which it is taken up at the most: a run of calls that only read and may go
     side by side, or one other call. One that people decide on first, or that stood in the group already,
     begins a group."""
     groups: list[list[Call]] = []
     for call in queue:
         spec = pins.by_name.get(call.tool)
-        joins = bool(groups) and _harmless(spec) and not (spec is not None and spec.needs_gate)
+        joins = bool(groups) and _is_parallel_read(spec) and not (spec is not None and spec.needs_gate)
         if joins and _has_room(groups[-1], call, pins):
             groups[-1].append(call)
         else:
@@ -68,15 +68,15 @@ def grouped(queue: tuple[Call, ...], pins: Pins) -> list[list[Call]]:
 def _has_room(group: list[Call], call: Call, pins: Pins) -> bool:
     same = any((one.tool, one.raw) == (call.tool, call.raw) for one in group)
     full = len(group) >= pins.boundary.max_parallel_tool_calls
-    return not same and not full and _harmless(pins.by_name.get(group[0].tool))
+    return not same and not full and _is_parallel_read(pins.by_name.get(group[0].tool))
 
 
-def _harmless(spec: ToolSpec | None) -> bool:
+def _is_parallel_read(spec: ToolSpec | None) -> bool:
     """As check_tool has it."""
     return spec is not None and spec.parallel_safe and not spec.mutating
 
 
-def _queued(state: State, group: list[Call], before: tuple[str, ...]) -> list[Placed]:
+def _place_queued_group(state: RunState, group: list[Call], before: tuple[str, ...]) -> list[Placed]:
     """A group of the queue. What the call in front waits for holds those that would go beside it."""
     if before:
         return [Placed(call, S.BEHIND, after=before) for call in group]
@@ -87,7 +87,7 @@ def _queued(state: State, group: list[Call], before: tuple[str, ...]) -> list[Pl
     return [Placed(front, S.WAITING, wait), *(Placed(call, S.BEHIND, after=(front.id,)) for call in beside)]
 
 
-def _on_its_way(state: State, call: Call) -> Placed:
+def _on_its_way(state: RunState, call: Call) -> Placed:
     if any(held.call == call.id for held in state.pending.values()):
         return Placed(call, S.UNDER_WAY)
     wait = wait_of(state, call)
@@ -99,7 +99,7 @@ def _on_its_way(state: State, call: Call) -> Placed:
     return Placed(call, S.READY) if wait is None else Placed(call, S.WAITING, wait)
 
 
-def wait_of(state: State, call: Call | None = None) -> Wait | None:
+def wait_of(state: RunState, call: Call | None = None) -> Wait | None:
     """What keeps a call, or without one the node where the run is, from being taken up."""
     about = "" if call is None else call.id
     for request, gate in sorted(state.gates.items()):

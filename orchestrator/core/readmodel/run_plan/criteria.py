@@ -7,14 +7,14 @@ check that asked for it said; what a check does not tell apart is not told here 
 from collections.abc import Iterator
 
 from orchestrator.core.common.goal import Criterion
-from orchestrator.core.domain.content_store import Desk
+from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph, Node
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import Headroom
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.readmodel.run_plan.plan_types import Met, Move, Said, ShownCriterion
 from orchestrator.core.results.validators import known_validators
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 CUT = 300
 """So much of what is wrong stands in a check's event: beyond it nobody can tell what else failed."""
@@ -24,7 +24,7 @@ UNMET = "unmet:"
 
 
 def criteria_of(
-    graph: CompiledGraph, manifest: Manifest, state: State, moves: tuple[Move, ...], said: Said | None
+    graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...], said: Said | None
 ) -> tuple[ShownCriterion, ...]:
     """The goal's, then the workflow's in the order of its nodes."""
     asked = _Asked(graph, manifest, state, moves, said)
@@ -35,11 +35,11 @@ class _Asked:
     """The criteria of one run."""
 
     def __init__(
-        self, graph: CompiledGraph, manifest: Manifest, state: State, moves: tuple[Move, ...],
+        self, graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...],
         said: Said | None,
     ) -> None:  # fmt: skip
         self.graph, self.manifest, self.state, self.said = graph, manifest, state, said
-        self.judged = [move for move in moves if _judges(graph, move)]
+        self.judged = [move for move in moves if _is_judging_move(graph, move)]
 
     def of_goal(self) -> Iterator[ShownCriterion]:
         """What the goal asks for: wherever its criteria are asked for."""
@@ -101,11 +101,11 @@ class _Asked:
             return Met.UNMET if alike == 1 else Met.OPEN
         return Met.OPEN if only_first or len(detail) >= CUT else Met.MET
 
-    def _view(self) -> View:
+    def _view(self) -> NodeContext:
         """What a criterion about facts looks at: no content, no time."""
-        return View(
+        return NodeContext(
             graph=self.graph, manifest=self.manifest, node=self.graph.nodes[self.state.position],
-            state=self.state, headroom=Headroom(), desk=Desk(b"", {}), at=self.manifest.admitted_at,
+            state=self.state, headroom=Headroom(), desk=ContentStore(b"", {}), at=self.manifest.admitted_at,
             number=self.state.version + 1,
         )  # fmt: skip
 
@@ -117,7 +117,7 @@ def _asks_goal(node: Node) -> bool:
     return node.kind == "verify_output" and bool(node.config.criteria)
 
 
-def _judges(graph: CompiledGraph, move: Move) -> bool:
+def _is_judging_move(graph: CompiledGraph, move: Move) -> bool:
     # The record of the admission comes from no node.
     node = graph.nodes.get(move.source)
     judge = node is not None and node.kind in ("verify_output", "check_completion")

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from orchestrator.core.calls.open_effects import UNSURE
 from orchestrator.core.domain.graph import CompiledGraph, Node
 from orchestrator.core.domain.manifest import Pins
-from orchestrator.core.domain.run_state import Fact, Result, State
+from orchestrator.core.domain.run_state import Fact, Result, RunState
 from orchestrator.core.readmodel.run_plan.call_steps import standing_of, wait_of
 from orchestrator.core.readmodel.run_plan.plan_types import Asked, Move, PlanStep, StepStanding
-from orchestrator.core.readmodel.run_plan.reachable_steps import GOOD, WORKS, beyond
+from orchestrator.core.readmodel.run_plan.reachable_steps import GOOD, WORKS, list_later_nodes
 
 S = StepStanding
 KINDS = (*WORKS, "ask_user")
@@ -32,7 +32,7 @@ def left_by(moves: tuple[Move, ...]) -> dict[str, str]:
     return found
 
 
-def bare(node: Node, pins: Pins, standing: StepStanding) -> PlanStep:
+def build_node_step(node: Node, pins: Pins, standing: StepStanding) -> PlanStep:
     """The step of a node of which nothing else is known."""
     if node.kind != "tool":
         return PlanStep(
@@ -46,7 +46,7 @@ def bare(node: Node, pins: Pins, standing: StepStanding) -> PlanStep:
     )  # fmt: skip
 
 
-def at_work(state: State, step: PlanStep) -> PlanStep:
+def at_work(state: RunState, step: PlanStep) -> PlanStep:
     """The step of the node where the run is: a model's turn, or a question."""
     if any(held.kind == "call_model" for held in state.pending.values()):
         return step.evolve(standing=S.UNDER_WAY)
@@ -59,7 +59,7 @@ class Past:
     to again is over where it did what it is for; a loop's model has its next turn before it."""
 
     def __init__(
-        self, graph: CompiledGraph, pins: Pins, state: State, moves: tuple[Move, ...],
+        self, graph: CompiledGraph, pins: Pins, state: RunState, moves: tuple[Move, ...],
         asked: tuple[Asked, ...], results: Mapping[str, Result], *, again: bool,
     ) -> None:  # fmt: skip
         self.graph, self.pins, self.state, self.results = graph, pins, state, results
@@ -76,7 +76,7 @@ class Past:
 
     def step(self, node: Node, *, ahead: bool) -> PlanStep:
         """The node's step; `ahead` says whether the run may come to it."""
-        step = bare(node, self.pins, S.AHEAD if ahead else S.LEFT_OUT)
+        step = build_node_step(node, self.pins, S.AHEAD if ahead else S.LEFT_OUT)
         if node.kind == "tool":
             return self._call(node, step, ahead=ahead)
         outcome = "drafted" if node.id == self.drafted else self.left.get(node.id)
@@ -93,7 +93,7 @@ class Past:
         found = [
             node
             for node in self.graph.nodes.values()
-            if node.kind in WRITERS and began in beyond(self.graph, self.state, node.id)
+            if node.kind in WRITERS and began in list_later_nodes(self.graph, self.state, node.id)
         ]
         if len(found) != 1 or found[0].kind != "respond" or found[0].id in self.left:
             return ""
@@ -101,7 +101,7 @@ class Past:
 
     def _place_of_draft(self) -> int:
         """In front of the first call carried that comes after it."""
-        later = beyond(self.graph, self.state, self.drafted)
+        later = list_later_nodes(self.graph, self.state, self.drafted)
         return next((n for n, node in enumerate(self.carried) if node in later), len(self.carried))
 
     def _call(self, node: Node, step: PlanStep, *, ahead: bool) -> PlanStep:
@@ -128,7 +128,7 @@ class Past:
         return cut_off(self.state, step, asked)
 
 
-def cut_off(state: State, step: PlanStep, asked: Asked) -> PlanStep:
+def cut_off(state: RunState, step: PlanStep, asked: Asked) -> PlanStep:
     """The step of a call that gets no result any more, or whose result the state holds no more."""
     step = step.evolve(call=asked.call)
     if asked.status not in ("", "ok"):

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from orchestrator.core.common.frozen_model import Small, Value
+from orchestrator.core.common.frozen_model import FrozenModel, Small
 
 
 class StepStanding(StrEnum):
@@ -29,7 +29,7 @@ budget, somebody who resumes the run, the time of the next attempt, another run 
 thing."""
 
 
-class Wait(Value):
+class Wait(FrozenModel):
     """What a step waits for: the open request, and when that ends, or when it is tried again."""
 
     what: For
@@ -37,7 +37,7 @@ class Wait(Value):
     until: datetime | None = None
 
 
-class PlanStep(Value):
+class PlanStep(FrozenModel):
     """One step. `id` names it for as long as it is in the plan.
 
     `name` is the tool, as it was asked for, or the node of a model's turn or of a question. `by` is who
@@ -70,7 +70,7 @@ class Met(StrEnum):
     OPEN = "open"
 
 
-class ShownCriterion(Value):
+class ShownCriterion(FrozenModel):
     """One acceptance criterion: a named validator with its parameters, whose it is, and how it stands."""
 
     validator: str
@@ -80,7 +80,7 @@ class ShownCriterion(Value):
     node: str = ""
 
 
-class Outlook(Value):
+class RunPlan(FrozenModel):
     """Steps in an order in which each stands behind all that it comes after, and the criteria."""
 
     steps: tuple[PlanStep, ...]

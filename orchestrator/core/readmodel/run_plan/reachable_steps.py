@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from orchestrator.core.domain.graph import CompiledGraph, GuardSpec
-from orchestrator.core.domain.run_state import State
+from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.workflow.edge_guards import MODEL, holds
 
 Place = tuple[str, str]
@@ -30,12 +30,12 @@ class Ways(NamedTuple):
 NOWHERE = Ways({}, ())
 
 
-def ways_from(graph: CompiledGraph, state: State, start: Place, *, entering: bool = False) -> Ways:
+def ways_from(graph: CompiledGraph, state: RunState, start: Place, *, entering: bool = False) -> Ways:
     """The ways from a place. `entering`: the run has yet to come to it."""
     wide = _Walk(graph, state, decides=False).seen(start, entering=entering)
     walk = _Walk(graph, state, decides=True, wide=wide)
     first, following = walk.drawn(start, entering=entering)
-    order = _ordered(first, following)
+    order = _sort_topologically(first, following)
     place = {node: number for number, node in enumerate(order)}
     after: dict[str, list[str]] = {node: [] for node in order}
     for node in order:
@@ -45,7 +45,7 @@ def ways_from(graph: CompiledGraph, state: State, start: Place, *, entering: boo
     return Ways({node: tuple(before) for node, before in after.items()}, tuple(first))
 
 
-def beyond(graph: CompiledGraph, state: State, node: str) -> dict[str, None]:
+def list_later_nodes(graph: CompiledGraph, state: RunState, node: str) -> dict[str, None]:
     """Every node that a run may come to once it was at this one, whoever asked for the call before it."""
     walk = _Walk(graph, state, decides=False)
     askers = ("", MODEL, *(one.id for one in graph.nodes.values() if one.kind == "tool"))
@@ -57,8 +57,13 @@ class _Walk:
     """A walk over one graph as a state would have it."""
 
     def __init__(
-        self, graph: CompiledGraph, state: State, *, decides: bool, wide: Mapping[Place, None] | None = None
-    ) -> None:  # fmt: skip
+        self,
+        graph: CompiledGraph,
+        state: RunState,
+        *,
+        decides: bool,
+        wide: Mapping[Place, None] | None = None,
+    ) -> None:
         self.graph, self.state, self.decides = graph, state, decides
         nodes = [graph.nodes[node] for node, _ in wide or ()]
         # A call on its way commits its fact, too.
@@ -147,7 +152,7 @@ class _Walk:
         return fact in self.state.facts and fact not in self.rewritten and not numbered
 
 
-def _ordered(first: dict[str, None], following: dict[str, dict[str, None]]) -> list[str]:
+def _sort_topologically(first: dict[str, None], following: dict[str, dict[str, None]]) -> list[str]:
     """The nodes so that each stands before those that follow it, but for what leads back: the reverse of the
     order in which a walk in depth leaves them."""
     left: list[str] = []

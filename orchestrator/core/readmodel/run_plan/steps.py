@@ -6,12 +6,19 @@ from orchestrator.core.accounting.remaining_estimate import asker_of
 from orchestrator.core.calls.open_effects import UNSURE
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
-from orchestrator.core.domain.run_state import Result, State
+from orchestrator.core.domain.run_state import Result, RunState
 from orchestrator.core.guardrails.taint_sources import UNDO
-from orchestrator.core.readmodel.run_plan.call_steps import Placed, last_of, placed, standing_of
+from orchestrator.core.readmodel.run_plan.call_steps import Placed, last_of, list_pending_calls, standing_of
 from orchestrator.core.readmodel.run_plan.criteria import criteria_of
-from orchestrator.core.readmodel.run_plan.node_steps import KINDS, Past, at_work, bare, cut_off, node_id
-from orchestrator.core.readmodel.run_plan.plan_types import Asked, Move, Outlook, PlanStep, Said, StepStanding
+from orchestrator.core.readmodel.run_plan.node_steps import (
+    KINDS,
+    Past,
+    at_work,
+    build_node_step,
+    cut_off,
+    node_id,
+)
+from orchestrator.core.readmodel.run_plan.plan_types import Asked, Move, PlanStep, RunPlan, Said, StepStanding
 from orchestrator.core.readmodel.run_plan.reachable_steps import NOWHERE, Ways, ways_from
 from orchestrator.core.workflow.edge_guards import MODEL
 
@@ -19,21 +26,21 @@ S = StepStanding
 SETTLED = (S.DONE, S.FAILED, S.REFUSED, S.IN_DOUBT)
 
 
-def outlook(
-    graph: CompiledGraph, manifest: Manifest, state: State, moves: tuple[Move, ...] = (),
+def build_run_plan(
+    graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...] = (),
     asked: tuple[Asked, ...] = (), said: Said | None = None,
-) -> Outlook:  # fmt: skip
+) -> RunPlan:  # fmt: skip
     """The steps and criteria of a run. `moves` are its transitions in order, `asked` its calls since the
     newest reply, `said` what the newest check said. Pure: the same run, the same plan."""
     told = _Telling(graph, manifest, state, moves, asked)
-    return Outlook(
+    return RunPlan(
         steps=tuple(told.steps()),
         criteria=criteria_of(graph, manifest, state, moves, said),
         over=state.outcome is not None,
     )
 
 
-def stretch(steps: tuple[PlanStep, ...], most: int, before: int) -> tuple[int, int]:
+def select_step_window(steps: tuple[PlanStep, ...], most: int, before: int) -> tuple[int, int]:
     """From which step up to which a page shows: at most so many, of those that are over before the first that
     is not at most `before`."""
     first = next((n for n, step in enumerate(steps) if step.standing not in SETTLED), len(steps))
@@ -45,11 +52,11 @@ class _Telling:
     """One telling of the steps."""
 
     def __init__(
-        self, graph: CompiledGraph, manifest: Manifest, state: State, moves: tuple[Move, ...],
+        self, graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...],
         asked: tuple[Asked, ...],
     ) -> None:  # fmt: skip
         self.graph, self.pins, self.state = graph, manifest.pins, state
-        self.calls = placed(state, self.pins)
+        self.calls = list_pending_calls(state, self.pins)
         self.asked = asked
         by_node = self._results_of_node()
         self.results = [one for one in state.results if by_node is None or one.call != by_node[1].call]
@@ -97,7 +104,7 @@ class _Telling:
         found += [self._open(one) for one in self.calls if one.call.by not in self.graph.nodes]
         known = {step.call: None for step in found}
         found += [self._cut(one) for one in self._lost() if one.call not in known]
-        return iter(sorted(found, key=_number))
+        return iter(sorted(found, key=_build_call_sort_key))
 
     def _answered(self, result: Result) -> PlanStep:
         fact = next((name for name, one in self.state.facts.items() if one.call == result.call), "")
@@ -143,10 +150,10 @@ class _Telling:
         state, node = self.state, self.graph.nodes[self.state.position]
         for one in self.calls:
             if (asker := self.graph.nodes.get(one.call.by)) is not None:
-                step = bare(asker, self.pins, one.standing)
+                step = build_node_step(asker, self.pins, one.standing)
                 return [step.evolve(call=one.call.id, wait=one.wait)]
         working = state.outcome is None and state.unwinding is None and node.kind in KINDS
-        return [at_work(state, bare(node, self.pins, S.READY))] if working else []
+        return [at_work(state, build_node_step(node, self.pins, S.READY))] if working else []
 
     def _ways(self) -> Ways:
         state = self.state
@@ -181,5 +188,5 @@ class _Telling:
         return step.evolve(became="undone" if deed.standing == "undone" else "left")
 
 
-def _number(step: PlanStep) -> tuple[bool, int]:
+def _build_call_sort_key(step: PlanStep) -> tuple[bool, int]:
     return step.by == UNDO, int(step.call[1:])

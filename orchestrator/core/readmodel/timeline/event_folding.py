@@ -15,8 +15,8 @@ from orchestrator.core.readmodel.reason_texts import in_words, left_in_words
 from orchestrator.core.readmodel.timeline.event_labels import (
     KINDS,
     UNKNOWN,
+    EventLabel,
     Mood,
-    Told,
     Voice,
     mood_of,
     said_of,
@@ -63,7 +63,7 @@ class Row:
     cost: Decimal | None
     fact: str
     request: str
-    events: tuple[Told, ...]
+    events: tuple[EventLabel, ...]
     idle: timedelta | None = None
     idle_why: str = ""
     waited: timedelta = timedelta(0)
@@ -76,7 +76,7 @@ class Row:
 
 @dataclass(slots=True)
 class _Open:
-    events: list[Told]
+    events: list[EventLabel]
     idle: timedelta | None = None
     idle_why: str = ""
 
@@ -86,17 +86,17 @@ class _Folding:
     rows: list[_Open] = field(default_factory=list)
     known: dict[str, _Open] = field(default_factory=dict)
     model: _Open | None = None
-    before: Told | None = None
+    before: EventLabel | None = None
     gap: timedelta = timedelta(0)
     gap_why: str = ""
 
-    def take(self, told: Told) -> None:
+    def take(self, told: EventLabel) -> None:
         """Give an event its row, if it has one."""
         if self.before is not None and told.at - self.before.at > self.gap:
             self.gap, self.gap_why = told.at - self.before.at, self.before.kind
         self.before = told
         row = self._joined(told)
-        if row is None and (told.kind in OPENING or _alone(told)):
+        if row is None and (told.kind in OPENING or _is_standalone_event(told)):
             row = self._opened()
         if row is None:
             return
@@ -107,7 +107,7 @@ class _Folding:
             if told.said.get(name):
                 self.known[f"{name}:{told.said[name]}"] = row
 
-    def _joined(self, told: Told) -> _Open | None:
+    def _joined(self, told: EventLabel) -> _Open | None:
         if told.kind == "model_called" and told.said.get("attempt", 1) > 1:
             return self.model
         if told.kind in OPENING:
@@ -124,7 +124,7 @@ class _Folding:
         return row
 
 
-def fold(events: Iterable[Told]) -> tuple[Row, ...]:
+def fold_events(events: Iterable[EventLabel]) -> tuple[Row, ...]:
     """The rows of a stretch of a trace, in order; events that only note a phase have none.
 
     Events of a row whose first event is not in the stretch are left out.
@@ -132,10 +132,10 @@ def fold(events: Iterable[Told]) -> tuple[Row, ...]:
     folding = _Folding()
     for told in events:
         folding.take(told)
-    return tuple(_row(found) for found in folding.rows)
+    return tuple(_build_row(found) for found in folding.rows)
 
 
-def _alone(told: Told) -> bool:
+def _is_standalone_event(told: EventLabel) -> bool:
     if told.kind == "breaker_tripped":
         return mood_of(told) is Mood.PROBLEM
     if told.kind == "policy_decided":
@@ -143,23 +143,40 @@ def _alone(told: Told) -> bool:
     return KINDS.get(told.kind, UNKNOWN).alone
 
 
-def _row(found: _Open) -> Row:
+def _build_row(found: _Open) -> Row:
     first = found.events[0]
-    told = {"call_requested": _tool, "model_called": _model, "approval_requested": _people}
-    words, name, word, detail, mood = told.get(first.kind, _single)(found.events)
+    told = {
+        "call_requested": _describe_tool_call,
+        "model_called": _describe_model_call,
+        "approval_requested": _describe_approval_request,
+    }
+    words, name, word, detail, mood = told.get(first.kind, _describe_single_event)(found.events)
     settled = [event.said.get("amounts", {}) for event in found.events if event.kind == "budget_settled"]
     return Row(
-        seq=first.seq, last=found.events[-1].seq, at=first.at, until=found.events[-1].at,
-        voice=KINDS.get(first.kind, UNKNOWN).voice, mood=mood, words=words, name=name, word=word,
-        detail=detail, attempts=_attempts(found.events), tokens_in=_sum(settled, "input_tokens"),
-        tokens_out=_sum(settled, "output_tokens"), cost=_money(settled), fact=_last(found.events, "fact"),
-        request=_last(found.events, "request") if first.kind == "approval_requested" else "",
-        events=tuple(found.events), idle=found.idle,
-        idle_why=found.idle_why, waited=_waited(found.events),
-    )  # fmt: skip
+        seq=first.seq,
+        last=found.events[-1].seq,
+        at=first.at,
+        until=found.events[-1].at,
+        voice=KINDS.get(first.kind, UNKNOWN).voice,
+        mood=mood,
+        words=words,
+        name=name,
+        word=word,
+        detail=detail,
+        attempts=_count_attempts(found.events),
+        tokens_in=_sum_tokens(settled, "input_tokens"),
+        tokens_out=_sum_tokens(settled, "output_tokens"),
+        cost=_sum_cost(settled),
+        fact=_pick_latest_value(found.events, "fact"),
+        request=_pick_latest_value(found.events, "request") if first.kind == "approval_requested" else "",
+        events=tuple(found.events),
+        idle=found.idle,
+        idle_why=found.idle_why,
+        waited=_measure_human_wait(found.events),
+    )
 
 
-def _waited(events: list[Told]) -> timedelta:
+def _measure_human_wait(events: list[EventLabel]) -> timedelta:
     """What of a call's time was people's: from what they were asked to what came next."""
     if events[0].kind != "call_requested":
         return timedelta(0)
@@ -167,7 +184,7 @@ def _waited(events: list[Told]) -> timedelta:
     return sum((after.at - before.at for before, after in steps if _asks_people(before)), timedelta(0))
 
 
-def _asks_people(told: Told) -> bool:
+def _asks_people(told: EventLabel) -> bool:
     asked = told.kind == "call_checked" and told.said.get("decision") == "approval_required"
     return asked or told.kind == "call_in_doubt"
 
@@ -175,7 +192,7 @@ def _asks_people(told: Told) -> bool:
 Telling = tuple[str, str, str, str, Mood]
 
 
-def _tool(events: list[Told]) -> Telling:
+def _describe_tool_call(events: list[EventLabel]) -> Telling:
     """A tool call: what it came to so far."""
     name = str(events[0].said.get("tool", ""))
     decisive = next((event for event in reversed(events) if event.kind in VERDICTS), None)
@@ -185,12 +202,12 @@ def _tool(events: list[Told]) -> Telling:
     if decisive.kind == "fact_committed":
         return "Tool call", name, "verified", f"fact {said['fact']}", Mood.DONE
     if decisive.kind in ("deed_undone", "deed_left"):
-        return "Tool call", name, *_unwound(decisive)
+        return "Tool call", name, *_describe_compensation(decisive)
     if decisive.kind == "call_attempted":
         return "Tool call", name, "sent", "", Mood.BUSY
     if decisive.kind == "call_checked":
-        return "Tool call", name, *_checked(decisive)
-    words = {"call_in_doubt": "in doubt", "failure_committed": _failed(events)}
+        return "Tool call", name, *_describe_call_check(decisive)
+    words = {"call_in_doubt": "in doubt", "failure_committed": _describe_failure(events)}
     word = words.get(decisive.kind) or str(said.get("verdict") or said.get("status", ""))
     detail = str(said.get("error") or said.get("reason") or said.get("detail") or "")
     if decisive.kind == "call_not_run":
@@ -199,7 +216,7 @@ def _tool(events: list[Told]) -> Telling:
     return "Tool call", name, word, detail, Mood.BUSY if decisive.kind == "call_observed" else mood
 
 
-def _failed(events: list[Told]) -> str:
+def _describe_failure(events: list[EventLabel]) -> str:
     """How a call failed: of a change that may have been made all the same, that too."""
     told = next((one.kind for one in reversed(events) if one.kind.startswith("effect_")), "")
     return "failed, and may have happened" if told == "effect_left_open" else "failed"
@@ -212,14 +229,14 @@ def _not_run(status: str, detail: str) -> tuple[str, str]:
     return "not run", f"{status}: {detail}" if detail else status
 
 
-def _unwound(decisive: Told) -> tuple[str, str, Mood]:
+def _describe_compensation(decisive: EventLabel) -> tuple[str, str, Mood]:
     """What became of a deed of a run that came to no result (R-TOOL-15)."""
     if decisive.kind == "deed_undone":
         return "undone", str(decisive.said.get("wanted", "")), Mood.NOTE
     return "left for people", left_in_words(str(decisive.said.get("why", ""))), Mood.PROBLEM
 
 
-def _checked(decisive: Told) -> tuple[str, str, Mood]:
+def _describe_call_check(decisive: EventLabel) -> tuple[str, str, Mood]:
     decision, rule = decisive.said.get("decision"), str(decisive.said.get("rule", ""))
     if decision == "deny":
         return "denied", in_words(rule), Mood.PROBLEM
@@ -228,7 +245,7 @@ def _checked(decisive: Told) -> tuple[str, str, Mood]:
     return "checked", "", Mood.BUSY
 
 
-def _model(events: list[Told]) -> Telling:
+def _describe_model_call(events: list[EventLabel]) -> Telling:
     """A model call: its reply, its failure, or that it is under way."""
     first = events[0].said
     name = str(first.get("profile", ""))
@@ -245,7 +262,7 @@ def _model(events: list[Told]) -> Telling:
     return words, name, word, "", Mood.PROBLEM if shape in ("refusal", "empty") else Mood.DONE
 
 
-def _people(events: list[Told]) -> Telling:
+def _describe_approval_request(events: list[EventLabel]) -> Telling:
     """A request to people: open, or how it ended."""
     first = events[0].said
     name = str(first.get("queue", ""))
@@ -263,32 +280,32 @@ def _people(events: list[Told]) -> Telling:
     return words, name, said.words.lower(), str(last.said.get("reason", "")), said.mood
 
 
-def _single(events: list[Told]) -> Telling:
+def _describe_single_event(events: list[EventLabel]) -> Telling:
     """An event that is a row of its own."""
     said = said_of(events[0])
     return said.words, "", "", said.detail, said.mood
 
 
-def _attempts(events: list[Told]) -> int:
+def _count_attempts(events: list[EventLabel]) -> int:
     """How often it was tried; reading back what was changed is no attempt."""
     tool = events[0].said.get("tool")
     sent = [e for e in events if e.kind == "call_attempted" and e.said.get("tool") == tool]
     return len(sent) + len([e for e in events if e.kind == "model_called"])
 
 
-def _numbers(settled: Iterable[dict[str, str]], name: str) -> Iterator[Decimal]:
+def _iter_settled_amounts(settled: Iterable[dict[str, str]], name: str) -> Iterator[Decimal]:
     return (Decimal(amounts[name]) for amounts in settled if name in amounts)
 
 
-def _sum(settled: list[dict[str, str]], name: str) -> int | None:
-    found = list(_numbers(settled, name))
+def _sum_tokens(settled: list[dict[str, str]], name: str) -> int | None:
+    found = list(_iter_settled_amounts(settled, name))
     return int(sum(found)) if found else None
 
 
-def _money(settled: list[dict[str, str]]) -> Decimal | None:
-    found = list(_numbers(settled, "cost_usd"))
+def _sum_cost(settled: list[dict[str, str]]) -> Decimal | None:
+    found = list(_iter_settled_amounts(settled, "cost_usd"))
     return sum(found, Decimal(0)) if found else None
 
 
-def _last(events: list[Told], name: str) -> str:
+def _pick_latest_value(events: list[EventLabel], name: str) -> str:
     return next((str(event.said[name]) for event in reversed(events) if event.said.get(name)), "")

@@ -29,7 +29,7 @@ class Mood(StrEnum):
     NOTE = "note"
 
 
-class Told(NamedTuple):
+class EventLabel(NamedTuple):
     """An event as it is read for a page; `said` is its body."""
 
     seq: int
@@ -153,19 +153,21 @@ class Judged(NamedTuple):
     badly: Mood
 
 
-def _well(field: str, *words: str, well: Mood = Mood.NOTE) -> Judged:
+def _make_judged_kind(field: str, *words: str, well: Mood = Mood.NOTE) -> Judged:
     return Judged(field, frozenset(words), well, Mood.PROBLEM)
 
 
 JUDGED: Mapping[str, Judged] = {
-    "call_verified": _well("verdict", "verified", "observed_only"),
-    "output_verified": _well("verdict", "passed"),
-    "policy_decided": _well("decision", "allow"),
-    "call_checked": _well("decision", "allow", "sandbox", "approval_required"),
-    "breaker_tripped": _well("breaker", "privileged_action"),
-    "approval_decided": _well("decision", "approve", "edit", "answer", "extend", "revise", well=Mood.DONE),
-    "call_not_run": _well("status", "sent_back"),
-    "run_finished": _well("terminal_code", "SUCCESS", well=Mood.DONE),
+    "call_verified": _make_judged_kind("verdict", "verified", "observed_only"),
+    "output_verified": _make_judged_kind("verdict", "passed"),
+    "policy_decided": _make_judged_kind("decision", "allow"),
+    "call_checked": _make_judged_kind("decision", "allow", "sandbox", "approval_required"),
+    "breaker_tripped": _make_judged_kind("breaker", "privileged_action"),
+    "approval_decided": _make_judged_kind(
+        "decision", "approve", "edit", "answer", "extend", "revise", well=Mood.DONE
+    ),
+    "call_not_run": _make_judged_kind("status", "sent_back"),
+    "run_finished": _make_judged_kind("terminal_code", "SUCCESS", well=Mood.DONE),
 }
 
 
@@ -178,16 +180,16 @@ class Said(NamedTuple):
     mood: Mood
 
 
-def said_of(told: Told) -> Said:
+def said_of(told: EventLabel) -> Said:
     """An event in words."""
     kind = KINDS.get(told.kind, UNKNOWN)
     found = ((name, told.said.get(name)) for name in kind.fields)
-    parts = [_part(name, str(value)) for name, value in found if value not in (None, "")]
+    parts = [_format_detail_part(name, str(value)) for name, value in found if value not in (None, "")]
     parts += [f"{name} {amount}" for name, amount in sorted(told.said.get("amounts", {}).items())]
     return Said(kind.words, " · ".join(parts), kind.voice, mood_of(told))
 
 
-def _part(name: str, value: str) -> str:
+def _format_detail_part(name: str, value: str) -> str:
     if name in ("reason", "rule") and (words := in_words(value)) != value:
         return words
     if name in ("dimension", "breaker", "interrupt"):
@@ -198,7 +200,7 @@ def _part(name: str, value: str) -> str:
     return f"{name.replace('_', ' ')} {value}"
 
 
-def mood_of(told: Told) -> Mood:
+def mood_of(told: EventLabel) -> Mood:
     """How an event bodes: a check that failed is a problem, a gate for people is not."""
     judged = JUDGED.get(told.kind)
     if judged is None:

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from orchestrator.core.common.goal import Criterion
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 
 @cache
@@ -23,12 +23,12 @@ def known_validators() -> Mapping[str, ModuleType]:
     return {module.NAME: module for module in modules}
 
 
-def unmet(view: View, text: str, criteria: Iterable[Criterion]) -> list[str]:
+def unmet(view: NodeContext, text: str, criteria: Iterable[Criterion]) -> list[str]:
     """The criteria that do not hold for the draft `text`, each with what is wrong or with its parameters."""
     return [fault for criterion in criteria for fault in _faults(view, text, criterion)]
 
 
-def _faults(view: View, text: str, criterion: Criterion) -> list[str]:
+def _faults(view: NodeContext, text: str, criterion: Criterion) -> list[str]:
     module = known_validators()[criterion.validator]
     if hasattr(module, "faults"):
         found: list[str] = module.faults(view, text, criterion.parameters)

@@ -12,19 +12,19 @@ import orjson
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.guardrails.grounding import CITATION, loose_figures
 from orchestrator.core.results.run_output import read_output
-from orchestrator.core.workflow.goal_inputs import pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.goal_inputs import resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 NAME = "cites"
 PARAMETERS = ("at_least", "at", "field")
 
 
-def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
     """Whether nothing is left without a committed fact."""
     return not faults(view, text, parameters)
 
 
-def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
     """What is cited too little, a sentence each."""
     wanted = int(parameters.get("at_least") or 1)
     if "at" in parameters:
@@ -33,15 +33,15 @@ def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
     return [] if len(cited) >= wanted else [f"{len(cited)} committed facts are cited, {wanted} are wanted"]
 
 
-def _entries(view: View, text: str, at: str, field: str, wanted: int) -> list[str]:
-    entries = pointed(read_output(text), at)
+def _entries(view: NodeContext, text: str, at: str, field: str, wanted: int) -> list[str]:
+    entries = resolve_pointer(read_output(text), at)
     if not isinstance(entries, list):
         return [f"the answer has no list at {at}"]
     found = [_entry(view, entry, field, wanted) for entry in entries]
     return [f"{at}/{number}: {fault}" for number, fault in enumerate(found) if fault]
 
 
-def _entry(view: View, entry: Any, field: str, wanted: int) -> str:
+def _entry(view: NodeContext, entry: Any, field: str, wanted: int) -> str:
     """What is wrong with one entry, or nothing."""
     named = entry.get(field) if isinstance(entry, dict) else None
     cited = dict.fromkeys(name for name in named if isinstance(name, str)) if isinstance(named, list) else {}

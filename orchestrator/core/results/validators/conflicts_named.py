@@ -8,22 +8,22 @@ from collections.abc import Mapping
 
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.results.run_output import read_output
-from orchestrator.core.workflow.goal_inputs import pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.goal_inputs import resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 NAME = "conflicts_named"
 PARAMETERS = ("tool", "about", "value", "at", "field")
 Sides = dict[Small, list[str]]
 
 
-def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
     """Whether every contradiction is named."""
     return not faults(view, text, parameters)
 
 
-def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
     """Every contradiction that the answer is silent about, a sentence each."""
-    entries = pointed(read_output(text), str(parameters.get("at") or ""))
+    entries = resolve_pointer(read_output(text), str(parameters.get("at") or ""))
     field = str(parameters.get("field") or "facts")
     cited = [
         entry[field]
@@ -37,7 +37,7 @@ def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
     ]
 
 
-def _contradictions(view: View, parameters: Mapping[str, Small]) -> dict[str, Sides]:
+def _contradictions(view: NodeContext, parameters: Mapping[str, Small]) -> dict[str, Sides]:
     """Each subject with more than one value, and the facts that stand for each value."""
     found: dict[str, Sides] = {}
     for name, fact in view.state.facts_in_order():

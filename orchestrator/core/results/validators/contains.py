@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from orchestrator.core.common.frozen_model import Small
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 NAME = "contains"
 PARAMETERS = ("text",)
 
 
-def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
     """Whether `text` stands in the answer."""
     return str(parameters.get("text", "")).casefold() in text.casefold()

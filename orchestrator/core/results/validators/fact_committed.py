@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from orchestrator.core.common.frozen_model import Small
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 NAME = "fact_committed"
 PARAMETERS = ("fact", "tool")
 OF_FACTS = True
 
 
-def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
     """Whether such a fact stands in the state."""
     name, tool = parameters.get("fact"), parameters.get("tool")
     if name is not None:

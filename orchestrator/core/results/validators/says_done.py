@@ -8,26 +8,26 @@ from collections.abc import Mapping
 
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.results.run_output import read_output
-from orchestrator.core.workflow.goal_inputs import pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.goal_inputs import resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 NAME = "says_done"
 PARAMETERS = ("tool", "at", "equals", "by", "named")
 
 
-def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
     """Whether word and deed agree."""
     return not faults(view, text, parameters)
 
 
-def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
     """Where they do not, the sentence."""
     answer, tool, by = read_output(text), parameters.get("tool"), str(parameters.get("by") or "")
-    named = pointed(answer, str(parameters.get("named") or ""))
+    named = resolve_pointer(answer, str(parameters.get("named") or ""))
     done = any(
         fact.tool == tool and (not by or fact.values.get(by) == named) for fact in view.state.facts.values()
     )
-    said = pointed(answer, str(parameters.get("at"))) == parameters.get("equals")
+    said = resolve_pointer(answer, str(parameters.get("at"))) == parameters.get("equals")
     if said == done:
         return []
     silent = f"{tool} was done; the answer must say so at {parameters.get('at')}"

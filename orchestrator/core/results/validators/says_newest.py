@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.domain.run_state import Fact
 from orchestrator.core.results.run_output import read_output
-from orchestrator.core.workflow.goal_inputs import MISSING, pointed
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.goal_inputs import MISSING, resolve_pointer
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 NAME = "says_newest"
 PARAMETERS = ("tool", "field", "at", "by", "named", "after")
 
 
-def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
     """Whether the answer says what was read last."""
     return not faults(view, text, parameters)
 
 
-def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
     """What the answer says otherwise, or what was not read."""
     answer, at, field = read_output(text), str(parameters.get("at")), str(parameters.get("field"))
-    named = pointed(answer, str(parameters.get("named") or ""))
+    named = resolve_pointer(answer, str(parameters.get("named") or ""))
     seen = _facts(view, parameters, "tool", named)
     if not seen:
         thing = named if isinstance(named, str) else "what the answer is about"
@@ -33,12 +33,12 @@ def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
     changed = _facts(view, parameters, "after", named)
     if changed and seen[-1].record <= changed[-1].record:
         return [f"{parameters.get('tool')} must be read again after {parameters.get('after')}"]
-    said, read = pointed(answer, at), seen[-1].values.get(field)
+    said, read = resolve_pointer(answer, at), seen[-1].values.get(field)
     same = said is not MISSING and type(said) is type(read) and said == read
     return [] if same else [f"{at} is not {read!r}, which is what {parameters.get('tool')} says"]
 
 
-def _facts(view: View, parameters: Mapping[str, Small], which: str, named: object) -> list[Fact]:
+def _facts(view: NodeContext, parameters: Mapping[str, Small], which: str, named: object) -> list[Fact]:
     """The tool's facts about the thing, oldest first."""
     by = str(parameters.get("by") or "")
     facts = (fact for _, fact in view.state.facts_in_order() if fact.tool == parameters.get(which))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.domain.run_state import Fact
-from orchestrator.core.workflow.node_protocol import View
+from orchestrator.core.workflow.node_protocol import NodeContext
 
 NAME = "tests_pass"
 PARAMETERS = ("folder", "skipped")
@@ -22,12 +22,12 @@ SEES_FILES = ("files.", "sandbox.")
 CLOSELY_SINCE = 6
 
 
-def holds(view: View, text: str, parameters: Mapping[str, Small]) -> bool:
+def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
     """Whether they do."""
     return not faults(view, text, parameters)
 
 
-def faults(view: View, text: str, parameters: Mapping[str, Small]) -> list[str]:
+def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
     """What failed, or what was not run."""
     folder = parameters.get("folder") or ""
     facts = [fact for _, fact in view.state.facts_in_order()]
@@ -55,7 +55,7 @@ def _changed(fact: Fact) -> bool:
     return fact.tool in CHANGES and fact.values.get("isolated") is not True
 
 
-def _other_since(view: View, suite: Fact) -> bool:
+def _other_since(view: NodeContext, suite: Fact) -> bool:
     """Whether the files may be others than those that were tested, though no change was committed: one is in
     doubt or failed its verification, or something has seen another state since."""
     facts = view.state.facts.values()

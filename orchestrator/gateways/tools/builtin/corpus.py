@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.core.common.visible_text import shown
+from orchestrator.core.common.visible_text import escape_invisible_characters
 from orchestrator.core.domain.tool_spec import Verifier
-from orchestrator.gateways.tools.registry import Told, reading
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool
 from orchestrator.gateways.tools.service_client import CallFailed, ToolContext
 from orchestrator.gateways.tools.tenant_services import in_house
 from orchestrator.queries.corpora import Hit, passage_of, search_corpus
@@ -27,7 +27,7 @@ PassageId = Annotated[
 DECLARED: Any = {"category": "retrieval", "external": False}
 
 
-class Found(Told):
+class Found(ToolResult):
     """A passage that was found. `start` and `end` are its place in the document, in characters; `score` is a
     decimal string."""
 
@@ -42,13 +42,13 @@ class Found(Told):
     score: str
 
 
-class FoundAll(Told):
+class FoundAll(ToolResult):
     corpus: str
     query: str
     passages: list[Found]
 
 
-class Passage(Told):
+class Passage(ToolResult):
     """A passage with where it stands; `sha256` is of its text, `document_sha256` of its document's."""
 
     id: str
@@ -65,7 +65,7 @@ class Passage(Told):
     document_sha256: str
 
 
-@reading(
+@read_only_tool(
     name="corpus.search",
     capability="corpus_search",
     facts={
@@ -79,7 +79,7 @@ class Passage(Told):
     ),
     **DECLARED,
 )
-async def search(
+async def search_corpus_passages(
     context: ToolContext,
     corpus: Corpus,
     query: Annotated[str, Field(min_length=1, max_length=300, description='words; "a phrase"; -without')],
@@ -87,10 +87,10 @@ async def search(
 ) -> FoundAll:
     """Search a corpus by words. Returns passages with their ids, best first."""
     hits = await in_house(context, lambda: search_corpus(corpus, query.replace("\x00", " "), limit))
-    return FoundAll(corpus=corpus, query=query, passages=[_found(hit) for hit in hits])
+    return FoundAll(corpus=corpus, query=query, passages=[_build_found_passage(hit) for hit in hits])
 
 
-@reading(
+@read_only_tool(
     name="corpus.read",
     capability="corpus_read",
     facts={
@@ -105,7 +105,7 @@ async def search(
     ),
     **DECLARED,
 )
-async def read(context: ToolContext, corpus: Corpus, passage: PassageId) -> Passage:
+async def read_corpus_passage(context: ToolContext, corpus: Corpus, passage: PassageId) -> Passage:
     """Read one passage of a document by its id, with its place and its date."""
     name, _, rest = passage.rpartition("@")
     version, _, number = rest.partition("#")
@@ -121,8 +121,15 @@ async def read(context: ToolContext, corpus: Corpus, passage: PassageId) -> Pass
     )  # fmt: skip
 
 
-def _found(hit: Hit) -> Found:
+def _build_found_passage(hit: Hit) -> Found:
     return Found(
-        id=f"{hit.name}@{hit.version}#{hit.number}", document=hit.name, version=hit.version, title=hit.title,
-        heading=hit.heading, snippet=shown(hit.snippet), start=hit.start, end=hit.end, score=hit.score,
-    )  # fmt: skip
+        id=f"{hit.name}@{hit.version}#{hit.number}",
+        document=hit.name,
+        version=hit.version,
+        title=hit.title,
+        heading=hit.heading,
+        snippet=escape_invisible_characters(hit.snippet),
+        start=hit.start,
+        end=hit.end,
+        score=hit.score,
+    )

@@ -7,11 +7,11 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
 from orchestrator.gateways.monotonic_clock import wall_now
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import ToolResult, tool
 from orchestrator.gateways.tools.service_client import CallFailed
 
 
-class Now(Told):
+class Now(ToolResult):
     """One moment, written twice; `weekday` is the zone's."""
 
     utc: str
@@ -32,7 +32,7 @@ class Now(Told):
     timeout_ms=1_000,
     facts={"utc": "/utc", "local": "/local", "zone": "/zone"},
 )
-def now(zone: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$")] = "UTC") -> Now:
+def get_current_time(zone: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$")] = "UTC") -> Now:
     """The current time in UTC and in a named zone, such as Europe/Berlin (UTC where none is named)."""
     try:
         place = ZoneInfo(zone)

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
-from orchestrator.gateways.tools.registry import Told, reading
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 Query = Annotated[str, Field(min_length=1, max_length=300, description="the words to look for")]
 PassageId = Annotated[
@@ -19,7 +19,7 @@ PassageId = Annotated[
 ]
 
 
-class Hit(Told):
+class Hit(ToolResult):
     """`authority` ranks the source: 1 binds, 5 is hearsay. `score` is a decimal string."""
 
     id: str
@@ -33,12 +33,12 @@ class Hit(Told):
     score: str
 
 
-class Hits(Told):
+class Hits(ToolResult):
     query: str
     passages: list[Hit]
 
 
-class Passage(Told):
+class Passage(ToolResult):
     """A passage with where it comes from: document, date, authority, audience and the digest of its text.
 
     A passage that states a rule or a figure for the record says `about` what it is and its `value`.
@@ -59,7 +59,7 @@ class Passage(Told):
     sha256: str
 
 
-@reading(
+@read_only_tool(
     name="documents.search",
     category="retrieval",
     capability="document_search",
@@ -74,16 +74,16 @@ class Passage(Told):
     },
     verifier=Verifier(name="asked", equal={"/result/query": "/arguments/query"}),
 )
-async def search(
+async def search_documents(
     context: ToolContext,
     query: Query,
     limit: Annotated[int, Field(ge=1, le=20, description="at most so many passages")] = 5,
-) -> Answer[Hits]:
+) -> ServiceResponse[Hits]:
     """Search the company's documents by words. Returns passages with their ids, best first."""
     return await context.get("/documents", query={"query": query, "limit": str(limit)})
 
 
-@reading(
+@read_only_tool(
     name="documents.read",
     category="retrieval",
     capability="document_read",
@@ -99,6 +99,6 @@ async def search(
     },
     verifier=Verifier(name="asked", equal={"/result/id": "/arguments/passage"}),
 )
-async def read(context: ToolContext, passage: PassageId) -> Answer[Passage]:
+async def read_document_passage(context: ToolContext, passage: PassageId) -> ServiceResponse[Passage]:
     """Read one passage of a document by its id, with its date and authority."""
     return await context.get("/documents/passages/{}", passage)

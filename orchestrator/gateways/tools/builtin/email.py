@@ -10,11 +10,11 @@ from pydantic import Field
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
 from orchestrator.core.tools.destinations import ADDRESS
 from orchestrator.gateways.monotonic_clock import wall_now
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import ToolResult, tool
 from orchestrator.gateways.tools.service_client import CallFailed, ToolContext
 from orchestrator.gateways.tools.smtp import (
     Letter,
-    composed,
+    build_mail_message,
     mail_post,
     message_id,
     no_mail_server,
@@ -22,7 +22,7 @@ from orchestrator.gateways.tools.smtp import (
 )
 from orchestrator.gateways.tools.tenant_services import in_house, keep_draft
 from orchestrator.queries.destinations import draft_of, kept_draft
-from traces.core.canonical import canonical
+from traces.core.canonical import encode_canonical
 
 Recipient = Annotated[str, Field(pattern=ADDRESS, max_length=254)]
 To = Annotated[list[Recipient], Field(min_length=1, max_length=20)]
@@ -35,7 +35,7 @@ SAME = {
 }  # fmt: skip
 
 
-class Drafted(Told):
+class Drafted(ToolResult):
     """A letter that nobody has got, as the house has it now."""
 
     id: str
@@ -46,7 +46,7 @@ class Drafted(Told):
     sha256: str
 
 
-class Sent(Told):
+class Sent(ToolResult):
     """A letter that the mail server has taken for all of its recipients. `answer` is the server's word."""
 
     message_id: str
@@ -74,7 +74,7 @@ class Sent(Told):
     facts={"draft": "/id", "sha256": "/sha256"},
     verifier=Verifier(name="same", equal=SAME),
 )
-async def draft(
+async def draft_email(
     context: ToolContext,
     to: To,
     subject: Subject,
@@ -116,7 +116,7 @@ async def draft(
     # The server answers that it took the letter and not what it took: there is nothing to compare.
     facts={"message_id": "/message_id", "to": "/to", "subject": "/subject"},
 )
-async def send(
+async def send_email(
     context: ToolContext,
     to: To,
     subject: Subject,
@@ -131,7 +131,7 @@ async def send(
         await _as_drafted(context, draft, {"to": to, "cc": cc, "subject": subject, "text": text})
     post = await mail_post(context)
     letter = Letter(to=tuple(to), cc=tuple(cc), subject=subject, text=text)
-    message = composed(letter, post.server, key=context.key, at=wall_now())
+    message = build_mail_message(letter, post.server, key=context.key, at=wall_now())
     answer = await send_letter(context, letter, message, post)
     return Sent(
         message_id=message_id(context.key, post.server), sender=post.server.sender, to=to, cc=cc,
@@ -141,7 +141,7 @@ async def send(
 
 def digest_of(body: Mapping[str, object]) -> str:
     """The digest of a letter's content."""
-    return sha256(canonical(dict(body))).hexdigest()
+    return sha256(encode_canonical(dict(body))).hexdigest()
 
 
 async def _as_drafted(context: ToolContext, draft: str, body: Mapping[str, object]) -> None:

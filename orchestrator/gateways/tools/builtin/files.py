@@ -15,14 +15,20 @@ from orchestrator.core.common.errors import WorkspaceMoved
 from orchestrator.core.domain.tool_spec import Compensation, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.core.files import unified_diff
 from orchestrator.core.files.unified_diff import FileDiff, text_of
-from orchestrator.core.files.workspace import Tree, content_digest, replaced
-from orchestrator.core.files.workspace_paths import safe_path, within
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.core.files.workspace import Tree, content_digest, with_changed_files
+from orchestrator.core.files.workspace_paths import is_within_folder, safe_path
+from orchestrator.gateways.tools.registry import ToolResult, tool
 from orchestrator.gateways.tools.service_client import ToolContext
 from orchestrator.gateways.tools.tenant_services import in_house
-from orchestrator.gateways.tools.tool_errors import in_words, refused
+from orchestrator.gateways.tools.tool_errors import build_tool_refusal, in_words
 from orchestrator.gateways.tools.workspace_port import Files
-from orchestrator.queries.workspace import Held, content, contents, newest, revision
+from orchestrator.queries.workspace import (
+    Held,
+    find_file_content,
+    get_newest_revision,
+    get_workspace_revision,
+    load_file_contents,
+)
 
 T = TypeVar("T")
 LONGEST_LINE = 2_000
@@ -38,7 +44,7 @@ Digest = Annotated[
 Diff = Annotated[str, Field(min_length=1, max_length=unified_diff.LARGEST, description="a unified diff")]
 
 
-class State(Told):
+class State(ToolResult):
     """`digest` is that of all names and contents, as they were read; changes name it."""
 
     revision: int
@@ -47,7 +53,7 @@ class State(Told):
     bytes: int
 
 
-class File(Told):
+class File(ToolResult):
     path: str
     digest: str
     size: int
@@ -58,8 +64,9 @@ class Listing(State):
     listed: list[File]
 
 
-class Text(Told):
-    """`text` holds the lines from `first` on, `lines` of them, of `of`. `state` is what changes name."""
+class Text(ToolResult):
+    """`text` holds the lines from `first` on, `lines` of them, of `of`. `read_file_state` is what changes
+    name."""
 
     path: str
     state: str
@@ -72,27 +79,27 @@ class Text(Told):
     text: str
 
 
-class Hit(Told):
+class Hit(ToolResult):
     path: str
     line: int
     text: str
 
 
-class Hits(Told):
+class Hits(ToolResult):
     looked_for: str
     state: str
     more: bool
     hits: list[Hit]
 
 
-class Change(Told):
+class Change(ToolResult):
     path: str
     kind: str
     added: int
     removed: int
 
 
-class Proposal(Told):
+class Proposal(ToolResult):
     """`base` is the state that it was made for, `digest` the state that it makes."""
 
     base: str
@@ -108,7 +115,7 @@ class Applied(Proposal):
     before: int
 
 
-class Restored(Told):
+class Restored(ToolResult):
     revision: int
     before: int
     digest: str
@@ -143,13 +150,13 @@ BACK = Compensation(
 
 
 @tool(name="files.state", capability="file_state", trust="trusted", facts={"state": "/digest"}, **READ)
-async def state(context: ToolContext) -> State:
+async def read_file_state(context: ToolContext) -> State:
     """The state the run's files are in: its digest, which changes have to name, and how much there is."""
 
     def look(held: Held) -> State:
         # Read, not remembered: what is told here verifies what was changed.
-        found = contents(held.run, held.tree.entries)
-        return _state(held, found)
+        found = load_file_contents(held.run, held.tree.entries)
+        return _build_state(held, found)
 
     return await _at_newest(context, look)
 
@@ -158,15 +165,22 @@ async def state(context: ToolContext) -> State:
     name="files.list", capability="file_list", facts={"state": "/digest", "files": "/files"},
     verifier=Verifier(name="asked", equal={"/result/folder": "/arguments/folder"}), **READ,
 )  # fmt: skip
-async def listing(context: ToolContext, folder: Folder) -> Listing:
+async def list_files(context: ToolContext, folder: Folder) -> Listing:
     """List the run's files with their digests and sizes, and the digest of the state they are in."""
 
     def look(held: Held) -> Listing:
         return Listing(
-            revision=held.number, digest=held.digest, files=len(held.tree.entries), bytes=held.tree.size,
+            revision=held.number,
+            digest=held.digest,
+            files=len(held.tree.entries),
+            bytes=held.tree.size,
             folder=folder,
-            listed=[File(**entry.model_dump()) for entry in held.tree.entries if within(entry.path, folder)],
-        )  # fmt: skip
+            listed=[
+                File(**entry.model_dump())
+                for entry in held.tree.entries
+                if is_within_folder(entry.path, folder)
+            ],
+        )
 
     return await _at_newest(context, look)
 
@@ -177,7 +191,7 @@ async def listing(context: ToolContext, folder: Folder) -> Listing:
     verifier=Verifier(name="asked", equal={"/result/path": "/arguments/path"}),
     max_result_chars=60_000, **READ,
 )  # fmt: skip
-async def read(
+async def read_file(
     context: ToolContext,
     path: Path,
     first: Annotated[int, Field(ge=1, description="the first line, from 1")] = 1,
@@ -186,12 +200,12 @@ async def read(
     """Read a text file of the run, or some lines of it."""
 
     def look(held: Held) -> Text:
-        found = content(held, safe_path(path))
+        found = find_file_content(held, safe_path(path))
         if found is None:
-            raise refused(f"there is no {path}")
+            raise build_tool_refusal(f"there is no {path}")
         text = text_of(found)
         if text is None:
-            raise refused(f"{path} is no text; it has {len(found)} bytes")
+            raise build_tool_refusal(f"{path} is no text; it has {len(found)} bytes")
         every = text.split("\n")[: -1 if text.endswith("\n") else None] if text else []
         taken = every[first - 1 : first - 1 + lines]
         return Text(
@@ -207,7 +221,7 @@ async def read(
     name="files.search", capability="file_search", facts={"state": "/state", "first": "/hits/0/path"},
     verifier=Verifier(name="asked", equal={"/result/looked_for": "/arguments/text"}), **READ,
 )  # fmt: skip
-async def search(
+async def search_files(
     context: ToolContext,
     text: Annotated[str, Field(min_length=1, max_length=200, description="the very words, in any case")],
     folder: Folder = "",
@@ -216,8 +230,10 @@ async def search(
     """Find lines of the run's text files that hold some words."""
 
     def look(held: Held) -> Hits:
-        found = contents(held.run, [entry for entry in held.tree.entries if within(entry.path, folder)])
-        hits = _hits(found, text.casefold(), limit + 1)
+        found = load_file_contents(
+            held.run, [entry for entry in held.tree.entries if is_within_folder(entry.path, folder)]
+        )
+        hits = _search_lines(found, text.casefold(), limit + 1)
         return Hits(looked_for=text, state=held.digest, more=len(hits) > limit, hits=hits[:limit])
 
     return await _at_newest(context, look)
@@ -229,7 +245,7 @@ async def search(
 )  # fmt: skip
 async def propose_diff(context: ToolContext, diff: Diff, base: Digest) -> Proposal:
     """See whether a unified diff fits the run's files, and what it would change. Changes nothing."""
-    return await _at_newest(context, lambda held: _proposal(held, diff, base)[0])
+    return await _at_newest(context, lambda held: _build_proposal(held, diff, base)[0])
 
 
 @tool(
@@ -243,7 +259,7 @@ async def propose_diff(context: ToolContext, diff: Diff, base: Digest) -> Propos
 async def apply_diff(context: ToolContext, diff: Diff, base: Digest) -> Applied:
     """Change the run's files by a unified diff that fits exactly. `base` is the digest of the state that it
     was made for. Deletes nothing, and changes at most 20 files; for more there is files.apply_broad."""
-    return await _apply(context, diff, base, narrow=True)
+    return await _apply_changes(context, diff, base, narrow=True)
 
 
 @tool(
@@ -258,7 +274,7 @@ async def apply_diff(context: ToolContext, diff: Diff, base: Digest) -> Applied:
 async def apply_broad(context: ToolContext, diff: Diff, base: Digest) -> Applied:
     """Change the run's files by a unified diff that also deletes files, or changes many. A person approves
     it."""
-    return await _apply(context, diff, base, narrow=False)
+    return await _apply_changes(context, diff, base, narrow=False)
 
 
 @tool(
@@ -269,9 +285,9 @@ async def apply_broad(context: ToolContext, diff: Diff, base: Digest) -> Applied
     effect_sentence="Make an earlier state of the run's files the next one: revision {revision}.",
     blast_radius="the run's own files", facts={"state": "/digest", "revision": "/revision"},
 )  # fmt: skip
-async def restore(
+async def restore_file_revision(
     context: ToolContext,
-    revision: Annotated[int, Field(ge=0, description="the revision to go back to")],
+    revision: Annotated[int, Field(ge=0, description="the get_workspace_revision to go back to")],
     base: Digest,
 ) -> Restored:
     """Make the run's files what they were at a revision. `base` is the digest of the state they are in."""
@@ -280,7 +296,7 @@ async def restore(
         made = files.restore(key=context.key, base=base, number=revision)
         return Restored(revision=made.number, before=made.number - 1, digest=made.digest, restored=revision)
 
-    return await _changing(context, write)
+    return await _write_files(context, write)
 
 
 # -- how
@@ -291,61 +307,61 @@ async def _at_newest(context: ToolContext, look: Callable[[Held], T]) -> T:
     """What `look` finds in the files as they are. Raises CallFailed."""
     run = context.run
     if run is None:
-        raise refused("this tool is called for a run")
+        raise build_tool_refusal("this tool is called for a run")
 
     def found() -> T:
-        return in_words(lambda: look(newest(run)))
+        return in_words(lambda: look(get_newest_revision(run)))
 
     return await in_house(context, found)
 
 
-async def _changing(context: ToolContext, write: Callable[[UUID, Files], T]) -> T:
+async def _write_files(context: ToolContext, write: Callable[[UUID, Files], T]) -> T:
     run, files = context.run, context.files
     if run is None or files is None:
-        raise refused("this tool is called for a run")
+        raise build_tool_refusal("this tool is called for a run")
     return await in_house(context, lambda: in_words(lambda: write(run, files)))
 
 
-async def _apply(context: ToolContext, diff: str, base: str, *, narrow: bool) -> Applied:
+async def _apply_changes(context: ToolContext, diff: str, base: str, *, narrow: bool) -> Applied:
     def write(run: UUID, files: Files) -> Applied:
-        held = newest(run)
+        held = get_newest_revision(run)
         if held.key == context.key:
             # Done before, by a call whose answer was lost: told as it was.
-            held = revision(run, held.number - 1)
-        proposal, changes, parts = _proposal(held, diff, base)
+            held = get_workspace_revision(run, held.number - 1)
+        proposal, changes, parts = _build_proposal(held, diff, base)
         if narrow and (len(parts) > NARROW_FILES or any(part.kind == "deleted" for part in parts)):
             detail = f"it deletes files, or changes more than {NARROW_FILES}: take files.apply_broad"
-            raise refused(detail)
-        made = files.change(key=context.key, base=base, changes=changes, summary=_summary(parts))
+            raise build_tool_refusal(detail)
+        made = files.change(key=context.key, base=base, changes=changes, summary=_format_summary(parts))
         return Applied(**proposal.model_dump(), revision=made.number, before=made.number - 1)
 
-    return await _changing(context, write)
+    return await _write_files(context, write)
 
 
-def _proposal(
+def _build_proposal(
     held: Held, diff: str, base: str
 ) -> tuple[Proposal, Mapping[str, bytes | None], tuple[FileDiff, ...]]:
     if held.digest != base:
         raise WorkspaceMoved(now=held.digest[:12], base=base[:12])
     parts = unified_diff.read_diff(diff)
-    found = contents(held.run, _named(held.tree, parts))
-    changes = unified_diff.apply(parts, found.get)
-    after = replaced(held.tree, changes)
+    found = load_file_contents(held.run, _select_named_entries(held.tree, parts))
+    changes = unified_diff.apply_unified_diff(parts, found.get)
+    after = with_changed_files(held.tree, changes)
     told = [Change(path=one.path, kind=one.kind, added=one.added, removed=one.removed) for one in parts]
     return Proposal(base=base, digest=after.digest, files=len(parts), changes=told), changes, parts
 
 
-def _named(tree: Tree, parts: tuple[FileDiff, ...]) -> list[Any]:
+def _select_named_entries(tree: Tree, parts: tuple[FileDiff, ...]) -> list[Any]:
     held = tree.by_path
     return [held[part.path] for part in parts if part.path in held]
 
 
-def _summary(parts: tuple[FileDiff, ...]) -> str:
+def _format_summary(parts: tuple[FileDiff, ...]) -> str:
     first = ", ".join(f"{part.path} +{part.added} -{part.removed}" for part in parts[:4])
     return first if len(parts) <= 4 else f"{first} and {len(parts) - 4} more"
 
 
-def _hits(files: Mapping[str, bytes], wanted: str, most: int) -> list[Hit]:
+def _search_lines(files: Mapping[str, bytes], wanted: str, most: int) -> list[Hit]:
     hits: list[Hit] = []
     for path, body in files.items():
         for number, line in enumerate((text_of(body) or "").split("\n"), 1):
@@ -356,6 +372,6 @@ def _hits(files: Mapping[str, bytes], wanted: str, most: int) -> list[Hit]:
     return hits
 
 
-def _state(held: Held, found: Mapping[str, bytes]) -> State:
+def _build_state(held: Held, found: Mapping[str, bytes]) -> State:
     size = sum(len(body) for body in found.values())
     return State(revision=held.number, digest=held.digest, files=len(found), bytes=size)

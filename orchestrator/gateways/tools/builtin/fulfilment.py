@@ -12,13 +12,13 @@ from pydantic import Field
 from orchestrator.core.domain.tool_spec import Compensation, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
 from orchestrator.gateways.tools.builtin.payments import Amount
-from orchestrator.gateways.tools.registry import Told, reading, tool
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool, tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 HoldId = Annotated[str, Field(pattern=r"^HD-[0-9]{6,12}$", description="such as HD-000001")]
 
 
-class Hold(Told):
+class Hold(ToolResult):
     """`status` is held, released or used."""
 
     id: str
@@ -38,12 +38,12 @@ class Released(Hold):
     status: Literal["released"]
 
 
-class Shipment(Told):
+class Shipment(ToolResult):
     id: str
     order_id: str
 
 
-class Shipments(Told):
+class Shipments(ToolResult):
     shipments: list[Shipment]
 
 
@@ -82,19 +82,19 @@ FACTS = {"hold_id": "/id", "order_id": "/order_id", "status": "/status"}
     facts=FACTS,
     verifier=READ,
 )
-async def reserve(
+async def reserve_stock(
     context: ToolContext,
     order_id: OrderId,
     sku: Annotated[str, Field(min_length=1, max_length=64)],
     quantity: Annotated[int, Field(ge=1, le=1000)],
-) -> Answer[Held]:
+) -> ServiceResponse[Held]:
     """Set goods aside for an order. Needs a person's approval; `stock.release` lets go of them again."""
     hold = {"kind": "stock", "order_id": order_id, "sku": sku, "quantity": quantity}
     return await context.post("/stock/holds", orjson.dumps(hold))
 
 
-@reserve.lookup
-async def find_reserved(context: ToolContext, _arguments: object) -> Answer[Held] | None:
+@reserve_stock.lookup
+async def find_reserved(context: ToolContext, _arguments: object) -> ServiceResponse[Held] | None:
     """The hold taken under this call's key."""
     return (await context.get("/stock/holds", query={"key": context.key})).newest("holds")
 
@@ -117,7 +117,7 @@ async def find_reserved(context: ToolContext, _arguments: object) -> Answer[Held
     facts=FACTS,
     verifier=READ,
 )
-async def release(context: ToolContext, hold_id: HoldId) -> Answer[Released]:
+async def release_stock(context: ToolContext, hold_id: HoldId) -> ServiceResponse[Released]:
     """Let go of goods that are set aside; done twice, it is done once. Needs a person's approval."""
     return await context.post("/stock/releases", context.arguments)
 
@@ -148,14 +148,14 @@ async def release(context: ToolContext, hold_id: HoldId) -> Answer[Released]:
     facts=FACTS,
     verifier=READ,
 )
-async def authorize(context: ToolContext, order_id: OrderId, amount: Amount) -> Answer[Held]:
+async def authorize_payment(context: ToolContext, order_id: OrderId, amount: Amount) -> ServiceResponse[Held]:
     """Hold an amount for an order. Needs a person's approval; `payments.void` lets go of it again."""
     hold = {"kind": "payment", "order_id": order_id, "amount": amount}
     return await context.post("/payments/holds", orjson.dumps(hold))
 
 
-@authorize.lookup
-async def find_authorized(context: ToolContext, _arguments: object) -> Answer[Held] | None:
+@authorize_payment.lookup
+async def find_authorized(context: ToolContext, _arguments: object) -> ServiceResponse[Held] | None:
     """The hold taken under this call's key."""
     return (await context.get("/payments/holds", query={"key": context.key})).newest("holds")
 
@@ -178,7 +178,7 @@ async def find_authorized(context: ToolContext, _arguments: object) -> Answer[He
     facts=FACTS,
     verifier=READ,
 )
-async def void(context: ToolContext, hold_id: HoldId) -> Answer[Released]:
+async def void_payment(context: ToolContext, hold_id: HoldId) -> ServiceResponse[Released]:
     """Let go of money that is held; done twice, it is done once. Needs a person's approval."""
     return await context.post("/payments/releases", context.arguments)
 
@@ -212,12 +212,12 @@ async def void(context: ToolContext, hold_id: HoldId) -> Answer[Released]:
         ),
     ),
 )  # fmt: skip
-async def book(context: ToolContext, order_id: OrderId) -> Answer[Shipment]:
+async def book_shipment(context: ToolContext, order_id: OrderId) -> ServiceResponse[Shipment]:
     """Ship an order whose goods are held. Needs a person's approval."""
     return await context.post("/shipments", context.arguments)
 
 
-@reading(
+@read_only_tool(
     name="holds.find",
     category="live_api",
     capability="hold_lookup",
@@ -225,14 +225,14 @@ async def book(context: ToolContext, order_id: OrderId) -> Answer[Shipment]:
     trust="trusted",
     facts=FACTS,
 )
-async def find(context: ToolContext, hold_id: HoldId) -> Answer[Hold]:
+async def find_hold(context: ToolContext, hold_id: HoldId) -> ServiceResponse[Hold]:
     """Look at what is held, by its id."""
     return await context.get("/stock/holds/{}", hold_id)
 
 
-@reading(
+@read_only_tool(
     name="shipments.find", category="live_api", capability="shipment_lookup", service=SERVICE, trust="trusted"
 )
-async def shipments(context: ToolContext, order_id: OrderId) -> Answer[Shipments]:
+async def list_shipments(context: ToolContext, order_id: OrderId) -> ServiceResponse[Shipments]:
     """The shipments of an order, oldest first."""
     return await context.get("/shipments", query={"order_id": order_id})

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import QuorumStep, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
-from orchestrator.gateways.tools.registry import Told, tool
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 Account = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Booked = Annotated[
@@ -16,7 +16,7 @@ Booked = Annotated[
 ]
 
 
-class Entry(Told):
+class Entry(ToolResult):
     id: str
     account: str
     amount: str
@@ -46,12 +46,12 @@ class Entry(Told):
         name="echo", equal={"/result/amount": "/arguments/amount", "/result/account": "/arguments/account"}
     ),
 )
-async def post(
+async def post_ledger_entry(
     context: ToolContext,
     account: Account,
     amount: Booked,
     memo: Annotated[str, Field(max_length=2_000)] = "",
-) -> Answer[Entry]:
+) -> ServiceResponse[Entry]:
     """Post an entry to the ledger. Needs a person's approval; there is no way to ask later whether it was
     posted.
     """

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
-from orchestrator.gateways.tools.registry import Told, reading, tool
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool, tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 Address = Annotated[str, Field(max_length=254, pattern=r"^[^@\s,;<>]+@[^@\s,;<>]+$")]
 Subject = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -16,7 +16,7 @@ Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 Reference = Annotated[str, Field(min_length=1, max_length=200, description="our own name for the message")]
 
 
-class Message(Told):
+class Message(ToolResult):
     id: str
     to: str
     subject: str
@@ -24,7 +24,7 @@ class Message(Told):
     reference: str
 
 
-class Messages(Told):
+class Messages(ToolResult):
     messages: list[Message]
 
 
@@ -56,9 +56,9 @@ class Messages(Told):
         ),
     ),
 )
-async def send(
+async def send_mail_message(
     context: ToolContext, to: Address, subject: Subject, text: Text, reference: Reference | None = None
-) -> Answer[Message]:
+) -> ServiceResponse[Message]:
     """Send a message to a customer. Needs a person's approval; without a reference it is sent under the
     call's key.
     """
@@ -66,20 +66,20 @@ async def send(
     return await context.post("/mail/messages", orjson.dumps(document))
 
 
-@send.lookup
-async def find_sent(context: ToolContext, arguments: Any) -> Answer[Message] | None:
+@send_mail_message.lookup
+async def find_sent(context: ToolContext, arguments: Any) -> ServiceResponse[Message] | None:
     """The message with this content under the reference it was sent with."""
     reference = arguments.reference or context.key
     listed = await context.get("/mail/messages", query={"reference": reference})
     return listed.newest("messages", to=arguments.to, subject=arguments.subject, text=arguments.text)
 
 
-@reading(
+@read_only_tool(
     name="mail.find",
     category="live_api",
     capability="message_lookup",
     service=SERVICE,
 )
-async def find(context: ToolContext, reference: Reference) -> Answer[Messages]:
+async def find_mail_messages(context: ToolContext, reference: Reference) -> ServiceResponse[Messages]:
     """Find the messages that were sent under a reference, oldest first."""
     return await context.get("/mail/messages", query={"reference": reference})

@@ -12,16 +12,16 @@ from pydantic import Field
 
 from orchestrator.core.domain.memory_gate import Kind
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
-from orchestrator.gateways.tools.memory_port import proposer
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.memory_port import get_memory_proposer
+from orchestrator.gateways.tools.registry import ToolResult, tool
 from orchestrator.gateways.tools.service_client import ToolContext
 from orchestrator.gateways.tools.tenant_services import in_house
-from orchestrator.gateways.tools.tool_errors import in_words, refused
-from orchestrator.queries.memory import Remembered, proposal_of, search
+from orchestrator.gateways.tools.tool_errors import build_tool_refusal, in_words
+from orchestrator.queries.memory import Remembered, proposal_of, search_kept_memory
 from tenancy.db.clock import database_now
 
 
-class Support(Told):
+class Support(ToolResult):
     """A fact that it rests on, in the version it had; `trust` is what was known of its source."""
 
     fact: str
@@ -30,7 +30,7 @@ class Support(Told):
     trust: str
 
 
-class Hit(Told):
+class Hit(ToolResult):
     """What is remembered, with the run it comes from and what it rests on."""
 
     id: str
@@ -44,12 +44,12 @@ class Hit(Told):
     score: str
 
 
-class Hits(Told):
+class Hits(ToolResult):
     looked_for: str
     hits: list[Hit]
 
 
-class Proposal(Told):
+class Proposal(ToolResult):
     """`verdict`: waiting, kept, refused or quarantined."""
 
     id: str
@@ -65,7 +65,7 @@ class Proposal(Told):
     verifier=Verifier(name="asked", equal={"/result/looked_for": "/arguments/words"}),
     facts={"first": "/hits/0/id", "second": "/hits/1/id", "third": "/hits/2/id"},
 )  # fmt: skip
-async def lookup(
+async def look_up_memory(
     context: ToolContext,
     words: Annotated[str, Field(min_length=1, max_length=300, description="the words to look for")],
     limit: Annotated[int, Field(ge=1, le=20, description="at most so many")] = 5,
@@ -73,8 +73,8 @@ async def lookup(
     """Look up what earlier runs of this tenant left and a person kept. Each hit says what it rests on."""
 
     def look() -> Hits:
-        found = search(words, database_now(), limit)
-        return Hits(looked_for=words, hits=[_hit(one) for one in found])
+        found = search_kept_memory(words, database_now(), limit)
+        return Hits(looked_for=words, hits=[_build_hit(one) for one in found])
 
     return await in_house(context, look)
 
@@ -85,7 +85,7 @@ async def lookup(
     facts={"verdict": "/verdict"},
     verifier=Verifier(name="asked", equal={"/result/id": "/arguments/proposal"}),
 )  # fmt: skip
-async def read(
+async def read_memory_proposal(
     context: ToolContext,
     proposal: Annotated[str, Field(pattern=r"^[0-9a-f-]{36}$", description="from memory.propose")],
 ) -> Proposal:
@@ -93,8 +93,8 @@ async def read(
     try:
         wanted = UUID(proposal)
     except ValueError:
-        raise refused("this is no id of a proposal") from None
-    return await in_house(context, lambda: in_words(lambda: _proposal(proposal_of(wanted))))
+        raise build_tool_refusal("this is no id of a proposal") from None
+    return await in_house(context, lambda: in_words(lambda: _build_proposal(proposal_of(wanted))))
 
 
 @tool(
@@ -111,7 +111,7 @@ async def read(
     ),
     facts={"proposal": "/id", "verdict": "/verdict"},
 )  # fmt: skip
-async def propose(
+async def create_memory_proposal(
     context: ToolContext,
     text: Annotated[str, Field(min_length=1, max_length=2_000, description="one thing, said by itself")],
     kind: Annotated[
@@ -124,16 +124,18 @@ async def propose(
     only if a person keeps it after the run has come to a result."""
     tenant, run = context.tenant, context.run
     if tenant is None or run is None:
-        raise refused("this tool is called for a run")
+        raise build_tool_refusal("this tool is called for a run")
 
     def write() -> Proposal:
-        row = proposer()(tenant, run, key=context.key, kind=kind, text=text, facts=facts, days=days)
-        return _proposal(proposal_of(row.id))
+        row = get_memory_proposer()(
+            tenant, run, key=context.key, kind=kind, text=text, facts=facts, days=days
+        )
+        return _build_proposal(proposal_of(row.id))
 
     return await in_house(context, lambda: in_words(write))
 
 
-def _proposal(found: Remembered) -> Proposal:
+def _build_proposal(found: Remembered) -> Proposal:
     row = found.row
     return Proposal(
         id=str(row.id), sha256=row.sha256, kind=row.kind, verdict=found.verdict,
@@ -141,7 +143,7 @@ def _proposal(found: Remembered) -> Proposal:
     )  # fmt: skip
 
 
-def _hit(found: Remembered) -> Hit:
+def _build_hit(found: Remembered) -> Hit:
     row = found.row
     return Hit(
         id=str(row.id), kind=row.kind, text=row.text, run=str(row.run_id), trust=found.trust,

@@ -4,19 +4,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from orchestrator.gateways.tools.registry import Told, reading
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 SERVICE = "INTERLOCK_DEMO_URL"
 OrderId = Annotated[str, Field(min_length=1, max_length=200, description="such as A-1001")]
 
 
-class Customer(Told):
+class Customer(ToolResult):
     name: str
     email: str
 
 
-class Item(Told):
+class Item(ToolResult):
     sku: str
     name: str
     quantity: int
@@ -24,7 +24,7 @@ class Item(Told):
     final_sale: bool
 
 
-class Order(Told):
+class Order(ToolResult):
     """Amounts are decimal strings in `currency`."""
 
     id: str
@@ -36,7 +36,7 @@ class Order(Told):
     refunded: str
 
 
-@reading(
+@read_only_tool(
     name="orders.lookup",
     category="live_api",
     capability="order_lookup",
@@ -51,6 +51,6 @@ class Order(Told):
         "refunded": "/refunded",
     },
 )
-async def lookup(context: ToolContext, order_id: OrderId) -> Answer[Order]:
+async def look_up_order(context: ToolContext, order_id: OrderId) -> ServiceResponse[Order]:
     """Look up an order: customer, items, total, status, and what was refunded of it."""
     return await context.get("/orders/{}", order_id)

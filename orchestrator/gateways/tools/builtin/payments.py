@@ -7,8 +7,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import QuorumStep, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
-from orchestrator.gateways.tools.registry import Told, reading, tool
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool, tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 Amount = Annotated[
     str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,2})?$", description="a decimal amount, such as 129.90")
@@ -16,7 +16,7 @@ Amount = Annotated[
 FACTS = {"refund_id": "/id", "amount": "/amount", "currency": "/currency", "order_id": "/order_id"}
 
 
-class Refund(Told):
+class Refund(ToolResult):
     id: str
     order_id: str
     amount: str
@@ -63,13 +63,13 @@ class Refund(Told):
         ),
     ),
 )
-async def refund(
+async def refund_payment(
     context: ToolContext,
     order_id: OrderId,
     amount: Amount,
     currency: Literal["USD", "EUR"],
     reason: Annotated[str, Field(max_length=2_000)] = "",
-) -> Answer[Refund]:
+) -> ServiceResponse[Refund]:
     """Refund an amount of an order to the customer. Needs a person's approval; cannot be taken back."""
     # The very bytes that were approved are sent: they are the service's own document (G2).
     made = await context.post("/payments/refunds", context.arguments)
@@ -78,7 +78,7 @@ async def refund(
     return made
 
 
-def _is_amount(made: Answer[Refund], amount: str) -> bool:
+def _is_amount(made: ServiceResponse[Refund], amount: str) -> bool:
     try:
         return Decimal(made.json()["amount"]) == Decimal(amount)
     except (ValueError, TypeError, KeyError, ArithmeticError):
@@ -86,14 +86,14 @@ def _is_amount(made: Answer[Refund], amount: str) -> bool:
         return True
 
 
-@refund.lookup
-async def find_by_key(context: ToolContext, _arguments: object) -> Answer[Refund] | None:
+@refund_payment.lookup
+async def find_by_key(context: ToolContext, _arguments: object) -> ServiceResponse[Refund] | None:
     """The refund made under this call's key."""
     listed = await context.get("/payments/refunds", query={"key": context.key})
     return listed.newest("refunds")
 
 
-@reading(
+@read_only_tool(
     name="payments.find_refund",
     category="live_api",
     capability="refund_lookup",
@@ -103,6 +103,6 @@ async def find_by_key(context: ToolContext, _arguments: object) -> Answer[Refund
 )
 async def find_refund(
     context: ToolContext, refund_id: Annotated[str, Field(pattern=r"^RF-[0-9]{1,12}$")]
-) -> Answer[Refund]:
+) -> ServiceResponse[Refund]:
     """Find a refund by its id."""
     return await context.get("/payments/refunds/{}", refund_id)

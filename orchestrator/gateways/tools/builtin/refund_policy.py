@@ -5,15 +5,15 @@ from typing import Annotated
 from pydantic import Field
 
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
-from orchestrator.gateways.tools.registry import Told, reading
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 Asked = Annotated[
     str, Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,2})?$", description="a decimal amount, such as 129.90")
 ]
 
 
-class Judgement(Told):
+class Judgement(ToolResult):
     """`rule` is the rule that decided, `max_amount` the most that may be refunded."""
 
     order_id: str
@@ -24,7 +24,7 @@ class Judgement(Told):
     reason: str
 
 
-@reading(
+@read_only_tool(
     name="policy.evaluate",
     category="live_api",
     capability="refund_policy",
@@ -38,7 +38,9 @@ class Judgement(Told):
         "order_id": "/order_id",
     },
 )
-async def evaluate(context: ToolContext, order_id: OrderId, amount: Asked | None = None) -> Answer[Judgement]:
+async def evaluate_refund_policy(
+    context: ToolContext, order_id: OrderId, amount: Asked | None = None
+) -> ServiceResponse[Judgement]:
     """Whether an order, or an amount of it, may be refunded, and by which rule."""
     query = {"order_id": order_id} | ({"amount": amount} if amount is not None else {})
     return await context.get("/policy", query=query)

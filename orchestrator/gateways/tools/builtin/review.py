@@ -11,15 +11,15 @@ from pydantic import Field
 
 from orchestrator.core.approval.review_item import CATEGORY, MOST_EVIDENCE, QUEUE, Severity
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import ToolResult, tool
 from orchestrator.gateways.tools.review_port import review_asker
 from orchestrator.gateways.tools.service_client import ToolContext
 from orchestrator.gateways.tools.tenant_services import in_house
-from orchestrator.gateways.tools.tool_errors import in_words, refused
+from orchestrator.gateways.tools.tool_errors import build_tool_refusal, in_words
 from orchestrator.queries.reviews import Reviewed, item_of
 
 
-class Item(Told):
+class Item(ToolResult):
     """`state`: waiting, taken or answered; `finding`: confirmed, objected or undecided, in an answer's note
     the person's own words. What was asked is named by its digest alone: it is the run's own word."""
 
@@ -38,7 +38,7 @@ class Item(Told):
     facts={"review": "/id", "state": "/state", "finding": "/finding"},
     verifier=Verifier(name="asked", equal={"/result/id": "/arguments/item"}),
 )  # fmt: skip
-async def read(
+async def read_review_item(
     context: ToolContext,
     item: Annotated[str, Field(pattern=r"^[0-9a-f-]{36}$", description="from review.request")],
 ) -> Item:
@@ -46,8 +46,8 @@ async def read(
     try:
         wanted = UUID(item)
     except ValueError:
-        raise refused("this is no id of an item") from None
-    return await in_house(context, lambda: in_words(lambda: _item(item_of(wanted))))
+        raise build_tool_refusal("this is no id of an item") from None
+    return await in_house(context, lambda: in_words(lambda: _build_item(item_of(wanted))))
 
 
 @tool(
@@ -66,7 +66,7 @@ async def read(
         ),
     ),
 )  # fmt: skip
-async def request(
+async def create_review_item(
     context: ToolContext,
     queue: Annotated[str, Field(pattern=QUEUE, description="such as operations or compliance")],
     severity: Severity,
@@ -80,19 +80,19 @@ async def request(
     for them: review.read tells what they found. It approves no call."""
     tenant, run = context.tenant, context.run
     if tenant is None or run is None:
-        raise refused("this tool is called for a run")
+        raise build_tool_refusal("this tool is called for a run")
 
     def write() -> Item:
         row = review_asker()(
             tenant, run, key=context.key, queue=queue, severity=severity, subject=subject, reason=reason,
             facts=facts,
         )  # fmt: skip
-        return _item(item_of(row.id))
+        return _build_item(item_of(row.id))
 
     return await in_house(context, lambda: in_words(write))
 
 
-def _item(found: Reviewed) -> Item:
+def _build_item(found: Reviewed) -> Item:
     row = found.row
     return Item(
         id=str(row.id), sha256=row.sha256, queue=row.queue, severity=row.severity, state=found.state,

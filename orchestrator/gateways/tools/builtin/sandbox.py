@@ -12,15 +12,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
-from orchestrator.core.files.workspace_paths import safe_path, within
+from orchestrator.core.files.workspace_paths import is_within_folder, safe_path
 from orchestrator.gateways.sandbox import bubblewrap, monty_scripts, suite_runner
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
 from orchestrator.gateways.sandbox.suite_runner import Failure, Report
-from orchestrator.gateways.tools.registry import Told, tool
+from orchestrator.gateways.tools.registry import ToolResult, tool
 from orchestrator.gateways.tools.service_client import CallFailed, ToolContext
 from orchestrator.gateways.tools.tenant_services import in_house
-from orchestrator.gateways.tools.tool_errors import in_words, refused
-from orchestrator.queries.workspace import contents, newest
+from orchestrator.gateways.tools.tool_errors import build_tool_refusal, in_words
+from orchestrator.queries.workspace import get_newest_revision, load_file_contents
 
 LONGEST_CODE = 50_000
 TAIL = 4_000
@@ -30,7 +30,7 @@ Code = Annotated[str, Field(min_length=1, max_length=LONGEST_CODE, description="
 End = Literal["ended", "timeout", "memory", "output", "processes", "files", "crashed"]
 
 
-class Bounds(Told):
+class Bounds(ToolResult):
     """The limits that it ran under."""
 
     seconds: float
@@ -39,7 +39,7 @@ class Bounds(Told):
     output_bytes: int
 
 
-class Ran(Told):
+class Ran(ToolResult):
     """`end`: by itself, or the limit at which it was ended; `status` is its exit status then None.
 
     `value` is the value of the last expression of a script, as it is written. `cut`: it said more than this.
@@ -61,7 +61,7 @@ class RanOnFiles(Ran):
     state: str
 
 
-class Tested(Told):
+class Tested(ToolResult):
     """`whole`: every test was run, none was skipped and none failed. `state` is the digest of the files that
     were tested."""
 
@@ -81,14 +81,22 @@ class Tested(Told):
 
 
 @tool(
-    name="sandbox.script", category="sandbox", capability="script", risk=Risk.LOCAL_WRITE,
-    reversibility=Reversibility.PURE, honours_keys=True, lacks=monty_scripts.unavailable, isolation="machine",
+    name="sandbox.script",
+    category="sandbox",
+    capability="script",
+    risk=Risk.LOCAL_WRITE,
+    reversibility=Reversibility.PURE,
+    honours_keys=True,
+    lacks=monty_scripts.explain_unavailability,
+    isolation="machine",
     timeout_ms=10_000,
-    rate_per_minute=60, verifier=Verifier(name="schema"),
+    rate_per_minute=60,
+    verifier=Verifier(name="schema"),
     effect_sentence="Run a small script. It changes nothing.",
-    blast_radius="nothing", facts={"end": "/end", "status": "/status", "value": "/value"},
-)  # fmt: skip
-async def script(context: ToolContext, code: Code) -> Ran:
+    blast_radius="nothing",
+    facts={"end": "/end", "status": "/status", "value": "/value"},
+)
+async def run_sandbox_script(context: ToolContext, code: Code) -> Ran:
     """Run a small script in a subset of Python: no files, no network, few modules (json, re, math, datetime).
 
     Returns what it prints and the value of its last expression. 5 seconds, 64 MB.
@@ -96,37 +104,39 @@ async def script(context: ToolContext, code: Code) -> Ran:
     limits = _within_time(context, monty_scripts.LIMITS)
     apart = context.spec is not None and context.spec.isolated
     try:
-        return _ran(await (monty_scripts.run_apart if apart else monty_scripts.run)(code, limits), limits)
+        return _build_run_result(
+            await (monty_scripts.run_apart if apart else monty_scripts.run_script)(code, limits), limits
+        )
     except bubblewrap.Unavailable as why:
-        raise _nowhere(why) from why
+        raise _make_unavailable_failure(why) from why
 
 
 @tool(
     name="sandbox.python", category="sandbox", capability="python", risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE, lacks=bubblewrap.unavailable, isolation="machine",
+    reversibility=Reversibility.PURE, lacks=bubblewrap.explain_unavailability, isolation="machine",
     timeout_ms=30_000, rate_per_minute=30,
     verifier=Verifier(name="schema"), facts={"end": "/end", "status": "/status", "state": "/state"},
 )  # fmt: skip
-async def python(context: ToolContext, code: Code) -> RanOnFiles:
+async def run_sandbox_python(context: ToolContext, code: Code) -> RanOnFiles:
     """Run a Python program on a copy of the run's files, in the folder that holds them.
 
     It has no network, sees nothing of the machine, and what it writes is gone when it ends. 20 seconds,
     512 MB.
     """
-    state, files = await _files(context, "")
+    state, files = await _load_files(context, "")
     limits = _within_time(context, Limits(seconds=20.0, cpu_seconds=20))
     laid = {f"work/{path}": body for path, body in files.items()}
     job = Job(argv=("python", "/code/main.py"), files={**laid, "code/main.py": code.encode()}, limits=limits)
     try:
-        ended = await bubblewrap.run(job)
+        ended = await bubblewrap.run_sandbox_job(job)
     except bubblewrap.Unavailable as why:
-        raise _nowhere(why) from why
-    return RanOnFiles(**_ran(ended, limits, value=False).model_dump(), state=state)
+        raise _make_unavailable_failure(why) from why
+    return RanOnFiles(**_build_run_result(ended, limits, value=False).model_dump(), state=state)
 
 
 @tool(
     name="sandbox.tests", category="sandbox", capability="tests", risk=Risk.READ_ONLY,
-    reversibility=Reversibility.PURE, lacks=bubblewrap.unavailable, isolation="machine",
+    reversibility=Reversibility.PURE, lacks=bubblewrap.explain_unavailability, isolation="machine",
     timeout_ms=75_000, rate_per_minute=20,
     max_result_chars=60_000,
     verifier=Verifier(name="asked", equal={"/result/folder": "/arguments/folder"}),
@@ -136,7 +146,7 @@ async def python(context: ToolContext, code: Code) -> RanOnFiles:
         "first": "/failures/0/name",
     },
 )  # fmt: skip
-async def suite(
+async def run_sandbox_tests(
     context: ToolContext,
     folder: Annotated[str, Field(max_length=240, description="where the tests are; empty for all files")],
     runner: Annotated[
@@ -145,21 +155,21 @@ async def suite(
 ) -> Tested:
     """Run the tests of a folder of the run's files, on a copy of all of them, and tell how many passed and
     what failed: name, expected, actual, trace, place. 60 seconds, 1 GB."""
-    state, files = await _files(context, folder)
+    state, files = await _load_files(context, folder)
     chosen: suite_runner.Runner = (
         "unittest" if runner == "unittest" or not suite_runner.has_pytest() else "pytest"
     )
     if runner == "pytest" and chosen != runner:
-        raise refused("there is no pytest on this machine; take unittest")
+        raise build_tool_refusal("there is no pytest on this machine; take unittest")
     limits = _within_time(context, suite_runner.LIMITS)
     try:
         ended, report = await suite_runner.run_suite(files, folder, chosen, limits)
     except bubblewrap.Unavailable as why:
-        raise _nowhere(why) from why
-    return _tested(ended, report, folder=folder, runner=chosen, state=state, limits=limits)
+        raise _make_unavailable_failure(why) from why
+    return _build_test_result(ended, report, folder=folder, runner=chosen, state=state, limits=limits)
 
 
-def _tested(
+def _build_test_result(
     ended: Ended,
     report: Report | None,
     *,
@@ -177,22 +187,22 @@ def _tested(
         errors=counts.errors, skipped=counts.skipped,
         whole=end == "ended" and counts.passed > 0 and counts.failed + counts.errors + counts.skipped == 0,
         failures=list(report.failures) if report is not None else [],
-        stdout_tail=_text(ended.stdout)[-TAIL:], stderr_tail=_text(ended.stderr)[-TAIL:],
-        limits=_bounds(limits),
+        stdout_tail=_decode_output(ended.stdout)[-TAIL:], stderr_tail=_decode_output(ended.stderr)[-TAIL:],
+        limits=_build_bounds(limits),
     )  # fmt: skip
 
 
-async def _files(context: ToolContext, folder: str) -> tuple[str, dict[str, bytes]]:
+async def _load_files(context: ToolContext, folder: str) -> tuple[str, dict[str, bytes]]:
     """The digest of the run's files, and all of them. Raises CallFailed where the folder is none."""
     run = context.run
     if run is None:
-        raise refused("this tool is called for a run")
+        raise build_tool_refusal("this tool is called for a run")
 
     def look() -> tuple[str, dict[str, bytes]]:
-        held = newest(run)
-        found = contents(run, held.tree.entries)
-        if folder and not any(within(path, safe_path(folder)) for path in found):
-            raise refused(f"there is no folder {folder}")
+        held = get_newest_revision(run)
+        found = load_file_contents(run, held.tree.entries)
+        if folder and not any(is_within_folder(path, safe_path(folder)) for path in found):
+            raise build_tool_refusal(f"there is no folder {folder}")
         return held.digest, found
 
     return await in_house(context, lambda: in_words(look))
@@ -204,25 +214,25 @@ def _within_time(context: ToolContext, limits: Limits) -> Limits:
     return replace(limits, seconds=seconds)
 
 
-def _ran(ended: Ended, limits: Limits, *, value: bool = True) -> Ran:
+def _build_run_result(ended: Ended, limits: Limits, *, value: bool = True) -> Ran:
     return Ran(
-        end=ended.why, status=ended.status, fine=ended.fine, stdout=_text(ended.stdout),
-        stderr=_text(ended.stderr), cut=ended.cut,
-        value=_text(ended.result)[:TAIL] if value and ended.result is not None else None,
-        limits=_bounds(limits),
+        end=ended.why, status=ended.status, fine=ended.fine, stdout=_decode_output(ended.stdout),
+        stderr=_decode_output(ended.stderr), cut=ended.cut,
+        value=_decode_output(ended.result)[:TAIL] if value and ended.result is not None else None,
+        limits=_build_bounds(limits),
     )  # fmt: skip
 
 
-def _bounds(limits: Limits) -> Bounds:
+def _build_bounds(limits: Limits) -> Bounds:
     return Bounds(
         seconds=limits.seconds, memory_bytes=limits.memory_bytes, processes=limits.processes,
         output_bytes=limits.output_bytes,
     )  # fmt: skip
 
 
-def _text(said: bytes) -> str:
+def _decode_output(said: bytes) -> str:
     return said.decode("utf-8", "backslashreplace")
 
 
-def _nowhere(why: bubblewrap.Unavailable) -> CallFailed:
+def _make_unavailable_failure(why: bubblewrap.Unavailable) -> CallFailed:
     return CallFailed("refused", sent=False, detail=f"there is no sandbox here: {why}".encode())

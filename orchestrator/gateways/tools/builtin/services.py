@@ -11,14 +11,14 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE
-from orchestrator.gateways.tools.registry import Told, reading, tool
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool, tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,63}$", description="such as checkout")]
 Reason = Annotated[str, Field(min_length=1, max_length=500, description="what the evidence shows")]
 
 
-class Listed(Told):
+class Listed(ToolResult):
     name: str
     title: str
     status: str
@@ -26,12 +26,13 @@ class Listed(Told):
     depends_on: list[str]
 
 
-class Services(Told):
+class Services(ToolResult):
     services: list[Listed]
 
 
-class Status(Told):
-    """`status` is healthy, degraded or down; `instance` names the running start of the service."""
+class Status(ToolResult):
+    """`read_service_status` is healthy, degraded or down; `instance` names the running start of the
+    service."""
 
     name: str
     status: str
@@ -44,13 +45,13 @@ class Status(Told):
     failing_dependencies: list[str]
 
 
-class LogLine(Told):
+class LogLine(ToolResult):
     at: str
     level: str
     text: str
 
 
-class Logs(Told):
+class Logs(ToolResult):
     name: str
     instance: str
     errors: int
@@ -58,7 +59,7 @@ class Logs(Told):
     lines: list[LogLine]
 
 
-class Metric(Told):
+class Metric(ToolResult):
     """`now` and `usual` are decimal strings in `unit`."""
 
     name: str
@@ -67,13 +68,13 @@ class Metric(Told):
     usual: str
 
 
-class Metrics(Told):
+class Metrics(ToolResult):
     name: str
     instance: str
     metrics: list[Metric]
 
 
-class Restart(Told):
+class Restart(ToolResult):
     id: str
     service: str
     instance: str
@@ -81,19 +82,19 @@ class Restart(Told):
     key: str
 
 
-@reading(
+@read_only_tool(
     name="services.list",
     category="infrastructure",
     capability="service_list",
     service=SERVICE,
     trust="trusted",
 )
-async def listing(context: ToolContext) -> Answer[Services]:
+async def list_services(context: ToolContext) -> ServiceResponse[Services]:
     """List the running services: name, status, what each depends on."""
     return await context.get("/services")
 
 
-@reading(
+@read_only_tool(
     name="services.status",
     category="infrastructure",
     capability="service_status",
@@ -108,28 +109,28 @@ async def listing(context: ToolContext) -> Answer[Services]:
         "failing": "/failing_dependencies/0",
     },
 )
-async def status(context: ToolContext, service: Name) -> Answer[Status]:
+async def read_service_status(context: ToolContext, service: Name) -> ServiceResponse[Status]:
     """Look at one service: status, running instance, version, and which of its dependencies fail."""
     return await context.get("/services/{}", service)
 
 
-@reading(
+@read_only_tool(
     name="services.logs",
     category="infrastructure",
     capability="service_logs",
     service=SERVICE,
     facts={"service": "/name", "instance": "/instance", "errors": "/errors", "newest_error": "/newest_error"},
 )
-async def logs(
+async def read_service_logs(
     context: ToolContext,
     service: Name,
     limit: Annotated[int, Field(ge=1, le=200, description="the newest so many lines")] = 20,
-) -> Answer[Logs]:
+) -> ServiceResponse[Logs]:
     """Read the newest log lines of a service's running instance, oldest first."""
     return await context.get("/services/{}/logs", service, query={"limit": str(limit)})
 
 
-@reading(
+@read_only_tool(
     name="services.metrics",
     category="infrastructure",
     capability="service_metrics",
@@ -144,7 +145,7 @@ async def logs(
         "connections_unit": "/metrics/3/unit",
     },
 )
-async def metrics(context: ToolContext, service: Name) -> Answer[Metrics]:
+async def read_service_metrics(context: ToolContext, service: Name) -> ServiceResponse[Metrics]:
     """Read a service's latency, error rate, connections and memory, each beside its usual value."""
     return await context.get("/services/{}/metrics", service)
 
@@ -180,14 +181,14 @@ async def metrics(context: ToolContext, service: Name) -> Answer[Metrics]:
         ),
     ),
 )
-async def restart(context: ToolContext, service: Name, reason: Reason) -> Answer[Restart]:
+async def restart_service(context: ToolContext, service: Name, reason: Reason) -> ServiceResponse[Restart]:
     """Restart one service. Needs a person's approval; whoever uses the service notices."""
     # The very bytes that were approved are sent: they are the service's own document (G2).
     return await context.post("/restarts", context.arguments)
 
 
-@restart.lookup
-async def find_by_key(context: ToolContext, _arguments: object) -> Answer[Restart] | None:
+@restart_service.lookup
+async def find_by_key(context: ToolContext, _arguments: object) -> ServiceResponse[Restart] | None:
     """The restart made under this call's key."""
     listed = await context.get("/restarts", query={"key": context.key})
     return listed.newest("restarts")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, Verifier
-from orchestrator.gateways.tools.registry import Told, reading, tool
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool, tool
 from orchestrator.gateways.tools.service_client import ToolContext
 from orchestrator.gateways.tools.sql import Scalar, ask_database, change_database, no_database
 
@@ -18,7 +18,7 @@ Statement = Annotated[
 Parameters = Annotated[list[Scalar], Field(max_length=100, description="the values of $1, $2 …")]
 
 
-class Result(Told):
+class Result(ToolResult):
     """Rows, at most as many as asked for. Numbers with a fraction are text, exact. `cut`: there are more."""
 
     source: str
@@ -28,14 +28,14 @@ class Result(Told):
     too_large: int
 
 
-class Changed(Told):
+class Changed(ToolResult):
     """How many rows were changed, by the database's own count of the transaction."""
 
     source: str
     rows: int
 
 
-@reading(
+@read_only_tool(
     name="sql.query",
     unset=no_database("reader"),
     category="database",
@@ -46,7 +46,7 @@ class Changed(Told):
     facts={"source": "/source", "count": "/count", "cut": "/cut"},
     verifier=Verifier(name="asked", equal={"/result/source": "/arguments/source"}),
 )
-async def query(
+async def query_database(
     context: ToolContext,
     source: Source,
     query: Statement,
@@ -80,7 +80,7 @@ async def query(
     facts={"source": "/source", "rows": "/rows"},
     verifier=Verifier(name="rows", equal={"/result/rows": "/arguments/expected_rows"}),
 )
-async def write(
+async def write_database(
     context: ToolContext,
     source: Source,
     statement: Statement,

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from orchestrator.core.domain.tool_spec import Compensation, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.gateways.tools.builtin.orders import SERVICE, OrderId
-from orchestrator.gateways.tools.registry import Told, reading, tool
-from orchestrator.gateways.tools.service_client import Answer, ToolContext
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool, tool
+from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
 
 TicketId = Annotated[str, Field(pattern=r"^TK-[0-9]{6,12}$", description="such as TK-000001")]
 FACTS = {"ticket_id": "/id", "order_id": "/order_id", "status": "/status"}
@@ -23,7 +23,7 @@ READ = Verifier(
 )  # fmt: skip
 
 
-class Ticket(Told):
+class Ticket(ToolResult):
     """`status` is open or closed."""
 
     id: str
@@ -41,10 +41,10 @@ class Closed(Ticket):
     status: Literal["closed"]
 
 
-@reading(
+@read_only_tool(
     name="tickets.read", category="live_api", capability="ticket_lookup", service=SERVICE, facts=FACTS
 )  # fmt: skip
-async def read(context: ToolContext, ticket_id: TicketId) -> Answer[Ticket]:
+async def read_ticket(context: ToolContext, ticket_id: TicketId) -> ServiceResponse[Ticket]:
     """Read a ticket: its order, subject, text, and whether it is open."""
     return await context.get("/tickets/{}", ticket_id)
 
@@ -83,13 +83,13 @@ async def open_ticket(
     order_id: OrderId,
     subject: Annotated[str, Field(min_length=1, max_length=200)],
     text: Annotated[str, Field(min_length=1, max_length=4_000)],
-) -> Answer[Opened]:
+) -> ServiceResponse[Opened]:
     """Open a ticket for an order. Needs a person's approval; `tickets.close` takes it back."""
     return await context.post("/tickets", context.arguments)
 
 
 @open_ticket.lookup
-async def find_opened(context: ToolContext, _arguments: object) -> Answer[Opened] | None:
+async def find_opened(context: ToolContext, _arguments: object) -> ServiceResponse[Opened] | None:
     """The ticket opened under this call's key."""
     return (await context.get("/tickets", query={"key": context.key})).newest("tickets")
 
@@ -112,6 +112,6 @@ async def find_opened(context: ToolContext, _arguments: object) -> Answer[Opened
     facts=FACTS,
     verifier=READ,
 )
-async def close(context: ToolContext, ticket_id: TicketId) -> Answer[Closed]:
+async def close_ticket(context: ToolContext, ticket_id: TicketId) -> ServiceResponse[Closed]:
     """Close a ticket; done twice, it is done once. Needs a person's approval."""
     return await context.post("/tickets/closures", context.arguments)

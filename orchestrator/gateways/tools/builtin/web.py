@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.core.common.visible_text import shown
+from orchestrator.core.common.visible_text import escape_invisible_characters
 from orchestrator.core.domain.tool_spec import Egress, Verifier
 from orchestrator.gateways.tools.html_text import Link, Unsure, read_page
-from orchestrator.gateways.tools.registry import Told, reading
+from orchestrator.gateways.tools.registry import ToolResult, read_only_tool
 from orchestrator.gateways.tools.service_client import ToolContext
 from orchestrator.gateways.tools.web_fetch import read_web
 
@@ -37,7 +37,7 @@ DECLARED: Any = {
 }
 
 
-class Fetched(Told):
+class Fetched(ToolResult):
     """The text at an address. `found_at` is where it stood after redirects; `parts` how many parts of 60,000
     characters it has; `cut` that there was more than 2 MiB."""
 
@@ -52,7 +52,7 @@ class Fetched(Told):
     cut: bool
 
 
-class WebPage(Told):
+class WebPage(ToolResult):
     """A page as a reader sees it; `links` are numbered as in the text. `hidden` counts the characters that
     the page keeps from its readers and that were left out; `unsure` names what may hide more of the text and
     could not be read: style sheets in other files, rules of a kind that is not understood, scripts."""
@@ -71,27 +71,29 @@ class WebPage(Told):
     cut: bool
 
 
-@reading(name="web.fetch", capability="web_fetch", facts={"url": "/url", "sha256": "/sha256"}, **DECLARED)
-async def fetch(context: ToolContext, url: Address, part: Part = 1) -> Fetched:
+@read_only_tool(
+    name="web.fetch", capability="web_fetch", facts={"url": "/url", "sha256": "/sha256"}, **DECLARED
+)
+async def fetch_web_address(context: ToolContext, url: Address, part: Part = 1) -> Fetched:
     """Read the text at a web address, as it is: JSON, XML, CSV, source. For a page to read use web.page."""
     found = await read_web(context, url)
-    text, parts = parted(shown(found.text()), part)
+    text, parts = select_text_part(escape_invisible_characters(found.text()), part)
     return Fetched(
         url=url, found_at=found.url, media_type=found.media_type, charset=found.charset,
         sha256=found.sha256, text=text, part=part, parts=parts, cut=found.cut,
     )  # fmt: skip
 
 
-@reading(
+@read_only_tool(
     name="web.page", capability="web_page", facts={"url": "/url", "title": "/title", "sha256": "/sha256"},
     **DECLARED,
 )  # fmt: skip
-async def page(context: ToolContext, url: Address, part: Part = 1) -> WebPage:
+async def read_web_page(context: ToolContext, url: Address, part: Part = 1) -> WebPage:
     """Read a web page as text, with its links. What the page hides from its readers is left out; `unsure`
     says what might hide more, so that the text may hold what nobody sees."""
     found = await read_web(context, url)
     read = await asyncio.to_thread(read_page, found.text(), found.url)
-    text, parts = parted(read.text, part)
+    text, parts = select_text_part(read.text, part)
     return WebPage(
         url=url, found_at=found.url, title=read.title, language=read.language, sha256=found.sha256,
         text=text, part=part, parts=parts, links=read.links, hidden=read.hidden, unsure=read.unsure,
@@ -99,6 +101,6 @@ async def page(context: ToolContext, url: Address, part: Part = 1) -> WebPage:
     )  # fmt: skip
 
 
-def parted(text: str, part: int) -> tuple[str, int]:
+def select_text_part(text: str, part: int) -> tuple[str, int]:
     """One part of a text, and how many there are."""
     return text[(part - 1) * MOST_TEXT : part * MOST_TEXT], max(1, -(-len(text) // MOST_TEXT))

@@ -1,0 +1,27 @@
+"""What became of one call that was asked about: its verdict, and what the trace says of it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from orchestrator.core.domain.run_state import Call
+from orchestrator.core.domain.tool_spec import ToolSpec
+from orchestrator.core.workflow.node_protocol import Refused
+from traces.core.integrity.chain import TraceEntry
+
+CallVerdict = Literal[
+    "eligible", "malformed", "missing_info", "unregistered", "needs_approval", "denied", "over_budget"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorization:
+    """What became of one call: `call` carries the normalised arguments from the second question on."""
+
+    call: Call
+    verdict: CallVerdict
+    detail: str
+    said: tuple[TraceEntry, ...]
+    spec: ToolSpec | None = None
+    refused: Refused | None = None
+    missing: tuple[str, ...] = ()
+    unauthorized: bool = False

@@ -62,7 +62,7 @@ def _give_way(**_kwargs: Any) -> None:
 def _tell_prometheus(**_kwargs: Any) -> None:
     """A worker has no web server: where a port is given, its numbers are there."""
     if settings.INTERLOCK_METRICS_PORT is not None:
-        serve = import_module("config.observability.metrics").serve
+        serve = import_module("config.observability.metrics").start_metrics_server
         serve(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_METRICS_PORT)
 
 

@@ -31,7 +31,7 @@ def reveal_sealed_value(tenant_id: UUID, request_id: UUID, principal_id: UUID, p
     """The text at a place of the arguments, with what is sealed in it opened. Outermost verb: owns the
     transaction, in which the request's record and the audit log say who saw it.
 
-    Whoever may decide the request and holds the scope `reveal_sealed_value`, while it waits. Raises
+    Whoever may decide the request and holds the scope `reveal`, while it waits. Raises
     RequestNotFound (404), NotYours (403), AlreadyDecided (409), Unopenable (410: erased), DecisionInvalid
     (422: nothing is sealed there).
     """

@@ -32,7 +32,7 @@ class EditPreviewBody(StrictSerializer):
 
 
 class EditPreviewField(serializers.Serializer[Any]):
-    """What an edit would need: `quorum` people must agree to these very arguments, `count_agreeing_people`
+    """What an edit would need: `quorum` people must agree to these very arguments, `agreed`
     have, and `missing` more must. `risk` is that of the edited call, `amount` what it moves."""
 
     quorum = serializers.IntegerField()

@@ -126,7 +126,7 @@ class StandingEditField(serializers.Serializer[Any]):
 class ApprovalField(ApprovalRow):
     """A request with its packet. `offers` is what the caller can say to it; nothing while a yes waits to
     take effect, nor once they have said their word, it is settled or its time is up. `edits` are those that
-    wait for more people. `explain_decision_refusal` is why the caller may not say it."""
+    wait for more people. `refusal` is why the caller may not say it."""
 
     packet_digest = serializers.CharField()
     packet = serializers.DictField(child=serializers.JSONField())
@@ -188,7 +188,7 @@ class OneApproval(APIView):
     @extend_schema(operation_id="get_approval", responses=ApprovalField)
     def get(self, request: HttpRequest, request_id: str) -> Response:
         """The request with the packet as it was frozen: the exact action, where each argument came from, what
-        it costs, and what the caller may decide (`offers`) or why not (`explain_decision_refusal`)."""
+        it costs, and what the caller may decide (`offers`) or why not (`refusal`)."""
         wanted = uuid_or_none(request_id)
         with tenant_transaction(get_caller(request).tenant):
             found = Request.objects.filter(id=wanted).first() if wanted is not None else None

@@ -24,7 +24,7 @@ class Beside:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
     """The table. `shared` are arguments that are the same in all, `places` where they differ;
-    `explain_bulk_mismatch` is why they may not be decided together, or ""."""
+    `apart` is why they may not be decided together, or ""."""
 
     rows: tuple[Beside, ...]
     shared: tuple[Argument, ...]

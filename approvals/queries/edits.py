@@ -20,7 +20,7 @@ from traces.core.errors import NotCanonical
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingEdit:
-    """An edit that somebody agreed to: `quorum` people must, `count_agreeing_people` have. `first` proposed
+    """An edit that somebody agreed to: `quorum` people must, `agreed` have. `first` proposed
     it."""
 
     arguments: Any

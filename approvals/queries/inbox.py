@@ -101,7 +101,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A request in the list. `line` says in one line what it is about; `explain_decision_refusal` why this
+    """A request in the list. `line` says in one line what it is about; `refusal` why this
     reader may not decide it, `no_yes` why they may only refuse it; `voted` that they did already; `held`
     whose it is, by principal and name; `handled` how much was done with it besides deciding; `deferred` the
     newest yes to it that was kept back."""

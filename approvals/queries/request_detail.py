@@ -52,7 +52,7 @@ class Happened:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     """Other arguments that somebody agreed to: who says the same edit agrees with them.
-    `count_agreeing_people` people have."""
+    `agreed` people have."""
 
     name: str
     at: datetime

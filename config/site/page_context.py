@@ -144,6 +144,6 @@ def waiting_for(member: Member) -> int:
 
 
 def build_page_context(request: HttpRequest) -> dict[str, Any]:
-    """The context processor: `build_page_context` and `member` in every template."""
+    """The context processor: `shell` and `member` in every template."""
     drawn: Any = SimpleLazyObject(lambda: Shell(request))
     return {"shell": drawn, "member": SimpleLazyObject(lambda: drawn.member)}

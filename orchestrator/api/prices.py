@@ -64,7 +64,7 @@ class PriceField(serializers.Serializer[Any]):
 
 
 class ModelPriceField(PriceField):
-    """The price in force. `validate_input`: new runs are pinned to this model."""
+    """The price in force. `asked`: new runs are pinned to this model."""
 
     asked = serializers.BooleanField()
 
@@ -109,7 +109,7 @@ class PriceBody(StrictSerializer):
 
 class CorrectionBody(StrictSerializer):
     """Which price was wrong: of a model by provider, name and version, or of a tool by its name and its
-    price's version. `preview_price_correction` changes nothing; `after` goes on after a run."""
+    price's version. `preview` changes nothing; `after` goes on after a run."""
 
     one_of = (("tool",), ("provider", "model"))
 

@@ -45,7 +45,7 @@ SENT: Any = {
     },
     "required": ["event", "data"],
 }
-SAID = """Server-sent events: `encode_sse_event` (an event of the trace, its `seq` as the id), `progress`
+SAID = """Server-sent events: `event` (an event of the trace, its `seq` as the id), `progress`
 (the envelope of the newest committed step), `delta` (without an id: what a model writes, before anything of
 it is committed: `effect`, and its `text` from the character `at` on, as far as it goes), `end` (status and
 terminal code; nothing follows). Comments keep it open."""

@@ -30,7 +30,7 @@ class Tasks(APIView):
     def post(self, request: Request) -> Response:
         """Accept a task: 202 with its first run. `workflow` names a published workflow, `goal.objective` says
         in plain words what is to be done, `goal.inputs` holds what the workflow needs. The run starts as soon
-        as a worker is free; `build_run_links` in the answer say where to follow it."""
+        as a worker is free; `links` in the answer say where to follow it."""
         body = validate_input(TaskBody, request.data)
         goal = _parse_goal(body)
         return post_once(request, lambda: self._submit(request, body, goal))

@@ -170,7 +170,7 @@ def one_run(head: Head, pinned: ports.Pinned | None = None) -> AbstractContextMa
 
 @contextmanager
 def registered(runs: ports.Runs) -> Iterator[None]:
-    """While it lasts, `get_runs_port` is the floor above."""
+    """While it lasts, `runs` is the floor above."""
     before = ports.get_runs_port()
     ports.register_runs(runs)
     try:

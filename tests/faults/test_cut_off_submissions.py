@@ -82,7 +82,7 @@ def test_a_submission_repeated_waits_for_a_live_process_and_finds_the_run_of_a_d
 
 
 @proves("W6", part="the database was away when the first try ended, and its process lives")
-@pytest.mark.parametrize("step", ["_keep", "_forget"])
+@pytest.mark.parametrize("step", ["_store_response", "_delete_claim"])
 def test_a_submission_cut_off_by_the_database_is_made_at_once_when_it_is_repeated(
     world: World, lock: ProcessLock, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_submission_cut_off_by_the_database_is_made_at_once_when_it_is_repeate
     submitter = program(world.id, Role.CLIENT)
     with monkeypatch.context() as cut:
         cut.setattr(idempotency, step, away)
-        if step == "_forget":
+        if step == "_delete_claim":
             cut.setattr("orchestrator.api.tasks.submit_task", away)
         with pytest.raises(OperationalError):
             submitter.post("/tasks", BODY, once="k")

@@ -102,6 +102,7 @@ def ended(world: World, runs: list[UUID], sweep: Sweep) -> list[Run]:
     return [world.run(run) for run in runs]
 
 
+@pytest.mark.slow
 @proves("R-TOOL-22", part="an outage is waited out, and every run goes on by itself")
 @proves("R-BUDGET-13", part="one probe at a time while runs wait")
 def test_all_runs_of_a_server_that_died_wait_without_a_worker_and_go_on_when_it_is_back(
@@ -138,6 +139,7 @@ def test_all_runs_of_a_server_that_died_wait_without_a_worker_and_go_on_when_it_
         assert ModelTurn.objects.count() == 0
 
 
+@pytest.mark.slow
 @proves(
     "R-BUDGET-13", part="the next probe comes with the end of the cooldown, whatever the prober's own wait is"
 )
@@ -177,6 +179,7 @@ def test_the_next_probe_does_not_wait_for_the_timer_of_the_run_whose_probe_faile
         assert ModelTurn.objects.count() == 0
 
 
+@pytest.mark.slow
 @proves("R-TOOL-22", part="people's words act at once on a run that waits for its model")
 def test_a_run_that_waits_for_its_model_is_cancelled_paused_and_stopped_at_once(
     world: World, model: Obedient

@@ -42,6 +42,7 @@ def takes(crm: Crm, **more: Any) -> dict[str, Any]:
 
 @proves("R-SEC-4", part="every JSON shape is sealed and sent exactly")
 @proves("R-TRACE-5", part="a secret of every JSON shape in every table")
+@pytest.mark.slow
 @pytest.mark.parametrize("value", SHAPES.values(), ids=SHAPES)
 def test_a_secret_of_any_shape_is_sent_exactly_and_stands_in_no_row_and_no_later_prompt(
     world: World, crm: Crm, settings: Settings, superuser: psycopg.Connection, value: Any

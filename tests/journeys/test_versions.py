@@ -30,7 +30,7 @@ def test_a_run_admitted_under_older_code_is_carried_on(
         world = make_world(house)
         with monkeypatch.context() as older:
             settings.INTERLOCK_VERSION = "0.0.1"
-            for module in ("submit", "admitting", "writing"):
+            for module in ("submit", "run_creation", "write_phase"):
                 older.setattr(f"orchestrator.actions.{module}.CORE_VERSION", 0)
             run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
             assert world.drive(run).status == "awaiting_gate"

@@ -44,7 +44,7 @@ def compile_graph(
 ) -> CompiledGraph:
     """Compile `document`. Raises CompileFailed with every fault in ``data["faults"]``.
 
-    `discover_node_kinds` are the node kinds (default: those of core/nodes). With `tools`, `boundary`,
+    `kinds` are the node kinds (default: those of core/nodes). With `tools`, `boundary`,
     `prompts` and `queues` what the graph names is checked against them as well: publication does so, a later
     look at a published version need not.
     """

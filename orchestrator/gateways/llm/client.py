@@ -51,7 +51,7 @@ class Remote(Protocol):
 @cache
 def _load_remote_provider() -> Remote:
     """The provider libraries take seconds to import; a house that only plays scenarios never loads them."""
-    found: Remote = import_module("orchestrator.gateways.llm.http_provider").perform
+    found: Remote = import_module("orchestrator.gateways.llm.http_provider").perform_model_call
     return found
 
 

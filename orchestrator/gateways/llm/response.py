@@ -108,7 +108,7 @@ def build_failure_outcome(
 
 
 def redact_secret(text: str, secret: str, *, cut: bool = False) -> str:
-    """A text without the key that its call went out with, which some servers repeat. `truncate_utf8`: it may
+    """A text without the key that its call went out with, which some servers repeat. `cut`: it may
     end in the middle of one."""
     if not secret:
         return text

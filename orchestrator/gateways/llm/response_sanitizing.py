@@ -51,7 +51,7 @@ class Assembly(Protocol):
 @dataclass(slots=True, kw_only=True)
 class Capture:
     """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
-    where a stream was asked for. `until`: the call's deadline by the loop's clock. `truncate_utf8`: the
+    where a stream was asked for. `until`: the call's deadline by the loop's clock. `cut`: the
     connection broke in the middle of the reply. `unkept`: bytes of text that were written and are not part
     of the reply, such as thoughts. `secret` is the key that went out: no body is read before it is taken out
     of it.

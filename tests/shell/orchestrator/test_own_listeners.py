@@ -257,6 +257,8 @@ def test_leave_is_made_in_two_places_only() -> None:
     found = {path: count for path, count in made.items() if count}
     # The tenant's, the operator's, the class, and leave for nothing where a tool server is a command.
     assert found == {
-        "core/tools/egress_policy.py": 1, "gateways/tools/egress.py": 1, "gateways/tools/mcp.py": 1,
-        "queries/servers.py": 1,
-    }  # fmt: skip
+        "core/tools/egress_policy.py": 1,
+        "gateways/tools/guarded_transport.py": 1,
+        "gateways/tools/mcp_client.py": 1,
+        "queries/tool_servers.py": 1,
+    }

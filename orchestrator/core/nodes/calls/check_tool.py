@@ -208,7 +208,7 @@ def _without_repaired_tools(state: RunState, tools: tuple[str, ...]) -> Mapping[
 
 
 def _with_room_taken(view: NodeContext, taken: Authorization) -> NodeContext:
-    """The view as if `find_busy_lock_key` were in flight too, so that a batch cannot pass a limit, a rate or
+    """The view as if `taken` were in flight too, so that a batch cannot pass a limit, a rate or
     what the tenant has left together."""
     state, headroom = view.state, view.headroom
     amounts = {"tool_calls": ONE, "external_calls": ONE}

@@ -65,7 +65,7 @@ class Listing(State):
 
 
 class Text(ToolResult):
-    """`text` holds the lines from `first` on, `lines` of them, of `of`. `read_file_state` is what changes
+    """`text` holds the lines from `first` on, `lines` of them, of `of`. `state` is what changes
     name."""
 
     path: str

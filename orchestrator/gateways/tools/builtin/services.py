@@ -31,7 +31,7 @@ class Services(ToolResult):
 
 
 class Status(ToolResult):
-    """`read_service_status` is healthy, degraded or down; `instance` names the running start of the
+    """`status` is healthy, degraded or down; `instance` names the running start of the
     service."""
 
     name: str

@@ -67,8 +67,8 @@ def knock(who: Program, door: tuple[str, str], names: dict[str, str]) -> Any:
 def shape(response: Any) -> tuple[int, dict[str, Any], dict[str, str]]:
     """A response as far as it may tell one case from another."""
     body = response.json() | {"instance": ""}
-    # What is left of the caller's rate counts its requests, whatever they ask for.
-    headers = {name: value for name, value in response.items() if name != "RateLimit"}
+    # The caller's rate counts its requests, whatever they ask for; without a counter in time it is not said.
+    headers = {name: value for name, value in response.items() if not name.startswith("RateLimit")}
     return response.status_code, body, headers
 
 

@@ -104,12 +104,13 @@ def test_every_post_takes_an_idempotency_key(document: dict[str, Any]) -> None:
 def test_every_post_reads_the_key_that_the_document_offers() -> None:
     takers = (
         *("post_once(request", "post_once_about(request", "_secret_once(request", "key_of(request"),
-        *("_link_once(request", "_changed(\n", "_changed(request"),
+        *("_link_once(request", "_apply_person_change(request"),
     )
     for method, route in [*DOORS, *PLATFORM_DOORS]:
         if method == "post":
             view: Any = resolve("/" + route.replace("{", "").replace("}", "")).func
-            assert any(taker in inspect.getsource(view.view_class.post) for taker in takers), route
+            source = "".join(inspect.getsource(view.view_class.post).split())
+            assert any(taker in source for taker in takers), route
 
 
 @proves("R-API-1", part="headers of responses in the document")

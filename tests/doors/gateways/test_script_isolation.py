@@ -107,7 +107,7 @@ async def test_same_script_without_a_sandbox_reads_the_machine() -> None:
 
 @needs_sandbox
 @proves("R-TOOL-19", part="scripts")
-@pytest.mark.parametrize("way", ["run", "run_bare"])
+@pytest.mark.parametrize("way", ["run_script", "run_bare"])
 @pytest.mark.parametrize(
     "code",
     [

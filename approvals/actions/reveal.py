@@ -22,7 +22,7 @@ from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.queries import standing_of
 from traces.actions import store_payloads
 from traces.core.errors import Unopenable
-from traces.core.sealed_references import extract_references, opened_text
+from traces.core.sealed_references import extract_references, holds_reference, opened_text
 from traces.live import publish_change_hint
 from traces.queries import load_payloads, vault_of
 
@@ -89,14 +89,24 @@ def _unseal_text_at(tenant_id: UUID, request: Request, pointer: str) -> str:
 
 
 def _text_at(arguments: str, pointer: str) -> str:
-    """The text at the pointer. Raises DecisionInvalid where nothing is sealed in it."""
+    """Return the text at the pointer; before it the member's name where a reference stands in that.
+
+    Raises: DecisionInvalid where nothing is sealed in it.
+    """
     value: Any = orjson.loads(arguments)
     found = {one.pointer for one in extract_references(value)}
     if pointer not in found:
         raise DecisionInvalid(detail="there is no sealed value at this place", pointer="/pointer")
+    name = ""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         value = value[int(name)] if isinstance(value, list) else value[name]
-    if not isinstance(value, str):
-        raise DecisionInvalid(detail="there is no sealed value at this place", pointer="/pointer")
-    return value
+    if not holds_reference(name):
+        # Only a text or a name can hold a reference.
+        return str(value)
+    # What is nested below the name has places of its own.
+    return name if isinstance(value, dict | list) else f"{name}: {_to_plain_text(value)}"
+
+
+def _to_plain_text(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()

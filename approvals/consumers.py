@@ -1,4 +1,4 @@
-"""What of approvals can be followed: the tenant's requests (R-API-5)."""
+"""Live feed of approvals: the tenant's requests (R-API-5)."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -11,13 +11,15 @@ ViewOf = Callable[[object, UUID], str]
 
 
 class InboxFeed(StateFeed):
-    """The tenant's requests, each as it stands after a change; a page follows them as its reader sees
-    them."""
+    """The tenant's requests, each in its state after a change; a page sees them as its reader may."""
 
     def __init__(self, fragments: StateFragments, view_of: ViewOf) -> None:
         super().__init__("requests", changed_requests, encode_request_row, fragments)
         self._view_of = view_of
 
     def view(self, given: object, reader: UUID) -> str:
-        """The tab that the reader's page shows. Raises ValueError."""
+        """Return the tab that the reader's page shows.
+
+        Raises: ValueError.
+        """
         return self._view_of(given, reader)

@@ -13,9 +13,11 @@ from tenancy.models import TenantOwned
 
 
 class Request(TenantOwned):
-    """A question to people. All but its status is fixed when it is made; `packet` is what was shown,
-    `sealed` whether it holds sealed values.
-    `retriers` had the run, or one that it goes on from, begun again."""
+    """A question to people. Everything but its status is fixed when it is made.
+
+    `packet` is the content that was shown; `sealed` is set if it holds sealed values. `retriers` are the
+    principals that retried the run, or one that it continues.
+    """
 
     run_id = models.UUIDField()
     call_id = models.CharField(max_length=32)
@@ -80,11 +82,11 @@ class Request(TenantOwned):
 
 
 class Decision(TenantOwned):
-    """One person's word on a request. Append-only; `digest` covers every other column.
+    """One person's decision on a request. Append-only; `digest` covers every other column.
 
-    `quorum` is how many people must agree to what this word agrees to: the packet, or these `arguments`; None
-    for a word that agrees to nothing, and for one said before it was kept. `previous` is the digest of the
-    word before it on the same request, the packet's for the first.
+    `quorum` is how many people must agree to the subject of this decision: the packet, or these
+    `arguments`. None for a decision that agrees to nothing, and for rows older than the column. `previous`
+    is the digest of the previous decision on the same request, or the packet's for the first.
     """
 
     request = models.ForeignKey(
@@ -112,7 +114,7 @@ class Decision(TenantOwned):
 
 
 class GrantUse(TenantOwned):
-    """That a grant was used, by an effect. Append-only; its id is the request's, so there is one at most."""
+    """The use of a grant by an effect. Append-only; its id is the request's, so there is at most one."""
 
     effect_id = models.CharField(max_length=32)
     action_digest = models.CharField(max_length=64)
@@ -120,7 +122,7 @@ class GrantUse(TenantOwned):
 
 
 class Handling(TenantOwned):
-    """What somebody did with a request besides deciding it. Append-only; the newest of its sort holds."""
+    """An action on a request other than deciding it. Append-only; the newest of its sort applies."""
 
     request = models.ForeignKey(
         Request, on_delete=models.PROTECT, related_name="handlings", db_constraint=False
@@ -153,8 +155,7 @@ class Handling(TenantOwned):
 
 
 class UndoWindow(TenantOwned):
-    """A version of how many seconds a yes can be taken back for, 0 for not at all; the newest holds.
-    Append-only."""
+    """A version of the undo window in seconds, 0 for none; the newest applies. Append-only."""
 
     version = models.PositiveIntegerField()
     seconds = models.PositiveSmallIntegerField()
@@ -171,8 +172,11 @@ class UndoWindow(TenantOwned):
 
 
 class Deferral(TenantOwned):
-    """A yes that takes effect at `effective_at`, unless it is taken back before. At most one of a request
-    stands. All but its end is fixed when it is made, and its end once it is there."""
+    """An approval that takes effect at `effective_at` unless it is undone before.
+
+    At most one per request is pending. All columns but those of its end are fixed when it is made; those of
+    its end are fixed once set.
+    """
 
     request = models.ForeignKey(
         Request, on_delete=models.PROTECT, related_name="deferrals", db_constraint=False

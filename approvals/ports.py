@@ -1,4 +1,4 @@
-"""What upper floors lend to approvals: the judgement of edited arguments (R-APPR-3), and runs by name."""
+"""Ports through which upper layers provide the check of edits (R-APPR-3) and the runs by name."""
 
 from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
@@ -8,12 +8,15 @@ from uuid import UUID
 
 
 class Judged(NamedTuple):
-    """Edited arguments after judgement: their normalised bytes, or None and why they are refused.
+    """Edited arguments after judgement: their normalized bytes, or None and why they are refused.
 
-    `quorum` people must agree to them; `action_digest` is the action they make, `amount` what it moves
-    (None: it moves none, or it cannot be read). `risk` is the class that agreeing takes where that is more
-    than the request's own, `field` the one that a refusal is about. `holds_sealed`: a value in them is
-    sealed; `sealed` are the payloads of what was sealed just now, which whoever keeps the bytes keeps too.
+    - `quorum`: the number of people who must agree to them.
+    - `action_digest`: the action they make; `amount`: the amount it moves (None: none, or it cannot be
+      read).
+    - `risk`: the class that agreeing requires, if higher than the request's own.
+    - `field`: the field that a refusal is about.
+    - `holds_sealed`: a value in them is sealed.
+    - `sealed`: the payloads sealed by this judgement; a caller that stores the bytes must store these too.
     """
 
     body: bytes | None
@@ -28,18 +31,17 @@ class Judged(NamedTuple):
 
 
 class CheckEdit(Protocol):
-    """Judges what somebody puts in place of a call's arguments. Called inside the tenant's transaction."""
+    """Checks edited arguments of a call. Called inside the tenant's transaction."""
 
     def __call__(self, tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any, /) -> Judged:
-        """The judgement; nothing is raised for arguments that are refused."""
+        """Return the judgement; refused arguments raise nothing."""
         ...
 
 
 class Nobody:
-    """Stands in until somebody lends a judgement: every edit is refused."""
+    """The default until a check is registered: every edit is refused."""
 
     def __call__(self, tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any, /) -> Judged:
-        """No."""
         return Judged(None, refusal="edits cannot be judged here")
 
 
@@ -47,29 +49,31 @@ _CHECK: list[CheckEdit] = [Nobody()]
 
 
 def register_edit_check(check: CheckEdit) -> None:
-    """Lend the judgement. The last one registered counts."""
+    """Register the check of edits. The last one registered applies."""
     _CHECK[:] = [check]
 
 
 def check_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> Judged:
-    """Judge edited arguments."""
+    """Judge edited arguments with the registered check."""
     return _CHECK[0](tenant_id, run_id, call_id, arguments)
 
 
 class CheckExtension(Protocol):
-    """Judges what somebody grants a run that asks for more budget. Called inside the tenant's transaction."""
+    """Checks the amounts granted to a run that requests more budget. Called in the tenant's transaction."""
 
     def __call__(self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /) -> Judged:
-        """The judgement: the amounts as they are granted, the US$ of all grants to the run if there are any
-        among them, and the risk class that granting them takes; nothing is raised."""
+        """Return the judgement; refused amounts raise nothing.
+
+        It has the amounts as granted, the US$ of all grants to the run if these amounts include US$, and
+        the risk class that granting them requires.
+        """
         ...
 
 
 class NobodyExtends:
-    """Stands in until somebody lends a judgement: every extension is refused."""
+    """The default until a check is registered: every extension is refused."""
 
     def __call__(self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /) -> Judged:
-        """No."""
         return Judged(None, refusal="extensions cannot be judged here")
 
 
@@ -77,18 +81,21 @@ _EXTENDS: list[CheckExtension] = [NobodyExtends()]
 
 
 def register_extension_check(check: CheckExtension) -> None:
-    """Lend the judgement. The last one registered counts."""
+    """Register the check of extensions. The last one registered applies."""
     _EXTENDS[:] = [check]
 
 
 def check_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]) -> Judged:
-    """Judge the amounts of an extension (R-BUDGET-7)."""
+    """Judge the amounts of an extension with the registered check (R-BUDGET-7)."""
     return _EXTENDS[0](tenant_id, run_id, packet, amounts)
 
 
 class CallShape(NamedTuple):
-    """How a tool's call is made up: the JSON Schema of its arguments, and pointers to the amount it moves and
-    to the arguments that matter most."""
+    """The structure of a tool's call.
+
+    It has the JSON Schema of the arguments, and pointers to the amount moved and to the most important
+    arguments.
+    """
 
     input_schema: Mapping[str, Any]
     amount: str | None = None
@@ -96,7 +103,7 @@ class CallShape(NamedTuple):
 
 
 class RunWords(NamedTuple):
-    """What a run is called."""
+    """The names of a run for display."""
 
     workflow: str
     title: str
@@ -104,42 +111,42 @@ class RunWords(NamedTuple):
 
 
 class AskingRuns(Protocol):
-    """The runs that ask. All are called inside the tenant's context and read only."""
+    """The runs that make requests. All methods are called in the tenant's context and only read."""
 
     def shape(self, run_id: UUID, tool: str) -> CallShape | None:
-        """A tool's call as the run is pinned to it; None where it knows no such tool."""
+        """Return the structure of a tool's call as pinned by the run; None if the run has no such tool."""
         ...
 
     def words(self, run_ids: Collection[UUID]) -> Mapping[UUID, RunWords]:
-        """What these runs are called."""
+        """Return the display names of these runs."""
         ...
 
     def of_workflow(self, slug: str) -> Any:
-        """The ids of a workflow's runs, as a query to filter by."""
+        """Return the ids of a workflow's runs, as a query to filter by."""
         ...
 
     def workflows(self) -> Sequence[str]:
-        """The workflows there are, by name."""
+        """List the workflows by name."""
         ...
 
 
 class NoRuns:
-    """Stands in until somebody lends the runs: they have no names, and nothing can be edited by a form."""
+    """The default until runs are registered: runs have no names, and no form can edit a call."""
 
     def shape(self, run_id: UUID, tool: str) -> CallShape | None:
-        """Unknown."""
+        """Return None: no tool is known."""
         return None
 
     def words(self, run_ids: Collection[UUID]) -> Mapping[UUID, RunWords]:
-        """None."""
+        """Return no names."""
         return {}
 
     def of_workflow(self, slug: str) -> Any:
-        """None."""
+        """Return no runs."""
         return ()
 
     def workflows(self) -> Sequence[str]:
-        """None."""
+        """Return no workflows."""
         return ()
 
 
@@ -147,10 +154,10 @@ _RUNS: list[AskingRuns] = [NoRuns()]
 
 
 def register_runs(runs: AskingRuns) -> None:
-    """Lend the runs. The last ones registered count."""
+    """Register the runs. The last ones registered apply."""
     _RUNS[:] = [runs]
 
 
 def asking_runs() -> AskingRuns:
-    """The runs that ask."""
+    """Return the registered runs."""
     return _RUNS[0]

@@ -1,4 +1,4 @@
-"""The names of the news from approvals."""
+"""The Django signals that approvals sends."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,9 @@ request_settled = Signal()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """How a request ended, as word for its run. `by` is the principal that settled it, None for the clock."""
+    """The end of a request, as a signal to its run. `by` is the principal that settled it, None for a
+    timeout.
+    """
 
     tenant_id: UUID
     run_id: UUID
@@ -27,7 +29,9 @@ yes_deferred = Signal()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YesDeferred:
-    """That a yes to a run's request takes effect in so many seconds. A hint: the row is what counts."""
+    """A notice: an approval of a run's request takes effect in `seconds`. A hint only; the row is
+    authoritative.
+    """
 
     tenant_id: UUID
     run_id: UUID

@@ -1,7 +1,9 @@
-"""The proof that requests, decisions, kept yeses and uses are as they were made (R-TRACE-3's share, A1).
+"""Verify that requests, decisions, deferred approvals and grant uses are unchanged.
 
-Held against each other, and against what the trace said of them when it happened. The trace is read first:
-what it speaks of was committed before or with it, so a run under way shows no fault.
+The rows are compared with each other and with the trace events recorded at the time. The trace is read first:
+the rows that an event names were committed before or with the event, so a run under way shows no fault.
+
+Spec: approvals' share of R-TRACE-3, A1.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,13 +34,15 @@ Said = ApprovalRequested | ApprovalDecided
 
 
 def check_run(run_id: UUID) -> list[VerificationFault]:
-    """Every fault of a run's requests, decisions, kept yeses and uses. Inside the tenant's context."""
+    """List every fault of a run's requests, decisions, deferrals and grant uses. Call in the tenant's
+    context.
+    """
     spoken, used = _load_traced_requests(run_id), _load_used_grants(run_id)
     requests = {
         str(found.id): found for found in Request.objects.filter(run_id=run_id).order_by("created_at", "id")
     }
     ids = [found.id for found in requests.values()]
-    # Before the decisions: a yes that takes effect meanwhile still stands here, and that is no fault.
+    # Read before the decisions: a deferral that takes effect in between is pending here, which is no fault.
     yeses = list(Deferral.objects.filter(request_id__in=ids).order_by("at", "id"))
     decisions, uses = decisions_by_request(ids), uses_of(ids)
     digests = {d.digest: str(d.request_id) for of_one in decisions.values() for d in of_one}
@@ -54,7 +58,7 @@ def check_run(run_id: UUID) -> list[VerificationFault]:
 
 
 def _load_traced_requests(run_id: UUID) -> list[Said]:
-    """What the trace said of requests. A body that cannot be read is the trace's fault, and named there."""
+    """Load the trace events about requests. An unreadable body is skipped: the trace's check reports it."""
     said: list[Said] = []
     events = Event.objects.filter(run_id=run_id, kind__in=SPOKEN).order_by("seq")
     for kind, body in events.values_list("kind", "body"):
@@ -64,7 +68,7 @@ def _load_traced_requests(run_id: UUID) -> list[Said]:
 
 
 def _load_used_grants(run_id: UUID) -> dict[UUID, str]:
-    """The grants that records bind as used, with the action each was used for."""
+    """Load the grants that records bind as used, each with the action that it was used for."""
     bodies = Record.objects.filter(run_id=run_id).order_by("number").values_list("body", flat=True)
     used: dict[UUID, str] = {}
     for body in map(bytes, bodies.iterator()):
@@ -80,7 +84,7 @@ class _Binding(BaseModel):
     binds: dict[str, str]
 
     def used(self) -> dict[UUID, str]:
-        """The grants among them."""
+        """Return the bound grants by request, each with its action."""
         return {
             UUID(name.removeprefix(GRANT)): action
             for name, action in self.binds.items()
@@ -103,7 +107,7 @@ def _of_request(
 
 
 def _verify_packet(request: Request) -> Iterator[VerificationFault]:
-    """The packet fits its digest, and the columns that say the same as it say it still."""
+    """Check that the packet matches its digest and that the columns copied from the packet still match."""
     body = bytes(request.packet)
     if packet_digest(body) != request.packet_digest:
         yield _make_fault("Request", request.id, "packet", "it does not fit its digest")
@@ -147,7 +151,7 @@ def _verify_decision(request: Request, decision: Decision, previous: str) -> Ite
 
 
 def _verify_outcome(request: Request, decisions: Sequence[Decision]) -> Iterator[VerificationFault]:
-    """A settled request stands on its last word, and a yes on enough people."""
+    """Check that the last decision is the outcome and that an approval has enough people behind it."""
     last = decisions[-1] if decisions else None
     if last is None or last.kind != request.outcome:
         yield _make_fault(
@@ -176,8 +180,11 @@ def _verify_grant_use(request: Request, use: GrantUse) -> Iterator[VerificationF
 def _kept_back(
     request: Request, kept: Deferral, decisions: Sequence[Decision]
 ) -> Iterator[VerificationFault]:
-    """A yes that was kept back has no digest of its own. One that took effect is its person's decision, word
-    for word and from that moment on, and that is hashed."""
+    """Check a deferral against its request and, if it took effect, against the person's decision.
+
+    A deferral has no digest of its own. A deferral that took effect must equal the decision of the same
+    person, made at the time the deferral ended; the decision is hashed.
+    """
     said = next((decision for decision in decisions if decision.owner == kept.owner), None)
     there = said is not None and said.at == kept.ended_at
     if kept.packet_digest != request.packet_digest or kept.run_id != request.run_id:
@@ -207,7 +214,7 @@ _KEPT: Mapping[str, Callable[[Deferral | Decision], Any]] = {
 def _verify_traced_request(
     said: Said, requests: Mapping[str, Request], digests: Mapping[str, str]
 ) -> Iterator[VerificationFault]:
-    """What the trace speaks of and the tables no longer hold, or hold differently."""
+    """Report a traced request or decision that the tables no longer hold, or hold differently."""
     key, found = said.request, requests.get(said.request)
     if found is None:
         yield _make_fault("Request", key, "id", "the trace speaks of it and it is not there")
@@ -220,7 +227,7 @@ def _verify_traced_request(
 def _verify_used_grants(
     used: Mapping[UUID, str], uses: Mapping[UUID, GrantUse]
 ) -> Iterator[VerificationFault]:
-    """What a record binds as used and the table no longer holds, or holds for another action."""
+    """Report each grant that a record binds as used and the table lacks, or holds for another action."""
     for request, action in used.items():
         use = uses.get(request)
         if use is None or use.action_digest != action:

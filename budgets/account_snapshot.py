@@ -1,6 +1,6 @@
-"""What a posting has to know beforehand, read in one statement: is the run's account open, its tranches, what
-the tenant has left.
+"""The account state that a posting needs, read in one statement.
 
+The statement returns whether the run's account is open, its tranches, and the headroom of the tenant.
 `BOOK` and `HEADROOM` are statements with a parser each, so that a caller can send them inside a psycopg
 pipeline with its other statements and read the rows after the sync.
 """
@@ -42,14 +42,16 @@ _LINES: Final = """
 UNION ALL
 SELECT 'line', l.id, NULL, NULL, NULL, NULL, l."limit", l.used, l.reserved, NULL, l.dimension
   FROM budgets_line l WHERE l.tenant_id = %(tenant)s AND l.account_id = %(run)s"""
-# The limits keep the planner from beginning with the lines of all of the tenant's runs.
+# The LIMITs keep the planner from starting with the lines of all of the tenant's runs.
 BOOK: Final = _RUN
 HEADROOM: Final = _RUN + _LINES
 
 
 class Book(NamedTuple):
-    """A run's account at the start of a commit. `windows` is None before the tenant's first spending of the
-    day; `parent` is the account that a lane draws on, which holds the tenant's money for it.
+    """A run's account at the start of a commit.
+
+    `windows` is None before the tenant's first spending of the day. `parent` is the account that a lane
+    draws on, which holds the tenant's money for it.
 
     Valid for as long as the reader holds the run (its row or its account is locked): one writer per run.
     """
@@ -61,10 +63,10 @@ class Book(NamedTuple):
     parent: UUID | None = None
 
     def tenant_cost(self, at: datetime) -> Decimal | None:
-        """What the run may still reserve of its tenant's ceilings at `at`, in US$: the rest of its own
-        tranche included.
+        """Return how much the run may still reserve under its tenant's ceilings at `at`, in US$.
 
-        None: no ceiling (or the day's account is yet to be opened).
+        The unused rest of the run's own tranche is included. None: no ceiling applies, the day's account is
+        not opened yet, or the account is a lane's, which draws on its parent.
         """
         if self.windows is None or self.parent is not None:
             return None
@@ -78,7 +80,7 @@ class Book(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headroom:
-    """What is left on every line of a run and of its tenant's day and month (None: unlimited)."""
+    """The amounts left on every line of a run and of its tenant's day and month (None: unlimited)."""
 
     left: Mapping[Dimension, Decimal | None]
     tenant_day: Decimal | None
@@ -88,12 +90,15 @@ class Headroom:
 
 
 def build_snapshot_parameters(tenant_id: UUID, run_id: UUID, at: datetime | None = None) -> dict[str, object]:
-    """The parameters of `BOOK` and `HEADROOM`; without `at` the database's clock says which windows hold."""
+    """Build the parameters of `BOOK` and `HEADROOM`.
+
+    Without `at` the database's clock selects the current windows.
+    """
     return {"tenant": tenant_id, "run": run_id, "at": at}
 
 
 def read_book(run_id: UUID, rows: Sequence[Row]) -> Book | None:
-    """The book from the rows of `BOOK`; None where the run has no account."""
+    """Build the book from the rows of `BOOK`; None if the run has no account."""
     closed: bool | None = None
     parent: UUID | None = None
     tranches: list[Tranche] = []
@@ -118,7 +123,7 @@ def read_book(run_id: UUID, rows: Sequence[Row]) -> Book | None:
 
 
 def read_headroom(run_id: UUID, rows: Sequence[Row], at: datetime) -> Headroom | None:
-    """The headroom from the rows of `HEADROOM`; None where the run has no account."""
+    """Build the headroom from the rows of `HEADROOM`; None if the run has no account."""
     book = read_book(run_id, rows)
     if book is None:
         return None

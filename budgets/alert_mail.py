@@ -1,4 +1,4 @@
-"""What a letter about an alert says (R-BUDGET-10)."""
+"""Text of the mail about a budget alert (R-BUDGET-10)."""
 
 from decimal import Decimal
 from zoneinfo import ZoneInfo
@@ -11,7 +11,7 @@ WORDS = {"tenant_day": "today", "tenant_month": "this month"}
 
 
 def text_of(letter: AlertMail, house: Tenant) -> MailText:
-    """The letter about an alert to one of the house's administrators."""
+    """Build the mail about an alert to one of the tenant's administrators."""
     alert, zone = letter.alert, ZoneInfo(house.time_zone)
     subject = f"[Interlock] {one_line(house.name)}: {_format_headline(letter, zone)}"
     return MailText(subject=subject, body="\n".join(_build_body_lines(alert, zone)))
@@ -27,7 +27,7 @@ def _format_headline(letter: AlertMail, zone: ZoneInfo) -> str:
 
 
 def _build_body_lines(alert: Alert, zone: ZoneInfo) -> list[str]:
-    """What is taken of what, what happens next, and where to look."""
+    """Build the lines of the body: the amounts, the consequences, and a link to the page."""
     lines = [
         f"{alert.threshold} % of the ceiling of ${_format_usd(alert.limit_usd)} is taken:",
         (
@@ -52,7 +52,10 @@ def _build_body_lines(alert: Alert, zone: ZoneInfo) -> list[str]:
 
 
 def _is_over(alert: Alert) -> bool:
-    """A corrected price, or a call across midnight, may fill a window after its end."""
+    """Return whether the alert was raised after its window ended.
+
+    A corrected price, or a call across midnight, may fill a window after its end.
+    """
     return alert.at >= alert.window_end
 
 

@@ -1,8 +1,9 @@
-"""The proof that the ledger is whole: entries intact, lines equal to their sums, reservations ended
-(R-BUDGET-3).
+"""Verification of the ledger: entries intact, lines equal to their sums, reservations ended.
 
-Read from the bottom: an entry against its digest, effects against their reservations, lines and tranches
-against the entries. Nothing here trusts a number that another row could have been altered to match.
+The check works bottom-up: an entry against its digest, effects against their reservations, lines and
+tranches against the entries. No number is trusted that another row could have been altered to match.
+
+Spec: R-BUDGET-3.
 """
 
 from collections import defaultdict
@@ -24,7 +25,7 @@ from budgets.models import Account, Entry, Line, Tranche
 from traces.core.canonical import format_decimal
 from traces.verification import VerificationFault, register_check
 
-# Entries read at a time: a tenant's ledger need not fit into memory.
+# Entries read at a time, since a tenant's ledger may not fit into memory.
 AT_ONCE = 2_000
 ENDS = (Cause.SETTLE.value, Cause.RELEASE.value)
 Sums = dict[tuple[UUID, str], Decimal]
@@ -32,7 +33,7 @@ Sums = dict[tuple[UUID, str], Decimal]
 
 @dataclass(slots=True)
 class Totals:
-    """What the entries add up to: by account and dimension, and by tranche."""
+    """Sums of the entries: by account and dimension, and by tranche."""
 
     used: Sums = field(default_factory=lambda: defaultdict(Decimal))
     reserved: Sums = field(default_factory=lambda: defaultdict(Decimal))
@@ -45,7 +46,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An entry with its amounts read."""
+    """An entry with its parsed amounts."""
 
     entry: Entry
     used: Vector
@@ -56,11 +57,10 @@ class Read:
 def verify_ledger(
     run_id: UUID | None = None, *, open_effects: Collection[str] | None = None
 ) -> list[VerificationFault]:
-    """Every fault of a run's ledger, or of the whole tenant's; empty when it is whole. Inside the tenant's
-    context.
+    """List every fault of a run's ledger, or of the whole tenant's; empty if there are none.
 
-    `open_effects` are the effects truly in flight; without them any unsettled reservation of an open account
-    passes.
+    Runs in the tenant's context. `open_effects` are the effects actually in flight; without them any
+    unsettled reservation of an open account passes.
     """
     chosen = Entry.objects.order_by("id")
     entries = list(chosen if run_id is None else chosen.filter(run_id=run_id))
@@ -79,8 +79,11 @@ def verify_ledger(
 
 
 def verify_windows() -> list[VerificationFault]:
-    """Every fault of the tenant's days and months: their entries, and their lines against the entries of all
-    runs that drew on them. Inside the tenant's context."""
+    """List every fault of the tenant's days and months, in the tenant's context.
+
+    Checks the entries that belong to no run, and the lines against the entries of all runs that drew on
+    them.
+    """
     of_windows = Q(month_id__isnull=False) | Q(run_id=None)
     entries = Entry.objects.filter(of_windows).order_by("id").iterator(chunk_size=AT_ONCE)
     faults: list[VerificationFault] = []
@@ -96,7 +99,7 @@ def verify_windows() -> list[VerificationFault]:
 
 
 def check_run(run_id: UUID) -> list[VerificationFault]:
-    """The check that `trace verify` makes of a run's ledger (R-TRACE-3)."""
+    """Run the ledger check of `trace verify` for one run (R-TRACE-3)."""
     return verify_ledger(run_id)
 
 
@@ -107,7 +110,7 @@ def _entry_faults(entry: Entry) -> Iterator[VerificationFault]:
 
 
 def _parse_entry_amounts(entry: Entry) -> Read | None:
-    """The entry with its amounts; None when they cannot be read, which the digest has told already."""
+    """Parse the amounts of an entry; None if they are unreadable, which the digest check has reported."""
     try:
         return Read(entry, *read_amounts(entry.amounts))
     except (orjson.JSONDecodeError, BudgetError, ArithmeticError, AttributeError, TypeError):

@@ -1,5 +1,7 @@
-"""Tables of budgets: accounts with a line per dimension, the ledger, tranches, ceilings and prices
-(R-BUDGET-3, 9, 15)."""
+"""Tables of budgets: accounts with a line per dimension, ledger, tranches, ceilings and prices.
+
+Spec: R-BUDGET-3, 9, 15.
+"""
 
 from typing import ClassVar
 
@@ -12,8 +14,10 @@ from tenancy.models import OutgoingLetter, Tenant, TenantOwned
 
 
 class Amount(models.DecimalField):  # type: ignore[type-arg]
-    """An exact amount: whole numbers up to 10^18, twelve places (a cached token costs billionths of a
-    US$)."""
+    """An exact amount: whole numbers up to 10^18 with twelve places.
+
+    A cached token costs billionths of a US$.
+    """
 
     def __init__(self, **options: object) -> None:
         options["max_digits"], options["decimal_places"] = 30, 12
@@ -21,8 +25,11 @@ class Amount(models.DecimalField):  # type: ignore[type-arg]
 
 
 class Account(TenantOwned):
-    """Whose budget it is: a run's, or the tenant's for one day or month of its time zone. A run's account has
-    its id; a lane's names its parent's, on which all that it may spend is reserved."""
+    """The budget account of a run, or of the tenant for one day or month of its time zone.
+
+    A run's account has the run's id. A lane's account names its parent's, on which the lane's whole budget
+    is reserved.
+    """
 
     class Kind(models.TextChoices):
         """The links of the chain, from the run up; their alphabetical order is the order of locking."""
@@ -63,8 +70,10 @@ class Account(TenantOwned):
 
 
 class Line(TenantOwned):
-    """One dimension of an account. A limit of NULL is none; `used` may pass the limit by an overrun,
-    `reserved` never."""
+    """One dimension of an account. A limit of NULL is no limit.
+
+    `used` may exceed the limit by an overrun, `reserved` never.
+    """
 
     account = models.ForeignKey(
         Account, on_delete=models.PROTECT, related_name="lines", db_constraint=False, db_index=False
@@ -87,8 +96,10 @@ class Line(TenantOwned):
 
 
 class Tranche(TenantOwned):
-    """What a run holds of one tenant day and month, in US$ (budgets/core/tranche.py); closed when all of it
-    is settled."""
+    """The amounts that a run holds on one tenant day and month, in US$ (budgets/core/tranche.py).
+
+    A tranche is closed when all of it is settled.
+    """
 
     run_account = models.ForeignKey(
         Account, on_delete=models.PROTECT, related_name="tranches", db_constraint=False, db_index=False
@@ -126,7 +137,7 @@ class Tranche(TenantOwned):
                 condition=Q(closed_at=None) | Q(held=0, used=0, reserved=0),
             ),
         ]
-        # None of its columns changes while a run draws on its tranche.
+        # None of the indexed columns changes while a run draws on its tranche.
         indexes: ClassVar = [
             models.Index(
                 fields=["tenant", "day", "month"], condition=Q(closed_at=None), name="budgets_tranche_open"
@@ -135,11 +146,11 @@ class Tranche(TenantOwned):
 
 
 class Entry(TenantOwned):
-    """One row of the append-only ledger (R-BUDGET-3): deltas of the lines of one account, or of a day and a
-    month.
+    """One row of the append-only ledger (R-BUDGET-3).
 
-    No foreign keys, not even to the tenant, which row-level security names anyway: a check per row would be
-    paid at every commit; `verify_ledger` proves what they would.
+    It holds deltas of the lines of one account, or of a day and a month. There are no foreign keys, not
+    even to the tenant, which row-level security enforces anyway: every commit would pay for a check per
+    row; `verify_ledger` proves the same.
     """
 
     tenant = models.ForeignKey(
@@ -159,8 +170,8 @@ class Entry(TenantOwned):
     marks = models.BinaryField()
 
     class Meta(TenantOwned.Meta):
-        # Nothing refers to an entry: the composite key of other tenant tables would be one more index to
-        # write at every commit.
+        # No table refers to an entry, so the composite key of other tenant tables is left out: it would be
+        # one more index to write at every commit.
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["tenant", "effect_id"],
@@ -175,7 +186,7 @@ class Entry(TenantOwned):
         ]
         indexes: ClassVar = [
             models.Index(fields=["run_id"], name="budgets_entry_by_run"),
-            # As the ledger's page reads a day: its newest entries first.
+            # The order in which the ledger's page reads a day: newest entries first.
             models.Index(
                 fields=["account_id", "-at", "-id"],
                 condition=Q(month_id__isnull=False),
@@ -185,8 +196,10 @@ class Entry(TenantOwned):
 
 
 class TenantCeiling(TenantOwned):
-    """One version of a tenant's ceilings, in US$; the newest holds. NULL is no ceiling. `tranche_usd`: see
-    Tranche."""
+    """One version of a tenant's ceilings, in US$; the newest applies. NULL is no ceiling.
+
+    `tranche_usd`: see Tranche.
+    """
 
     per_run_usd = Amount(null=True)
     daily_usd = Amount(null=True)
@@ -201,8 +214,10 @@ class TenantCeiling(TenantOwned):
 
 
 class Price(TenantOwned):
-    """One version of what a tenant says a model costs (US$ per token): its own contract, or a declared worst
-    case."""
+    """One version of a model's price as set by a tenant (US$ per token).
+
+    The price comes from the tenant's own contract or is a declared worst case.
+    """
 
     provider = models.CharField(max_length=64)
     model = models.CharField(max_length=200)
@@ -222,11 +237,10 @@ class Price(TenantOwned):
 
 
 class Alert(TenantOwned):
-    """That a tenant's day or month came to a share of its ceiling: once per threshold and window
-    (R-BUDGET-10).
+    """An alert that a tenant's day or month reached a share of its ceiling (R-BUDGET-10).
 
-    Amounts are those of the line at that moment, in US$. `wanted_usd` is what the window was asked for and
-    could not bear, the first time that it was; only that column ever changes.
+    There is one per threshold and window. Amounts are those of the line at that moment, in US$.
+    `wanted_usd` is the amount requested at the first refusal by the window; only that column ever changes.
     """
 
     account_id = models.UUIDField()
@@ -253,8 +267,10 @@ class Alert(TenantOwned):
 
 
 class AlertMail(OutgoingLetter):
-    """A letter about an alert to one administrator: written with the alert; `refused` is the one about what
-    its window was asked for and could not bear after that."""
+    """A mail about an alert to one administrator, written together with the alert.
+
+    `refused` marks the mail about the first request that the window refused after the alert.
+    """
 
     alert = models.ForeignKey(
         Alert, on_delete=models.PROTECT, related_name="mails", db_constraint=False, db_index=False
@@ -274,7 +290,7 @@ class AlertMail(OutgoingLetter):
 
 
 class RateLimit(TenantOwned):
-    """One version of a tenant's rate limits; the newest holds (R-BUDGET-11). NULL is no limit."""
+    """One version of a tenant's rate limits; the newest applies (R-BUDGET-11). NULL is no limit."""
 
     submissions_per_minute = models.PositiveIntegerField(null=True)
     concurrent_runs = models.PositiveIntegerField(null=True)
@@ -291,8 +307,10 @@ class RateLimit(TenantOwned):
 
 
 class RunFigures(TenantOwned):
-    """What an ended run took, beside its limits: one row a run, written once (R-BUDGET-14). `id` is the
-    run's."""
+    """Usage of an ended run and its limits: one row per run, written once (R-BUDGET-14).
+
+    `id` is the run's.
+    """
 
     workflow = models.CharField(max_length=64)
     terminal_code = models.CharField(max_length=24)
@@ -317,7 +335,7 @@ class RunFigures(TenantOwned):
 
 
 class DaySpend(TenantOwned):
-    """What ended runs of one workflow spent on one model or tool, by day of the tenant's time zone."""
+    """Spending of one workflow's ended runs on one model or tool, by day of the tenant's time zone."""
 
     day = models.DateField()
     workflow = models.CharField(max_length=64)
@@ -336,9 +354,11 @@ class DaySpend(TenantOwned):
 
 
 class DriftFlag(TenantOwned):
-    """That a figure of a workflow's ended runs drifts (R-BUDGET-14): from when it was seen to when it was
-    seen no more. `was` and `is_now` are the medians, `runs` how many were compared with as many before them;
-    `told` says whether people were."""
+    """A flag for drift in a figure of a workflow's ended runs, from detection to its end (R-BUDGET-14).
+
+    `was` and `is_now` are the medians; `runs` is the number of runs compared with as many before them;
+    `told` is whether administrators were notified.
+    """
 
     workflow = models.CharField(max_length=64)
     metric = models.CharField(max_length=8)

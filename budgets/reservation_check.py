@@ -1,4 +1,7 @@
-"""The second wall, budget half: a gateway refuses a call that holds no open reservation (R-BUDGET-17)."""
+"""The budget half of the second guard: a gateway refuses a call without an open reservation.
+
+Spec: R-BUDGET-17.
+"""
 
 from typing import Final
 
@@ -11,9 +14,9 @@ SELECT EXISTS (SELECT FROM budgets_entry r WHERE r.effect_id = %(effect)s AND r.
 
 
 def open_reservation(effect_id: str) -> bool:
-    """Whether the effect holds a committed reservation that is not settled yet.
+    """Return whether the effect holds a committed reservation that is not settled yet.
 
-    Asked by gateways in a tenant's context of their own, whatever the machine claims.
+    Gateways call this in a tenant context of their own, independent of the machine's claims.
     """
     cursor = raw_cursor()
     cursor.execute(_OPEN, {"effect": effect_id}, prepare=True)

@@ -1,8 +1,8 @@
-"""What the outside tells the house: every environment variable it reads, typed, in one place.
+"""Every environment variable that Interlock reads, typed, in one place.
 
 Order of precedence: the process environment, `.env` in the working directory, and last the file
-`servers.json` which `manage.py up` leaves in the data folder so that another command (`manage.py key
-create`) finds the embedded servers of the running house.
+`servers.json`, which `manage.py up` writes to the data folder so that another command (`manage.py key
+create`) finds the embedded servers of the running stack.
 """
 
 from __future__ import annotations
@@ -25,28 +25,26 @@ SERVERS_FILE = "servers.json"
 
 
 def data_dir() -> Path:
-    """The folder everything the house keeps lives in: `INTERLOCK_DATA_DIR`, else `.data` beside
-    `manage.py`.
-    """
+    """Return the folder of all local data: `INTERLOCK_DATA_DIR`, else `.data` next to `manage.py`."""
     given = os.environ.get("INTERLOCK_DATA_DIR")
     return Path(given).absolute() if given else Path(__file__).resolve().parent.parent / ".data"
 
 
 class _RunningHouse(PydanticBaseSettingsSource):
-    """The addresses the supervisor wrote down, under everything said by hand."""
+    """The addresses that the supervisor wrote down, with lower precedence than all explicit settings."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Unused: this source answers as a whole in `__call__`."""
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """The known variables of `servers.json`; nothing when the house has never been up."""
+        """Return the known variables of `servers.json`; nothing if the stack was never started."""
         try:
             found: dict[str, Any] = json.loads((data_dir() / SERVERS_FILE).read_bytes())
         except (FileNotFoundError, PermissionError):
             return {}
         if os.environ.get("DATABASE_URL"):
-            # An owner's address must never be paired with somebody else's database.
+            # An owner's address must never be paired with a different database.
             found.pop("DATABASE_OWNER_URL", None)
         return found
 
@@ -54,7 +52,7 @@ class _RunningHouse(PydanticBaseSettingsSource):
 class Environment(BaseSettings):
     """Typed settings of one process (R-SEC-8: secrets are never shown by `repr`)."""
 
-    # A wrong value is named and not shown: it may be a secret that was put in the wrong place.
+    # An invalid value is named but not shown: it may be a misplaced secret.
     model_config = SettingsConfigDict(
         env_file=".env", extra="ignore", frozen=True, env_ignore_empty=True, hide_input_in_errors=True
     )
@@ -65,18 +63,18 @@ class Environment(BaseSettings):
 
     port: int = Field(8000, ge=1, le=65535, validation_alias="INTERLOCK_PORT")
     host: str = Field("127.0.0.1", validation_alias="INTERLOCK_HOST")
-    # Prometheus: the port of a worker, that of the web process, where both listen, and the token without
-    # which the web port itself answers nothing.
+    # Prometheus: the port of a worker, that of the web process, their listening address, and the token that
+    # the web port itself requires.
     metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="INTERLOCK_METRICS_PORT")
     web_metrics_port: int | None = Field(None, ge=1, le=65535, validation_alias="INTERLOCK_WEB_METRICS_PORT")
     metrics_host: str = Field("127.0.0.1", validation_alias="INTERLOCK_METRICS_HOST")
     metrics_token: SecretStr | None = Field(None, min_length=16, validation_alias="INTERLOCK_METRICS_TOKEN")
     allowed_hosts: str = Field("localhost,127.0.0.1,[::1]", validation_alias="INTERLOCK_ALLOWED_HOSTS")
     secret_key: SecretStr | None = Field(None, validation_alias="INTERLOCK_SECRET_KEY")
-    # Where the console is reached from outside (https://console.example), and how many proxies stand before.
+    # The external address of the console (https://console.example), and the number of proxies in front.
     origins: str = Field("", validation_alias="INTERLOCK_ORIGINS")
     proxies: int = Field(0, ge=0, le=9, validation_alias="INTERLOCK_PROXIES")
-    # How long a session lasts after signing in, and without anything being done with it.
+    # How long a session lasts after sign-in, and without activity.
     session_hours: int = Field(12, ge=1, le=168, validation_alias="INTERLOCK_SESSION_HOURS")
     idle_minutes: int = Field(60, ge=5, le=1_440, validation_alias="INTERLOCK_IDLE_MINUTES")
     oidc_url: str | None = Field(None, validation_alias="INTERLOCK_OIDC_URL")
@@ -107,19 +105,19 @@ class Environment(BaseSettings):
 
     model: str | None = Field(None, validation_alias="INTERLOCK_MODEL")
     cheaper_model: str | None = Field(None, validation_alias="INTERLOCK_CHEAPER_MODEL")
-    # For servers that tell their usage at the end of a stream; others are charged by our own count.
+    # For servers that report their usage at the end of a stream; others are charged by Interlock's own count.
     model_streams: bool = Field(False, validation_alias="INTERLOCK_MODEL_STREAMS")
-    # Whether the other providers that have a key take over where the first one cannot be asked.
+    # If true, the other providers that have a key take over when the first one is unavailable.
     model_failover: bool = Field(True, validation_alias="INTERLOCK_MODEL_FAILOVER")
-    # What the operator's model costs, in US$ a million tokens: "0" for one that they run themselves, or
-    # input/output as in "0.15/0.60". Unsaid: as listed, else unknown.
+    # Price of the operator's model, in US$ per million tokens: "0" for a self-hosted model, or input/output
+    # as in "0.15/0.60". Unset: the listed price, else unknown.
     model_price: str | None = Field(
         None,
         pattern=r"^\d{1,6}(\.\d{1,9})?(/\d{1,6}(\.\d{1,9})?)?$",
         validation_alias="INTERLOCK_MODEL_PRICE",
     )
-    # How many calls at once the operator's models take; what is above it waits in line. Unsaid: one where the
-    # model stands on this machine or in its network, else as many as come.
+    # Maximum number of concurrent calls of the operator's models; further calls are queued. Unset: one if the
+    # model runs on this machine or in its network, else unlimited.
     model_at_once: int | None = Field(None, ge=1, le=10_000, validation_alias="INTERLOCK_MODEL_AT_ONCE")
     unknown_price: Literal["worst", "refuse"] = Field("worst", validation_alias="INTERLOCK_UNKNOWN_PRICE")
     worst_case_usd_per_mtok: Decimal = Field(
@@ -132,16 +130,16 @@ class Environment(BaseSettings):
         decimal_places=9,
         validation_alias="INTERLOCK_WORST_CASE_USD_PER_CALL",
     )
-    # What one token, call, GPU second or review costs the house beside what it is charged, as JSON:
+    # Cost of one token, call, GPU second or review to the operator in addition to the charge, as JSON:
     # {"human_review": "4", "api_call": "0.01"}. For one figure that limits nothing.
     business_rates: Rates = Field(default_factory=Rates, validation_alias="INTERLOCK_BUSINESS_RATES")
     openai_base_url: str | None = Field(None, validation_alias="OPENAI_BASE_URL")
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")
     anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
-    # smtp://user:password@host (STARTTLS), smtps://…, smtp+plain://…; without one letters go to the log.
+    # smtp://user:password@host (STARTTLS), smtps://…, smtp+plain://…; without one, mails go to the log.
     smtp_url: SecretStr | None = Field(None, validation_alias="INTERLOCK_SMTP_URL")
     mail_from: str = Field("Interlock <interlock@localhost>", validation_alias="INTERLOCK_MAIL_FROM")
-    # How people reach the console, for links in letters.
+    # Address of the console, for links in mails.
     console_url: str = Field("", validation_alias="INTERLOCK_URL")
     # The demonstration of the embedded start: its two tenants, their people, and the demo company.
     demo: bool = Field(True, validation_alias="INTERLOCK_DEMO")
@@ -151,13 +149,13 @@ class Environment(BaseSettings):
     mcp_commands: dict[str, tuple[str, ...]] = Field(
         default_factory=dict, validation_alias="INTERLOCK_MCP_COMMANDS"
     )
-    # What tenants may open of what is not public: networks, addresses, names, each with a port or without.
+    # Non-public destinations that tenants may allow: networks, addresses, names, each with or without a port.
     private_places: str | None = Field(None, validation_alias="INTERLOCK_PRIVATE_PLACES")
-    # Whether scripts (sandbox.script) may run by their interpreter alone where bubblewrap cannot be used.
+    # If "preferred", scripts (sandbox.script) may run without bubblewrap where it is unavailable.
     script_isolation: Literal["preferred", "required"] = Field(
         "preferred", validation_alias="INTERLOCK_SCRIPT_ISOLATION"
     )
-    # Databases that tools of every tenant may ask, by name: {"company": {"reader": "postgresql://…"}}.
+    # Databases that tools of every tenant may query, by name: {"company": {"reader": "postgresql://…"}}.
     databases: dict[str, dict[Literal["reader", "writer"], str]] = Field(
         default_factory=dict, repr=False, validation_alias="INTERLOCK_DATABASES"
     )
@@ -165,12 +163,17 @@ class Environment(BaseSettings):
     @field_validator("openai_base_url")
     @classmethod
     def _address_alone(cls, url: str | None) -> str | None:
-        """Runs are pinned to this address, and every tenant's people read it: a key has a variable of its own
-        (R-SEC-8). What follows a `?` would stand before the path that is asked for."""
+        """Check that the address carries no user, password, query or fragment.
+
+        Runs are pinned to this address, and every tenant's members can read it, so a key has its own variable
+        (R-SEC-8). A query would precede the requested path.
+
+        Raises: ValueError.
+        """
         try:
             at = urlsplit(url or "")
         except ValueError:
-            # The library's own words would quote it.
+            # The library's own message would quote the address.
             raise ValueError("this is no address") from None
         if "@" in at.netloc or at.query or at.fragment:
             raise ValueError("an address carries no user, password or query; OPENAI_API_KEY is for the key")
@@ -185,26 +188,28 @@ class Environment(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment, then `.env`, then the running house."""
+        """Return the sources in order: environment, then `.env`, then the running stack."""
         return init_settings, env_settings, dotenv_settings, _RunningHouse(settings_cls)
 
     @field_validator("private_places")
     @classmethod
     def _places_alone(cls, text: str | None) -> str | None:
-        """Entries that can be read, or the start ends here."""
+        """Check that every entry can be parsed; otherwise the start fails."""
         read_bound(text or "")
         return text
 
     @property
     def private_bound(self) -> tuple[AllowedPlaces, ...]:
-        """What tenants may open of what is not public: of this machine alone where the servers are embedded,
-        else nothing, unless the operator says otherwise."""
+        """The non-public destinations that tenants may allow.
+
+        The default is this machine if the servers are embedded, else nothing; the operator can override it.
+        """
         default = LOOPBACK if self.embedded else ""
         return read_bound(default if self.private_places is None else self.private_places)
 
     @property
     def oidc_origin(self) -> str | None:
-        """Where the provider of identities stands, for the content security policy."""
+        """Origin of the identity provider, for the content security policy; None if there is no provider."""
         if not self.oidc_app:
             return None
         at = urlsplit(self.oidc_app["settings"]["server_url"])
@@ -212,7 +217,7 @@ class Environment(BaseSettings):
 
     @property
     def oidc_app(self) -> dict[str, Any] | None:
-        """The provider of identities as allauth wants it, or None where none is configured (R-SEC-2)."""
+        """The identity provider in allauth's format; None if none is configured (R-SEC-2)."""
         if not (self.oidc_url and self.oidc_client_id):
             return None
         return {
@@ -223,8 +228,10 @@ class Environment(BaseSettings):
 
     @property
     def mail(self) -> dict[str, Any]:
-        """Django's settings of the mail server; the console's back end where none is given. Raises
-        ValueError."""
+        """Django's settings of the mail server; the console back end if none is configured.
+
+        Raises: ValueError.
+        """
         url = unwrap_secret(self.smtp_url)
         if not url:
             return {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}
@@ -240,24 +247,29 @@ class Environment(BaseSettings):
 
     @property
     def mails_first_links(self) -> bool:
-        """Whether the link for a first password goes by letter: there is a mail server, and the letter leads
-        to an address that whoever invites does not choose. Without `console_url` it is the one that they
-        asked at, which a pattern among the allowed hosts would let them make one of their own."""
+        """Return whether first-password links are sent by mail.
+
+        That needs a mail server, and a link address that the inviting person does not choose. Without
+        `console_url` the link uses the host of the request, and a pattern in the allowed hosts would let the
+        inviter choose that host.
+        """
         hosts = [host.strip() for host in self.allowed_hosts.split(",")]
         exact = not any(host.startswith((".", "*")) for host in hosts)
         return bool(unwrap_secret(self.smtp_url)) and (bool(self.console_url) or exact)
 
     @property
     def has_model_key(self) -> bool:
-        """Whether some model other than the scripted one can be asked (R-TOOL-23)."""
+        """Return whether a model other than the scripted one is available (R-TOOL-23)."""
         return bool(self.openai_api_key or self.anthropic_api_key or self.openai_base_url)
 
 
 def wrong_in(error: ValidationError | SettingsError) -> str | None:
-    """What is wrong with the environment: a line for each variable, by its name and without its value. None
-    where it is something else."""
+    """Describe the faults of the environment, one line per variable, by name and without its value.
+
+    The result is None if the error concerns another model.
+    """
     if isinstance(error, SettingsError):
-        # It names the field of a variable that is no JSON.
+        # The error names the field of a variable that is not JSON.
         named = [
             str(field.validation_alias)
             for name, field in Environment.model_fields.items()
@@ -273,8 +285,10 @@ def wrong_in(error: ValidationError | SettingsError) -> str | None:
 
 
 def explain_unreachable_stack(error: Exception) -> str | None:
-    """What to do where a command finds no running house to talk to. None where it is something else, or where
-    the database was named by hand."""
+    """Return advice for a command that finds no running stack.
+
+    The result is None for other errors, or if the database was configured explicitly.
+    """
     nobody = any(one in str(error) for one in ("No such file or directory", "Connection refused"))
     if type(error).__name__ != "OperationalError" or not nobody or Given().database_url is not None:
         return None
@@ -285,7 +299,7 @@ def explain_unreachable_stack(error: Exception) -> str | None:
 
 
 class Given(Environment):
-    """What was said by hand alone: the supervisor must not take its own last notes for an order."""
+    """Only the explicit settings: the supervisor must not take its own `servers.json` for configuration."""
 
     @classmethod
     def settings_customise_sources(
@@ -296,10 +310,10 @@ class Given(Environment):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment and `.env`."""
+        """Return the sources in order: environment, then `.env`."""
         return init_settings, env_settings, dotenv_settings
 
 
 def unwrap_secret(secret: SecretStr | None) -> str | None:
-    """The text of a secret that may be absent."""
+    """Return the text of a secret that may be absent."""
     return secret.get_secret_value() if secret else None

@@ -1,4 +1,4 @@
-"""Where every address leads. Each app's `api.urls` hangs under `/api/v1/`, its `views.urls` under `/`."""
+"""URL configuration. Each app's `api.urls` is included under `/api/v1/`, its `views.urls` under `/`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _has_module(module: str) -> bool:
 
 
 def api_patterns() -> list[URLPattern | URLResolver]:
-    """The API of every floor that has one."""
+    """Include the API of every package that has one."""
     return [path("", include(f"{floor}.api.urls")) for floor in FLOORS if _has_module(f"{floor}.api.urls")]
 
 
 def page_patterns() -> list[URLPattern | URLResolver]:
-    """The pages of every floor that has some."""
+    """Include the pages of every package that has some."""
     return [
         path("", include(f"{floor}.views.urls")) for floor in FLOORS if _has_module(f"{floor}.views.urls")
     ]

@@ -1,8 +1,8 @@
 """The company's documents: Markdown files, split into passages with ids, searched by BM25.
 
-A file begins with lines `name: value` up to an empty line; a passage is what stands under one `##`. A
-passage may end in a record line, `> Record: what = value`: the house's own way to state a rule or a figure
-so that it can be compared. Nothing here changes at run time.
+A file begins with lines `name: value` up to an empty line; a passage is the text under one `##`. A passage
+may end in a record line, `> Record: what = value`: the company's own way to state a rule or a figure so that
+it can be compared. The documents do not change at run time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from demo.errors import not_found
 FOLDER = Path(__file__).with_name("documents")
 RECORD = re.compile(r"^> Record: ([^=\n]+?) = ([^\n]+)$", re.MULTILINE)
 WORD = re.compile(r"[a-z0-9]+")
-# The usual constants: how soon repetition stops to count, and how much a long passage is held back.
+# The usual constants: saturation of repetitions, and the penalty for long passages.
 SATURATION, LENGTH = 1.5, 0.75
 SNIPPET = 160
 OPEN_TO = ("public", "staff")
@@ -34,7 +34,7 @@ STOP = frozenset(
 
 
 class SearchQuery(BaseModel):
-    """What is looked for, and how many passages at most."""
+    """The search text, and the maximum number of passages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,7 +43,7 @@ class SearchQuery(BaseModel):
 
 
 class Passage(BaseModel):
-    """One section of a document. `authority`: 1 binds, 5 is hearsay; `gist` is its first sentence."""
+    """One section of a document. `authority`: 1 is binding, 5 is hearsay; `gist` is its first sentence."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -63,14 +63,17 @@ class Passage(BaseModel):
 
 
 def search_passages(asked: SearchQuery) -> dict[str, object]:
-    """The passages that fit best, best first; equals in the order of their ids."""
+    """Return the best matching passages, best first; ties are ordered by id."""
     scored = [(score, passage) for passage, score in _compute_bm25_scores(asked.query).items() if score > 0]
     best = sorted(scored, key=lambda found: (-found[0], found[1]))[: asked.limit]
     return {"query": asked.query, "passages": [_build_hit(name, score) for score, name in best]}
 
 
 def read_passage(name: str) -> dict[str, object]:
-    """A passage by its id. Raises Refusal 404, also for one that is not for everybody here."""
+    """Return a passage by its id.
+
+    Raises: Refusal 404, also for a passage that is not open to all staff.
+    """
     passage = load_passages().get(name)
     if passage is None:
         raise not_found("passage", name)
@@ -79,13 +82,13 @@ def read_passage(name: str) -> dict[str, object]:
 
 @cache
 def load_passages() -> dict[str, Passage]:
-    """Every passage that staff may read, by id."""
+    """Return every passage that staff may read, by id."""
     found = [passage for path in sorted(FOLDER.glob("*.md")) for passage in _split_document(path)]
     return {passage.id: passage for passage in found if passage.audience in OPEN_TO}
 
 
 def tokenize_text(text: str) -> list[str]:
-    """The words that count, in lower case, a plural without its s."""
+    """Return the significant terms in lower case, each plural without its s."""
     plain = WORD.findall(text.casefold())
     return [word[:-1] if len(word) > 3 and word.endswith("s") else word for word in plain if word not in STOP]
 

@@ -1,4 +1,4 @@
-"""What the company answers when it does not do what was asked."""
+"""The company's refusals of requests."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class Refusal(Exception):
 
 
 def not_found(what: str, name: str) -> Refusal:
-    """The refusal for a thing that does not exist."""
+    """Build the refusal for a thing that does not exist."""
     return Refusal(404, "not_found", f"There is no {what} {name!r}.")

@@ -1,4 +1,4 @@
-"""The ways the company can be told to misbehave, each for the next n requests of one service."""
+"""Faults that the company can be set to, each for the next n requests of one service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WRITING = ("payments", "mail", "ledger", "services", "stock", "shipping", "tick
 
 
 class Fault(BaseModel):
-    """A misbehaviour of a service, for the next `times` requests of a kind (None: until told otherwise)."""
+    """A fault of a service for its next `times` requests of a kind; None: until it is changed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,14 +45,17 @@ class Fault(BaseModel):
         return self.seconds if self.seconds is not None else _SECONDS.get(self.mode, 0.0)
 
     def concerns(self, *, writes: bool) -> bool:
-        """Whether it hits a request. `commit_then_…` passes look-ups by where the service has writes."""
+        """Return whether the fault applies to a request.
+
+        By default, `commit_then_…` applies to writes only, if the service has any.
+        """
         by_default = "writes" if self.mode.startswith("commit") and self.service in _WRITING else "all"
         kind = self.on or by_default
         return kind == "all" or (kind == "writes") == writes
 
 
 class Faults:
-    """What is told at the moment. Kept in memory only: a restarted company behaves."""
+    """The faults in force. They are kept in memory only: a restarted company has none."""
 
     def __init__(self) -> None:
         self._faults: dict[str, Fault] = {}
@@ -62,7 +65,7 @@ class Faults:
         self._held: dict[str, int] = {}
 
     def tell(self, fault: Fault) -> None:
-        """Set a service's fault and let go of the requests held by the one before."""
+        """Set a service's fault and release the requests held by the previous fault."""
         self._release(fault.service)
         self._applied[fault.service] = 0
         self._faults[fault.service] = fault
@@ -72,8 +75,10 @@ class Faults:
                 event.set()
 
     def clear(self) -> None:
-        """End every fault and let go of every held request. What is slow keeps its time: nothing that is told
-        from now on is about it."""
+        """End every fault and release every held request.
+
+        A slow request in progress keeps its time: faults set later do not affect it.
+        """
         self._faults.clear()
         self._applied.clear()
         self._ended.clear()
@@ -85,7 +90,7 @@ class Faults:
             event.set()
 
     def take(self, service: str | None, *, writes: bool) -> Fault | None:
-        """The fault that hits this request, counted down; None for a request that goes through."""
+        """Return the fault that applies to this request, counted down; None if the request goes through."""
         fault = self._faults.get(service or "")
         if fault is None or not fault.concerns(writes=writes):
             return None
@@ -98,15 +103,17 @@ class Faults:
         return fault
 
     async def slowly(self, fault: Fault) -> None:
-        """Take a request's time, whoever leaves and whatever the next ones meet: until it is over, or until
-        the service's faults are ended."""
+        """Wait for the time of the fault, or until the service's faults are ended.
+
+        The wait depends neither on the client nor on later faults.
+        """
         ended = self._ended.setdefault(fault.service, asyncio.Event())
         with suppress(TimeoutError):
             async with asyncio.timeout(fault.lasting):
                 await ended.wait()
 
     async def hold(self, fault: Fault, gone: Callable[[], Awaitable[None]]) -> bool:
-        """Keep a request until its time is over, the fault is changed (True) or the client leaves (False)."""
+        """Hold a request until its time is over, the fault changes (True) or the client leaves (False)."""
         changed = self._changed.setdefault(fault.service, asyncio.Event())
         left = asyncio.ensure_future(gone())
         released = asyncio.ensure_future(changed.wait())
@@ -120,6 +127,6 @@ class Faults:
             released.cancel()
 
     def listing(self) -> dict[str, object]:
-        """What is told, how many requests each service's last fault hit, and how many are held now."""
+        """List the faults in force, the requests hit by each service's last fault, and those held now."""
         told = [fault.model_dump() for _, fault in sorted(self._faults.items())]
         return {"faults": told, "applied": self._applied, "held": self._held}

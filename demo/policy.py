@@ -1,4 +1,4 @@
-"""The refund policy: a function of the order, what was refunded already and the company's day."""
+"""The refund policy: a function of the order, the amount already refunded and the company's day."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WINDOW_DAYS = 30
 def evaluate_refund(
     *, order: dict[str, Any], refunded: int, amount: int | None, today: date
 ) -> dict[str, Any]:
-    """Whether `amount` cents (None: all) of `order` may be refunded on `today`, and by which rule."""
+    """Return whether `amount` cents (None: all) of `order` may be refunded on `today`, and by which rule."""
     most = _compute_max_refund(order, refunded)
     rule, reason = _select_refund_rule(order, most=most, refunded=refunded, amount=amount, today=today)
     refundable = rule == "within-window"
@@ -40,7 +40,7 @@ def _compute_max_refund(order: dict[str, Any], refunded: int) -> int:
 def _select_refund_rule(
     order: dict[str, Any], *, most: int, refunded: int, amount: int | None, today: date
 ) -> tuple[str, str]:
-    """The first rule that forbids, else the one that allows."""
+    """Return the first rule that forbids the refund, else the rule that allows it."""
     delivered, currency = order["delivered_at"], order["currency"]
     days = (today - date.fromisoformat(delivered)).days if delivered else 0
     forbidding = (

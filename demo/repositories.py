@@ -1,4 +1,4 @@
-"""What each service keeps. Every write is one commit with its effect in the log."""
+"""Records of each service. Every write is one commit together with its effect in the log."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Line = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 
 
 class Body(BaseModel):
-    """What a client may send: these fields, of these types, and no others."""
+    """Base of request bodies: exactly these fields, of exactly these types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 class RefundBody(Body):
-    """Money to give back for an order."""
+    """A refund for an order."""
 
     order_id: Line
     amount: money.Positive
@@ -57,7 +57,7 @@ class PolicyQuery(BaseModel):
 
 
 class Books:
-    """The verbs of the services. `today` is a fixed day, so that no outcome drifts with the calendar."""
+    """The operations of the services. `today` is a fixed day, so that no outcome depends on the calendar."""
 
     def __init__(self, store: Store, today: date | None = None) -> None:
         self.store = store
@@ -80,7 +80,10 @@ class Books:
         return int(self.store.rows(query, order_id)[0]["cents"])
 
     def order(self, order_id: str) -> dict[str, Any]:
-        """An order with what was refunded of it and the status that follows. Raises Refusal 404."""
+        """Return an order with its refunded amount and the resulting status.
+
+        Raises: Refusal 404.
+        """
         order, refunded = self._order(order_id), self._refunded(order_id)
         if refunded:
             whole = refunded >= money.parse_cents(order["total"])
@@ -88,7 +91,10 @@ class Books:
         return order | {"refunded": money.format_cents(refunded)}
 
     def product(self, sku: str) -> dict[str, Any]:
-        """A product of the catalogue. Raises Refusal 404."""
+        """Return a product of the catalogue.
+
+        Raises: Refusal 404.
+        """
         found = self.store.rows("select document from products where sku = ?", sku)
         if not found:
             raise not_found("product", sku)
@@ -96,15 +102,19 @@ class Books:
         return product
 
     def judge(self, asked: PolicyQuery) -> dict[str, Any]:
-        """What the refund policy says. Raises Refusal 404."""
+        """Evaluate the refund policy.
+
+        Raises: Refusal 404.
+        """
         amount = money.parse_cents(asked.amount) if asked.amount is not None else None
         order, refunded = self._order(asked.order_id), self._refunded(asked.order_id)
         return policy.evaluate_refund(order=order, refunded=refunded, amount=amount, today=self.today)
 
     def refund(self, body: RefundBody, key: str) -> tuple[dict[str, Any], bool]:
-        """Refund once per key; the second value says whether this key had been used before.
+        """Refund once per key; the second value is whether this key had been used before.
 
-        Raises Refusal: 409 the key with another body, 404 no such order, 422 wrong currency or too much.
+        Raises: Refusal: 409 the key with another body, 404 no such order, 422 wrong currency, no amount or
+        too much.
         """
         amount = money.parse_cents(body.amount)
         with self.store.writing():
@@ -131,20 +141,23 @@ class Books:
             )
 
     def find_refund(self, name: str) -> dict[str, Any]:
-        """A refund by its id. Raises Refusal 404."""
+        """Return a refund by its id.
+
+        Raises: Refusal 404.
+        """
         found = self.store.rows("select * from refunds where 'RF-' || printf('%06d', id) = ?", name)
         if not found:
             raise not_found("refund", name)
         return _serialize_refund(found[0])
 
     def refunds(self, *, order_id: str | None, key: str | None) -> list[dict[str, Any]]:
-        """The refunds of an order, or the one of a key, oldest first."""
+        """List the refunds of an order, or the one of a key, oldest first."""
         query = "select * from refunds where (? = '' or order_id = ?) and (? = '' or key = ?) order by id"
         values = (order_id or "", order_id or "", key or "", key or "")
         return [_serialize_refund(row) for row in self.store.rows(query, *values)]
 
     def send(self, body: MessageBody, key: str | None) -> dict[str, Any]:
-        """Send a message. Sent twice, there are two: a key is noted for the judge, and not honoured."""
+        """Send a message. Two calls send two messages: a key is recorded for the judge, but not honoured."""
         values = body.model_dump(exclude={"to"})
         with self.store.writing():
             number = self.store.insert("messages", at=format_current_time(), recipient=body.to, **values)
@@ -153,12 +166,12 @@ class Books:
         return message
 
     def messages(self, reference: str) -> list[dict[str, Any]]:
-        """The messages sent under a reference, oldest first."""
+        """List the messages sent under a reference, oldest first."""
         query = "select * from messages where reference = ? order by id"
         return [_serialize_message(row) for row in self.store.rows(query, reference)]
 
     def post(self, body: EntryBody, key: str | None) -> dict[str, Any]:
-        """Post a ledger entry. There is no way to ask later whether it was posted."""
+        """Post a ledger entry. A caller has no means to find out later whether it was posted."""
         amount = money.parse_cents(body.amount)
         values = body.model_dump() | {"amount": amount}
         with self.store.writing():

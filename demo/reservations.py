@@ -1,5 +1,7 @@
-"""What the company holds for an order until it is shipped: goods set aside, money authorized. A hold can be
-let go of again; letting go of it twice leaves it let go of."""
+"""Holds for an order until its shipment: reserved goods and authorized money.
+
+A hold can be released; a second release has no further effect.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ SERVICE = {"stock": "stock", "payment": "payments"}
 
 
 class HoldBody(Body):
-    """What to hold: so many pieces of an article, or an amount of the order's money."""
+    """The hold to take: a quantity of an article, or an amount of the order's money."""
 
     kind: Literal["stock", "payment"]
     order_id: Line
@@ -27,7 +29,7 @@ class HoldBody(Body):
 
 
 class ReleaseBody(Body):
-    """The hold to let go of."""
+    """The hold to release."""
 
     hold_id: Line
 
@@ -45,7 +47,10 @@ class Holds:
         self._store = store
 
     def take(self, body: HoldBody, key: str) -> dict[str, Any]:
-        """Hold once per key. Raises Refusal: 404 no such order, 409 the key with another body."""
+        """Take a hold once per key.
+
+        Raises: Refusal: 404 no such order, 409 the key with another body.
+        """
         with self._store.writing():
             self._order(body.order_id)
             asked = body.model_dump_json()
@@ -62,7 +67,10 @@ class Holds:
         return hold
 
     def release(self, body: ReleaseBody, key: str) -> dict[str, Any]:
-        """Let go of a hold; one that was let go of stays so. Raises Refusal 404, 409 for a used one."""
+        """Release a hold; a second release has no further effect.
+
+        Raises: Refusal: 404 no such hold, 409 for a used hold.
+        """
         with self._store.writing():
             hold = self.find(body.hold_id)
             if hold["status"] == "used":
@@ -77,19 +85,24 @@ class Holds:
         return hold
 
     def find(self, name: str) -> dict[str, Any]:
-        """A hold by its id. Raises Refusal 404."""
+        """Return a hold by its id.
+
+        Raises: Refusal 404.
+        """
         found = self._store.rows("select * from holds where 'HD-' || printf('%06d', id) = ?", name)
         if not found:
             raise not_found("hold", name)
         return _serialize_hold(found[0])
 
     def of_key(self, key: str) -> list[dict[str, Any]]:
-        """The hold that was taken under a key."""
+        """List the hold that was taken under a key."""
         return [_serialize_hold(row) for row in self._store.rows("select * from holds where key = ?", key)]
 
     def ship(self, body: ShipmentBody, key: str) -> dict[str, Any]:
-        """Ship what an order holds, once per key. Raises Refusal: 404 no such order, 422 nothing is held, or
-        the order was cancelled."""
+        """Ship the held goods of an order, once per key.
+
+        Raises: Refusal: 404 no such order, 422 nothing is held, or the order was cancelled.
+        """
         with self._store.writing():
             before = self._store.rows("select * from shipments where key = ?", key)
             if before:
@@ -112,7 +125,7 @@ class Holds:
         return made
 
     def shipments(self, order_id: str) -> list[dict[str, Any]]:
-        """The shipments of an order, oldest first."""
+        """List the shipments of an order, oldest first."""
         query = "select * from shipments where order_id = ? order by id"
         return [_serialize_shipment(row) for row in self._store.rows(query, order_id)]
 

@@ -1,7 +1,7 @@
-"""The company's running services: what they say of themselves, what ails them, and their restarts.
+"""The company's running services: their status, their incidents and their restarts.
 
-What ails a service is set at the control door; a restart cures what a restart can cure. Status, logs and
-metrics follow from these two alone, so that they say the same on every day of the calendar.
+An incident is set at the control endpoint; a restart ends an incident that a restart can fix. Status, logs
+and metrics follow from incidents and restarts alone, so that they are the same on every calendar day.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPENING_HOUR = 9
 
 
 class RestartBody(BaseModel):
-    """The service to restart, and why."""
+    """The service to restart, and the reason."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -35,7 +35,7 @@ class RestartBody(BaseModel):
 
 
 class Incident(BaseModel):
-    """What ails a service from now on; `none` ends it."""
+    """The cause of a service's trouble from now on; `none` ends it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -44,7 +44,7 @@ class Incident(BaseModel):
 
 
 class LogsQuery(BaseModel):
-    """How many of the newest lines."""
+    """The number of newest lines to return."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,7 +52,7 @@ class LogsQuery(BaseModel):
 
 
 class Park:
-    """The verbs of the running services."""
+    """The operations of the running services."""
 
     def __init__(self, store: Store, today: date) -> None:
         self._store = store
@@ -61,19 +61,22 @@ class Park:
             self.furnish()
 
     def furnish(self) -> None:
-        """Every service as on the first day, where none is known. Joins the caller's transaction."""
+        """Create every service in its initial state, if none is known. Joins the caller's transaction."""
         if self._store.rows("select 1 from services limit 1"):
             return
         for name in _SERVICES:
             self._store.insert("services", name=name, cause=_PARK["incidents"].get(name, "none"), instance=1)
 
     def listing(self) -> list[dict[str, Any]]:
-        """Every service with its status, in the order in which a customer meets them."""
+        """List every service with its status, in the order in which a customer meets them."""
         shown = ("name", "title", "status", "healthy", "depends_on")
         return [{key: status[key] for key in shown} for status in map(self.status, _SERVICES)]
 
     def status(self, name: str) -> dict[str, Any]:
-        """How a service is. Raises Refusal 404."""
+        """Return the state of a service.
+
+        Raises: Refusal 404.
+        """
         row, service = self._row(name), _get_service_facts(name)
         cause = _PARK["causes"][row["cause"]]
         failing = [other for other in service["depends_on"] if not self.status(other)["healthy"]]
@@ -94,7 +97,10 @@ class Park:
         }
 
     def logs(self, name: str, asked: LogsQuery) -> dict[str, Any]:
-        """The newest lines of the running instance, oldest first. Raises Refusal 404."""
+        """Return the newest lines of the running instance, oldest first.
+
+        Raises: Refusal 404.
+        """
         row, status = self._row(name), self.status(name)
         started = self._started(row)
         said = [("INFO", f"{name} {status['version']} started as {_format_instance_name(row)}")]
@@ -118,7 +124,10 @@ class Park:
         }
 
     def metrics(self, name: str) -> dict[str, Any]:
-        """The running instance's figures beside the usual ones. Raises Refusal 404."""
+        """Return the running instance's figures together with the usual ones.
+
+        Raises: Refusal 404.
+        """
         row, service = self._row(name), _get_service_facts(name)
         cause = _PARK["causes"][row["cause"]]
         pool = service["pool"] if cause.get("pool") == "all" else service["pool"] // 4
@@ -137,9 +146,9 @@ class Park:
         return {"name": name, "instance": _format_instance_name(row), "metrics": found}
 
     def restart(self, body: RestartBody, key: str) -> tuple[dict[str, Any], bool]:
-        """Restart once per key; the second value says whether this key had been used before.
+        """Restart once per key; the second value is whether this key had been used before.
 
-        Raises Refusal: 404 no such service, 409 the key with another service or reason.
+        Raises: Refusal: 404 no such service, 409 the key with another service or reason.
         """
         with self._store.writing():
             before = self._store.rows("select * from restarts where key = ?", key)
@@ -164,13 +173,16 @@ class Park:
         return restart, False
 
     def restarts(self, *, service: str | None, key: str | None) -> list[dict[str, Any]]:
-        """The restarts of a service, or the one of a key, oldest first."""
+        """List the restarts of a service, or the one of a key, oldest first."""
         query = "select * from restarts where (? = '' or service = ?) and (? = '' or key = ?) order by id"
         values = (service or "", service or "", key or "", key or "")
         return [_serialize_restart(row) for row in self._store.rows(query, *values)]
 
     def tell(self, incident: Incident) -> None:
-        """Set what ails a service. Raises Refusal 404."""
+        """Set the incident of a service.
+
+        Raises: Refusal 404.
+        """
         self._row(incident.service)
         with self._store.writing():
             self._store.change(
@@ -178,7 +190,7 @@ class Park:
             )
 
     def incidents(self) -> dict[str, str]:
-        """What ails each service that something ails."""
+        """Return the cause of each service that has an incident."""
         rows = self._store.rows("select name, cause from services where cause <> 'none' order by name")
         return {row["name"]: row["cause"] for row in rows}
 
@@ -189,7 +201,7 @@ class Park:
         return found[0]
 
     def _started(self, row: dict[str, Any]) -> datetime:
-        """The company's clock for services: an hour of its fixed day for each instance."""
+        """Return the start of an instance by the services' clock: one hour of the fixed day per instance."""
         opened = datetime(self._today.year, self._today.month, self._today.day, _OPENING_HOUR, tzinfo=UTC)
         return opened + timedelta(hours=row["instance"] - 1)
 

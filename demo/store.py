@@ -1,4 +1,4 @@
-"""The company's database: one SQLite file, durable at every commit, the effect log beside the books."""
+"""The company's database: one SQLite file, durable at every commit, with the effect log and the books."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ create trigger if not exists effects_keep_delete before delete on effects
 
 
 def format_current_time() -> str:
-    """The wall clock, RFC 3339 in UTC with microseconds. Nothing the company decides depends on it."""
+    """Return the real time, RFC 3339 in UTC with microseconds. No decision of the company uses it."""
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -69,7 +69,7 @@ class Store:
         self._db.row_factory = sqlite3.Row
         for pragma in ("journal_mode=wal", "synchronous=full", "foreign_keys=on", "busy_timeout=5000"):
             self._db.execute(f"pragma {pragma}")
-        # Without it `insert or replace` would remove a row past the delete trigger.
+        # Otherwise `insert or replace` would delete a row without the delete trigger.
         self._db.execute("pragma recursive_triggers=on")
         with self.writing():
             self._create()
@@ -86,7 +86,7 @@ class Store:
         self._stock(fresh=fresh)
 
     def _stock(self, *, fresh: bool) -> None:
-        """What the company has on its first day; a company of an earlier version gets the orders it lacks."""
+        """Insert the initial data; a company of an earlier version gets only its missing orders."""
         stock = json.loads(_STOCK.read_text("utf-8"))
         products = {product["sku"]: product for product in stock["products"]}
         known = {row["id"] for row in self.rows("select id from orders")}
@@ -104,7 +104,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction: what the books say and what the effect log says cannot differ."""
+        """Open one transaction, so that the books and the effect log cannot differ."""
         self._db.execute("begin immediate")
         try:
             yield
@@ -114,7 +114,7 @@ class Store:
         self._db.execute("commit")
 
     def rows(self, query: str, *values: str | int | None) -> list[dict[str, Any]]:
-        """The rows a query finds, each a dictionary."""
+        """Return the rows of a query, each as a dictionary."""
         return [dict(row) for row in self._db.execute(query, values)]
 
     def insert(self, table: str, **values: str | int | None) -> int:
@@ -124,7 +124,7 @@ class Store:
         return self._db.execute(query, tuple(values.values())).lastrowid or 0
 
     def change(self, statement: str, *values: str | int) -> None:
-        """One statement that changes rows. Only inside `writing`."""
+        """Execute one statement that changes rows. Only inside `writing`."""
         self._db.execute(statement, values)
 
     def log(
@@ -143,17 +143,17 @@ class Store:
         )
 
     def effects(self, *, service: str | None, since: int) -> list[dict[str, Any]]:
-        """The effects with an id above `since`, oldest first."""
+        """List the effects with an id above `since`, oldest first."""
         query = "select * from effects where id > ? and (? = '' or service = ?) order by id"
         found = self.rows(query, since, service or "", service or "")
         return [row | {"body": json.loads(row["body"])} for row in found]
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     def reset(self) -> None:
-        """Everything as on the first day, the log included. Tables are dropped: their rows refuse to go."""
+        """Restore the initial data and an empty log. Tables are dropped: their rows cannot be deleted."""
         with self.writing():
             for table in _TABLES:
                 self._db.execute(f"drop table if exists {table}")
@@ -161,7 +161,7 @@ class Store:
 
 
 def _build_order_document(raw: dict[str, Any], products: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """An order of the stock file with its lines and total written out."""
+    """Build an order of the stock file with its lines and total."""
     bought = [(products[sku], quantity) for sku, quantity in raw["items"]]
     items = [
         {

@@ -1,5 +1,7 @@
-"""The company's tickets: what a customer complains of, each opened once per key, open until it is closed.
-Closing twice leaves it closed."""
+"""The company's tickets: customer complaints, each opened once per key and open until closed.
+
+A second closure has no further effect.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from demo.store import Store, format_current_time
 
 
 class TicketBody(Body):
-    """What to open a ticket for."""
+    """The ticket to open."""
 
     order_id: Line
     subject: Annotated[str, Field(min_length=1, max_length=200)]
@@ -34,7 +36,10 @@ class Tickets:
         self._store = store
 
     def open(self, body: TicketBody, key: str) -> dict[str, Any]:
-        """Open once per key. Raises Refusal: 404 no such order, 409 the key with another body."""
+        """Open a ticket once per key.
+
+        Raises: Refusal: 404 no such order, 409 the key with another body.
+        """
         with self._store.writing():
             if not self._store.rows("select 1 from orders where id = ?", body.order_id):
                 raise not_found("order", body.order_id)
@@ -52,7 +57,10 @@ class Tickets:
         return made
 
     def close(self, body: ClosureBody, key: str) -> dict[str, Any]:
-        """Close a ticket; one that is closed stays so. Raises Refusal 404."""
+        """Close a ticket; a second closure has no further effect.
+
+        Raises: Refusal 404.
+        """
         with self._store.writing():
             found = self.find(body.ticket_id)
             if found["status"] == "open":
@@ -64,14 +72,17 @@ class Tickets:
         return found
 
     def find(self, name: str) -> dict[str, Any]:
-        """A ticket by its id. Raises Refusal 404."""
+        """Return a ticket by its id.
+
+        Raises: Refusal 404.
+        """
         found = self._store.rows("select * from tickets where 'TK-' || printf('%06d', id) = ?", name)
         if not found:
             raise not_found("ticket", name)
         return _serialize_ticket(found[0])
 
     def of(self, *, order_id: str | None, key: str | None) -> list[dict[str, Any]]:
-        """The tickets of an order, of a key, or of both, oldest first."""
+        """List the tickets of an order, of a key, or of both, oldest first."""
         rows = self._store.rows(
             "select * from tickets where (?1 is null or json_extract(asked, '$.order_id') = ?1)"
             " and (?2 is null or key = ?2) order by id", order_id, key,

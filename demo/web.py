@@ -1,4 +1,4 @@
-"""A small ASGI application: routes, JSON in and out, a bound on bodies, refusals, faults."""
+"""A small ASGI application: routes, JSON in and out, a limit on bodies, refusals, faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_BODY = 64 * 1024
 
 
 class Request(BaseModel):
-    """One request, read whole."""
+    """One request with its whole body."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,14 +39,20 @@ class Request(BaseModel):
     body: bytes
 
     def content(self, model: type[T]) -> T:
-        """The body as `model`. Raises Refusal 400 naming the field."""
+        """Parse the body as `model`.
+
+        Raises: Refusal 400 with the field.
+        """
         try:
             return model.model_validate_json(self.body)
         except ValidationError as error:
             raise Refusal(400, "invalid_body", _format_validation_error(error)) from error
 
     def asked(self, model: type[T]) -> T:
-        """The query string as `model`. Raises Refusal 400 naming the parameter."""
+        """Parse the query string as `model`.
+
+        Raises: Refusal 400 with the parameter.
+        """
         try:
             return model.model_validate(dict(self.query))
         except ValidationError as error:
@@ -67,7 +73,7 @@ Handler = Callable[[Request], Answer]
 
 
 class Route(BaseModel):
-    """One method and path, the service it belongs to, and whether it writes."""
+    """One method and path, the service it belongs to, and its handler."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,11 +84,11 @@ class Route(BaseModel):
 
     @property
     def writes(self) -> bool:
-        """Whether the request is meant to change something."""
+        """True if the request may change data."""
         return self.method != "GET"
 
     def match(self, path: str) -> dict[str, str] | None:
-        """The named parts of `path`, or None where it is another one's."""
+        """Return the named parts of `path`, or None if the path belongs to another route."""
         found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]{1,200})", self.template), path)
         return found.groupdict() if found else None
 
@@ -119,13 +125,13 @@ class Application:
             await _send_answer(answer, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        """None where the client left before anything was done."""
+        """Return the answer, or None if the client left before anything was done."""
         route, parts = self._find(scope["method"], scope["path"])
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
         if route.writes and "origin" in headers:
-            # A page in somebody's browser can reach a loopback port too.
+            # A web page in a user's browser can reach a loopback port too.
             raise Refusal(403, "not_for_browsers", "Requests that carry an Origin may not write.")
         body = await _read_json_body(receive, headers)
         query = _parse_query_string(scope["query_string"])
@@ -176,7 +182,7 @@ class Application:
         if fault.mode == "refuse":
             raise Refusal(409, "in_progress", "Nothing was done for this request.")
         if fault.mode == "slow":
-            # Carried out even where the client has left meanwhile, as a slow server would.
+            # Carried out even if the client has left meanwhile, as by a slow server.
             await self._faults.slowly(fault)
         if fault.mode == "hang" and not await self._hold(fault, receive):
             return None

@@ -1,4 +1,7 @@
-"""What of the orchestrator can be followed: a run, and the tenant's runs (R-API-5, R-SESS-11)."""
+"""The feeds of the orchestrator that a client can follow: a run, and the tenant's runs.
+
+Spec: R-API-5, R-SESS-11.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -48,7 +51,10 @@ class RunFeed(Feed):
         self.pages, self.views, self.former = fragments is not None, views, former
 
     def cursor(self, given: object) -> Cursor:
-        """A sequence number, a page's with what stands beside the events. Raises ValueError."""
+        """Parse a sequence number; a page's cursor adds a suffix for the content shown next to the events.
+
+        Raises: ValueError.
+        """
         if not isinstance(given, str) or "." not in given:
             return parse_run_cursor(given)
         number, _, beside = given.partition(".")
@@ -57,22 +63,22 @@ class RunFeed(Feed):
         return f"{parse_run_cursor(number)}.{beside}"
 
     def marked(self, text: str) -> str:
-        """What hides in it named, as the page does it."""
+        """Return the text with its hidden characters named, as on the page."""
         return self._marked(text)
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
-        """The run's."""
+        """Return the run's group."""
         return group_of(subject)
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
-        """Whether the tenant has this run."""
+        """Return whether the tenant has this run."""
         with tenant_transaction(tenant_id):
             return Run.objects.filter(id=subject).exists()
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
-        """The events after a sequence number up to the run's head as it was read, and where that stands.
+        """Read the events after a sequence number up to the run's head, and the sequence number reached.
 
-        A cursor beyond the head (of a store that was set back) is set to the head.
+        A cursor beyond the head (of a store that was restored to an earlier state) is set to the head.
         """
         with tenant_transaction(tenant_id):
             run = Run.objects.get(id=subject)
@@ -84,11 +90,11 @@ class RunFeed(Feed):
             items = tuple(Item(e.seq, orjson.dumps(presenters.serialize_trace_event(e))) for e in found)
             seq = items[-1].seq if items else extract_sequence(after)
             if seq < run.event_seq:
-                # The envelope is that of the head: it comes with the events that lead to it.
+                # The envelope belongs to the head, so it is sent with the last events before the head.
                 return Batch(seq, items, more=True)
             progress = progress_at(run, found[-1].at)
         if progress is None:
-            # The run went on while this was read: its envelope comes with the events that follow.
+            # The run went on during this read: its envelope is sent with the events that follow.
             return Batch(seq, items, more=True)
         return Batch(
             seq,
@@ -100,30 +106,33 @@ class RunFeed(Feed):
     def render(
         self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
     ) -> Fragments:
-        """What the run's page applies."""
+        """Render the fragments that the run's page applies."""
         assert self._fragments is not None
         return self._fragments(tenant_id, subject, after, scopes, view)
 
 
 def runs_feed(fragments: StateFragments | None = None, views: tuple[str, ...] = ("",)) -> StateFeed:
-    """The tenant's runs, each as it stands after a change."""
+    """Build the feed of the tenant's runs, each in its state after a change."""
     return StateFeed("runs", changed_runs, presenters.serialize_run_row, fragments, views)
 
 
 class OverviewFeed(StateFeed):
-    """The tenant's runs again; a page of the whole tenant follows its numbers as its reader counts them."""
+    """The feed of the tenant's runs for an overview page, whose counts depend on the reader."""
 
     def __init__(self, fragments: StateFragments, view_of: Callable[[object, UUID], str]) -> None:
         super().__init__("runs", changed_runs, presenters.serialize_run_row, fragments)
         self._view_of = view_of
 
     def view(self, given: object, reader: UUID) -> str:
-        """The reader's page. Raises ValueError."""
+        """Return the reader's view.
+
+        Raises: ValueError.
+        """
         return self._view_of(given, reader)
 
 
 def _encode_end_message(run: Run) -> bytes | None:
-    """The last word of a run that has ended."""
+    """Encode the final message of a run that has ended, None for a run under way."""
     if Status(run.status) not in TERMINAL_STATUSES:
         return None
     return orjson.dumps({"status": run.status, "terminal_code": run.terminal_code or None})

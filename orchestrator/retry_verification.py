@@ -1,5 +1,7 @@
-"""The proof that a retry began where its trace says (R-TRACE-3's share, R-SESS-9): held against its own row,
-and against the record of the run before it, where that is kept."""
+"""Verification that a retry began where its trace records it (R-TRACE-3's share, R-SESS-9).
+
+The trace is compared with the run's own row, and with the record of the previous run if that is kept.
+"""
 
 from contextlib import suppress
 from uuid import UUID
@@ -11,11 +13,11 @@ from traces.verification import VerificationFault, register_check
 
 
 def check_run(run_id: UUID) -> list[VerificationFault]:
-    """Every fault of what a run says of the one it goes on from. Inside the tenant's context."""
+    """List every fault in a run's claims about the run it retries. Runs in the tenant's context."""
     run = Run.objects.filter(id=run_id).only("retry_of_id", "retry_record", "retried_by").first()
     if run is None:
         return []
-    # In its first record, or nowhere.
+    # The event is in the first record, or the run is no retry.
     said = _find_retry_event(run_id)
     if said is None:
         return (
@@ -38,7 +40,10 @@ def check_run(run_id: UUID) -> list[VerificationFault]:
 
 
 def _find_retry_event(run_id: UUID) -> RunRetried | None:
-    """What the trace said of it. A body that cannot be read is the trace's fault, and named there."""
+    """Return the run's retry event, or None if it has none or its body cannot be parsed.
+
+    An unreadable body is a fault of the trace and is reported there.
+    """
     body = Event.objects.filter(run_id=run_id, kind="run_retried").values_list("body", flat=True).first()
     with suppress(ValueError):
         return None if body is None else RunRetried.model_validate_json(bytes(body))

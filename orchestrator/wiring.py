@@ -1,4 +1,4 @@
-"""What the orchestrator lends to the floors below."""
+"""Registers the orchestrator's adapters with the packages below it."""
 
 from argparse import ArgumentParser
 
@@ -20,7 +20,7 @@ from traces.subcommands import Verb, register_verb
 
 
 def no_arguments(_: ArgumentParser) -> None:
-    """Replay takes the run alone."""
+    """Replay takes no argument except the run."""
 
 
 register_edit_check(judge_edit)

@@ -1,4 +1,4 @@
-"""Tenants, the people and keys that act in them, and what administrators did (R-SEC-1, R-SEC-2, R-SEC-6)."""
+"""Tenants, their people and keys, and the audit log of administrators (R-SEC-1, R-SEC-2, R-SEC-6)."""
 
 from typing import ClassVar
 
@@ -26,12 +26,12 @@ class People(BaseUserManager["Person"]):
     """People by e-mail."""
 
     def get_by_natural_key(self, username: str | None) -> "Person":
-        """The person with this e-mail, whatever its case."""
+        """Return the person with this e-mail address, ignoring case."""
         return self.get(email__iexact=username)
 
 
 class Person(AbstractBaseUser):
-    """Somebody who can sign in; what they may do is said by their memberships."""
+    """A person who can sign in; the person's memberships define the permissions."""
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     email = models.EmailField(unique=True)
@@ -45,9 +45,9 @@ class Person(AbstractBaseUser):
 
 
 class Membership(TenantOwned):
-    """One role of a person in a tenant. Limits narrow what a reviewer may decide: `queues` names open ones,
-    `*` is every one, and none is none; None and "" are no limit. One that `awaits_confirmation` gives no
-    right yet: somebody saw the person's first-password link in another tenant."""
+    """One role of a person in a tenant. Limits narrow a reviewer's decisions: `queues` names open ones, `*`
+    is every one, empty is none; None and "" are no limit. One that `awaits_confirmation` gives no right yet:
+    another user saw the person's first-password link in another tenant."""
 
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="memberships")
     role = models.CharField(max_length=16, choices=[(role.value, role.value) for role in Role])
@@ -69,7 +69,7 @@ class Membership(TenantOwned):
 
 
 class Principal(TenantOwned):
-    """Who acts in a tenant: a person or a key. `owner` is the person who answers for it."""
+    """A person or a key that acts in a tenant. `owner` is the person who is responsible for it."""
 
     kind = models.CharField(max_length=8, choices=[("person", "person"), ("key", "key")])
     owner = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="principals")
@@ -87,11 +87,9 @@ class Principal(TenantOwned):
 
 class ApiKey(TenantOwned):
     """A key of a service principal. The secret is shown once and stored hashed; rows are never deleted. A
-    principal has several where its key was rotated.
-
-    `runs` says whose runs it reaches, `workflows` of which workflows (patterns; none: all), `addresses` from
-    where it may be used (ranges; none: from anywhere). They never change (R-SEC-11).
-    """
+    principal has several keys after a rotation. `runs` says whose runs the key reaches, `workflows` of which
+    workflows (patterns; none: all), `addresses` from where it may be used (ranges; none: from anywhere). The
+    three never change (R-SEC-11)."""
 
     principal = models.ForeignKey(
         Principal, on_delete=models.PROTECT, related_name="keys", db_constraint=False
@@ -122,8 +120,8 @@ class ApiKey(TenantOwned):
 
 
 class PersonTie(TenantOwned):
-    """Why two people are related: `by` gave `person` a role, or saw their first-password link. Or why that
-    is over: `by` confirmed `person` (tenancy/core/relations.py). Append-only."""
+    """Why two people are related: `by` gave `person` a role or saw the person's first-password link. Or why
+    the relation ended: `by` confirmed `person` (tenancy/core/relations.py). Append-only."""
 
     kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in TieKind])
     person = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="+", db_index=False)
@@ -144,8 +142,8 @@ class PersonTie(TenantOwned):
 
 
 class KeyMaker(TenantOwned):
-    """A person who was shown the secret of a key, whoever answers for it: what the key does counts as theirs
-    too. Append-only."""
+    """A person who was shown a key's secret. The key's acts count as that person's too, in addition to those
+    of the owner. Append-only."""
 
     principal = models.ForeignKey(
         Principal, on_delete=models.PROTECT, related_name="makers", db_constraint=False, db_index=False
@@ -164,8 +162,8 @@ class KeyMaker(TenantOwned):
 
 
 class AuditEntry(TenantOwned):
-    """One administrative change (R-SEC-6). `platform`: a platform administrator made it, whom the tenant does
-    not know by name. Append-only."""
+    """One administrative change (R-SEC-6). `platform`: made by a platform administrator, whose name the
+    tenant does not know. Append-only."""
 
     principal = models.UUIDField(null=True)
     verb = models.CharField(max_length=64)
@@ -187,10 +185,10 @@ class AuditEntry(TenantOwned):
 
 
 class IdempotencyKey(TenantOwned):
-    """What a POST with an Idempotency-Key was answered with. `status` is null while the first one is under
-    way, in the process that holds the lock `process_lock` (tenancy/db/process_lock.py; null: it holds none).
-    `path` may be a digest (tenancy/rest/idempotency.py). `answer` is JSON as text: PostgreSQL's own JSON
-    refuses a NUL, and an act that was done must be answered."""
+    """The response to a POST with an Idempotency-Key. `status` is null while the first request is processed,
+    by the process that holds `process_lock` (tenancy/db/process_lock.py; null: no lock). `path` may be a
+    digest (tenancy/rest/idempotency.py). `answer` is JSON as text: PostgreSQL's own JSON rejects a NUL, and a
+    completed act must be answered."""
 
     principal = models.UUIDField()
     key = models.CharField(max_length=255)
@@ -210,11 +208,9 @@ class IdempotencyKey(TenantOwned):
 
 
 class Secret(TenantOwned):
-    """A sealed secret for one origin (R-SEC-4). Replaced, never edited; `sealed` is nobody's to show.
-
-    One that `expires_at` some time may say where a new one is had: `renews_at` is the address of a token
-    endpoint, `renewal` what it is asked with, sealed as well (R-TOOL-13).
-    """
+    """A sealed secret for one origin (R-SEC-4). Replaced, never edited; `sealed` is never shown. A secret
+    with `expires_at` may say how to get a new one: `renews_at` is the address of a token endpoint, `renewal`
+    the request to it, sealed as well (R-TOOL-13)."""
 
     name = models.CharField(max_length=64)
     origin = models.CharField(max_length=300)
@@ -236,12 +232,10 @@ class Secret(TenantOwned):
 
 
 class Webhook(TenantOwned):
-    """An endpoint of the tenant's that is told of what happens (R-API-6). Where it is never changes.
-
-    `sealed` is the signing secret; after a rotation the one before signs too, until `before_until`.
-    `failing_since` is when the first try failed after the last that got through. Once `off_at` is set nothing
-    is sent; `told_at` is when its administrators were told of that.
-    """
+    """A tenant's endpoint that is notified of events (R-API-6). Its URL never changes. `sealed` is the
+    signing secret; after a rotation the previous one signs too, until `before_until`. `failing_since` is when
+    the first attempt failed after the last success. Once `off_at` is set nothing is sent; `told_at` is when
+    administrators were notified of that."""
 
     name = models.CharField(max_length=80)
     url = models.CharField(max_length=2_000)
@@ -269,7 +263,7 @@ class Webhook(TenantOwned):
 
 
 class WebhookMessage(TenantOwned):
-    """What happened, once, as the bytes that every endpoint gets. Its id is the message's. Never changed;
+    """One event, as the bytes that every endpoint gets. Its id is the message's. Never changed;
     `forget_webhooks` removes it with its last delivery."""
 
     kind = models.CharField(max_length=32)
@@ -285,8 +279,8 @@ class WebhookMessage(TenantOwned):
 
 
 class WebhookDelivery(TenantOwned):
-    """A message on its way to one endpoint. `tries` are those since it was written or replayed, `attempts`
-    all."""
+    """Delivery of a message to one endpoint. `tries` counts since it was written or replayed, `attempts`
+    counts all."""
 
     webhook = models.ForeignKey(
         Webhook, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
@@ -322,9 +316,9 @@ class WebhookDelivery(TenantOwned):
 
 
 class WebhookAttempt(TenantOwned):
-    """One try of a delivery and what came of it. Never changed; it goes with its delivery. `status` is the
-    answer's, or null: there was none, and `error` says why. Of what was answered only the `length` in bytes
-    is kept, as far as it was read: null where there was none, or it was not counted yet."""
+    """One delivery attempt and its result. Never changed; deleted with its delivery. `status` is the
+    response's, or null for no response, with the reason in `error`. Of a response only the `length` in bytes
+    is kept, as far as it was read: null without a response, or if not counted yet."""
 
     delivery = models.ForeignKey(
         WebhookDelivery, on_delete=models.PROTECT, related_name="+", db_constraint=False, db_index=False
@@ -344,7 +338,7 @@ class WebhookAttempt(TenantOwned):
 
 
 class WebhookKeeping(TenantOwned):
-    """How many days what was sent to endpoints is kept; the newest version counts. Append-only."""
+    """Retention of webhook messages in days; the newest version counts. Append-only."""
 
     version = models.PositiveIntegerField()
     days = models.PositiveSmallIntegerField()
@@ -363,7 +357,7 @@ class WebhookKeeping(TenantOwned):
 
 
 class Notice(TenantOwned):
-    """Something that people of the house are told of, once a subject: what `data` says is ours alone.
+    """A notification for people of the tenant, once per subject. `data` comes from this system only.
     Append-only."""
 
     kind = models.CharField(max_length=32)
@@ -382,7 +376,7 @@ class Notice(TenantOwned):
 
 
 class NoticeMail(OutgoingLetter):
-    """A letter about a notice to one of those whom it concerns."""
+    """A mail about a notice to one of its recipients."""
 
     notice = models.ForeignKey(
         Notice, on_delete=models.PROTECT, related_name="mails", db_constraint=False, db_index=False

@@ -1,7 +1,7 @@
-"""Platform administrators: they open, change and suspend tenants and see nothing inside them (R-SEC-10).
+"""Platform administrators: they open, change and suspend tenants but cannot see into them (R-SEC-10).
 
-None of these tables belongs to a tenant. The application reads who is a platform administrator and which keys
-there are; the owner of the database alone gives and takes both (`manage.py platform`).
+None of these tables belongs to a tenant. The application only reads the platform administrators and keys;
+only the owner of the database creates and removes both (`manage.py platform`).
 """
 
 from typing import ClassVar
@@ -13,15 +13,18 @@ from tenancy.db.ids import fresh_id
 
 
 class PlatformAdmin(models.Model):
-    """A person who administers the platform. The row is the right: without it there is none."""
+    """A person who administers the platform. The row is the permission: without the row there is none."""
 
     person = models.OneToOneField("tenancy.Person", on_delete=models.PROTECT, primary_key=True)
     since = models.DateTimeField(db_default=Now())
 
 
 class PlatformKey(models.Model):
-    """A key of a platform administrator, for programs. The secret is shown once and stored hashed; rows are
-    never deleted. It does nothing while its person is no platform administrator."""
+    """A key of a platform administrator, for programs.
+
+    The secret is shown once and stored hashed; rows are never deleted. The key has no effect while its person
+    is not a platform administrator.
+    """
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     person = models.ForeignKey("tenancy.Person", on_delete=models.PROTECT, related_name="+")
@@ -34,8 +37,10 @@ class PlatformKey(models.Model):
 
 
 class PlatformEntry(models.Model):
-    """One deed of a platform administrator, or of whoever has the shell: `person` is null then. `object`
-    names a tenant by its id, a person or a key. Append-only."""
+    """One act of a platform administrator, or of a caller with shell access, for whom `person` is null.
+
+    `object` names a tenant by its id, a person or a key. Append-only.
+    """
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     person = models.ForeignKey(
@@ -62,8 +67,10 @@ class PlatformEntry(models.Model):
 
 
 class PlatformAnswer(models.Model):
-    """What a POST of a platform administrator's key was answered with under its Idempotency-Key. It is
-    written in the transaction of the deed itself. `answer` is JSON as text."""
+    """The response to a POST of a platform administrator's key with an Idempotency-Key.
+
+    The row is written in the transaction of the act itself. `answer` is JSON as text.
+    """
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     api_key = models.ForeignKey(PlatformKey, on_delete=models.PROTECT, related_name="+", db_index=False)

@@ -1,4 +1,4 @@
-"""Reads of tenancy."""
+"""Queries of tenants, principals and their permissions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tenancy.models import ApiKey, Membership, Principal, Tenant
 
 
 class ClockTimestamp(Func):
-    """The database's time as it is now; NOW() would be the time at which the transaction began."""
+    """The database's current time; NOW() would be the time at which the transaction began."""
 
     function = "clock_timestamp"
     output_field = DateTimeField()
@@ -22,9 +22,9 @@ class ClockTimestamp(Func):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalAuthority:
-    """What a principal may do in a tenant right now, read from the database (never from a request).
+    """The current permissions of a principal in a tenant, read from the database (never from a request).
 
-    `authorities` are the limits of each membership that may decide, one for one.
+    `authorities` are the limits of each membership that may decide, one per membership.
     """
 
     principal: UUID
@@ -35,7 +35,7 @@ class PrincipalAuthority:
 
 
 def tenant_of_key(key_id: UUID) -> UUID | None:
-    """Whose key it is; one of the closed list of look-ups that cross tenants."""
+    """Return the tenant of a key; one of the closed list of look-ups that cross tenants."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT key_by_id(%s)", (key_id,))
         row = cursor.fetchone()
@@ -43,32 +43,38 @@ def tenant_of_key(key_id: UUID) -> UUID | None:
 
 
 def tenants_of_person(person_id: UUID) -> list[UUID]:
-    """The tenants in which a person has a role; of the closed list too."""
+    """Return the tenants in which a person has a role; one of the closed list as well."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT memberships_of(%s)", (person_id,))
         return [row[0] for row in cursor.fetchall()]
 
 
 def check_tenant_open(tenant_id: UUID) -> None:
-    """Raises TenantSuspended where nobody may act in the tenant (R-SEC-10)."""
+    """Check that the tenant is not suspended.
+
+    Raises: TenantSuspended (R-SEC-10).
+    """
     reason = Tenant.objects.filter(id=tenant_id).exclude(suspended_at=None).values_list("suspended_reason")
     if (row := reason.first()) is not None:
         raise TenantSuspended(reason=row[0])
 
 
 def tenant_by_slug(slug: str) -> Tenant | None:
-    """The tenant called `slug`."""
+    """Return the tenant with this slug, or None."""
     return Tenant.objects.filter(slug=slug).first()
 
 
 def all_tenants() -> list[UUID]:
-    """Every tenant's id, for housekeeping that goes through them one by one."""
+    """Return every tenant's id, for maintenance that processes tenants one by one."""
     return list(Tenant.objects.order_by("id").values_list("id", flat=True))
 
 
 def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None) -> PrincipalAuthority | None:
-    """The standing of a principal, by this key of it or by any. A revoked or expired key, a person without a
-    role, one who has yet to be confirmed, and whoever was switched off have none."""
+    """Return the permissions of a principal, with this key of the principal or with any key.
+
+    The result is None for a revoked or expired key, a person without a role or without confirmation, and an
+    inactive person.
+    """
     with tenant_transaction(tenant_id):
         principal = Principal.objects.filter(id=principal_id).first()
         if principal is None:
@@ -79,7 +85,7 @@ def standing_of(tenant_id: UUID, principal_id: UUID, *, key: UUID | None = None)
 
 
 def standings_of(tenant_id: UUID, principals: Iterable[UUID]) -> list[PrincipalAuthority]:
-    """`standing_of` for each of these principals that has one; those of all people are read at once."""
+    """Return `standing_of` for each of these principals that has one; people are read in one query."""
     with tenant_transaction(tenant_id):
         rows = list(Principal.objects.filter(id__in=list(principals)).order_by("id"))
         people = [row for row in rows if row.kind == "person"]
@@ -92,19 +98,19 @@ def standings_of(tenant_id: UUID, principals: Iterable[UUID]) -> list[PrincipalA
 
 
 def standing_of_person(tenant_id: UUID, person_id: UUID) -> PrincipalAuthority | None:
-    """The standing of a person who signed in; None where they are nobody."""
+    """Return the permissions of a signed-in person; None if the person has none in the tenant."""
     with tenant_transaction(tenant_id):
         principal = Principal.objects.filter(kind="person", owner_id=person_id).first()
         return None if principal is None else _person_standing(principal)
 
 
 def tenants_by_id(ids: Iterable[UUID]) -> list[Tenant]:
-    """These tenants, by name."""
+    """Return these tenants, by name."""
     return list(Tenant.objects.filter(id__in=list(ids)).order_by("name", "id"))
 
 
 def who_grants(tenant_id: UUID) -> list[str]:
-    """The names of a tenant's administrators: whom to ask for a role."""
+    """Return the names of up to five administrators of a tenant, whom a person can ask for a role."""
     with tenant_transaction(tenant_id):
         admins = Membership.objects.filter(
             role=Role.ADMIN.value, person__is_active=True, awaits_confirmation=False
@@ -120,9 +126,10 @@ def _key_standing(principal: Principal, wanted: UUID | None) -> PrincipalAuthori
 
 
 def standing_of_key(key: ApiKey, principal: Principal) -> PrincipalAuthority:
-    """What a valid key may do. Joins the tenant's transaction.
+    """Return the permissions of a valid key. Joins the tenant's transaction.
 
-    One that a person of the house answers for never reaches further than that person does today (Z8).
+    If a person of the tenant is responsible for the key, its permissions never exceed that person's current
+    ones (Z8).
     """
     scopes = tuple(Scope(scope) for scope in key.scopes)
     authorities: tuple[Authority, ...] = (Authority(),)
@@ -142,7 +149,7 @@ def _person_standing(principal: Principal) -> PrincipalAuthority | None:
 
 
 def _acting_members(people: Iterable[UUID]) -> "QuerySet[Membership]":
-    """The memberships by which these people may do anything."""
+    """Return the memberships that give these people permissions."""
     found = Membership.objects.filter(person_id__in=list(people), person__is_active=True)
     return found.filter(awaits_confirmation=False).order_by("role")
 

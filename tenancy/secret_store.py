@@ -1,7 +1,7 @@
-"""Secrets of a tenant: sealed at rest, bound to one origin, named elsewhere by their name (R-SEC-4, P9).
+"""Secrets of a tenant: sealed at rest, bound to one origin, referred to by name (R-SEC-4, P9).
 
-Nothing gives a secret back but `reveal_secret`, which is asked at the moment of sending and by the origin it
-goes to; and `unseal_secret`, for secrets of ours that only sign and never leave the house.
+Only two functions return a secret: `reveal_secret`, which is called at the time of sending, with the target
+origin, and `unseal_secret`, for secrets of this system that only sign and never leave it.
 """
 
 import base64
@@ -31,8 +31,10 @@ LONGEST = 8_192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """Where a new secret is had once one has expired: an OAuth 2 token endpoint and what it is asked with,
-    the client's own credentials or, where there is one, a refresh token."""
+    """How to get a new secret when one has expired: an OAuth 2 token endpoint and the request to it.
+
+    The request uses the client's own credentials or, if there is one, a refresh token.
+    """
 
     url: str
     client_id: str
@@ -42,7 +44,7 @@ class Renewal:
 
 
 class Credential(NamedTuple):
-    """A secret as it is about to be sent; `expired` where it does not last any more."""
+    """A secret that is about to be sent; `expired` if it is no longer valid."""
 
     value: str
     expired: bool
@@ -60,9 +62,12 @@ def keep_secret(
     expires_at: datetime | None = None,
     renewal: Renewal | None = None,
 ) -> Secret:
-    """Keep a secret for one origin; the same name again replaces it. Joins or opens the tenant's transaction.
+    """Store a secret for one origin; a secret with the same name is replaced.
 
-    `origin` is such as `https://api.example`, or `stdio:<command>`. Raises InvalidInput.
+    Joins or opens the tenant's transaction. `origin` is for example `https://api.example`, or
+    `stdio:<command>`.
+
+    Raises: InvalidInput.
     """
     _check_secret_input(name, value, origin)
     with tenant_transaction(tenant_id):
@@ -85,7 +90,10 @@ def keep_secret(
 
 
 def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = "") -> None:
-    """Take a secret out of use, from the next call on. Raises NotFound."""
+    """Revoke a secret with effect from the next call.
+
+    Raises: NotFound.
+    """
     with tenant_transaction(tenant_id):
         held = Secret.objects.filter(name=name, revoked_at=None).first()
         if held is None:
@@ -98,13 +106,16 @@ def revoke_secret(tenant_id: UUID, name: str, *, by: UUID | None, reason: str = 
 
 
 def secrets_of(tenant_id: UUID) -> list[Secret]:
-    """The names and origins of what is kept, by name; never a value."""
+    """Return the names and origins of the stored secrets, by name; never a value."""
     with tenant_transaction(tenant_id):
         return list(Secret.objects.filter(revoked_at=None).defer("sealed", "renewal").order_by("name"))
 
 
 def reveal_secret(tenant_id: UUID, name: str, origin: str) -> str:
-    """The value, for a call to `origin` and no other. Raises SecretUnusable."""
+    """Return the value for a call to `origin` and no other.
+
+    Raises: SecretUnusable.
+    """
     with tenant_transaction(tenant_id):
         held = Secret.objects.filter(name=name, revoked_at=None).first()
         if held is None:
@@ -117,8 +128,10 @@ def reveal_secret(tenant_id: UUID, name: str, origin: str) -> str:
 
 
 def load_credential(tenant_id: UUID, name: str, origin: str, *, lasting: timedelta) -> Credential:
-    """The value for a call to `origin` that takes up to `lasting`, and how a new one is had. Raises
-    SecretUnusable."""
+    """Return the value for a call to `origin` that takes up to `lasting`, and how to renew the value.
+
+    Raises: SecretUnusable.
+    """
     with tenant_transaction(tenant_id):
         held = Secret.objects.filter(name=name, revoked_at=None).first()
         if held is None or held.expires_at is None:
@@ -142,31 +155,39 @@ def _unseal_renewal(tenant_id: UUID, held: Secret) -> Renewal | None:
 
 
 def seal_secret(tenant_id: UUID, place: str, value: str) -> bytes:
-    """A secret that opens for this tenant and place alone: an origin, or what else it belongs to."""
+    """Encrypt a secret for this tenant and place only.
+
+    A place is an origin, or another thing that the secret belongs to.
+    """
     return _get_cipher().encrypt(_bind_plaintext(tenant_id, place, value))
 
 
 def unseal_secret(tenant_id: UUID, place: str, box: bytes, *, name: str) -> str:
-    """What was sealed. Raises SecretUnusable, which says `name`."""
+    """Return the sealed value.
+
+    Raises: SecretUnusable, which contains `name`.
+    """
     try:
         opened = _get_cipher().decrypt(box)
     except InvalidToken:
         raise SecretUnusable(name=name, detail="it was sealed under another key; keep it anew") from None
     mark = _bind_plaintext(tenant_id, place, "")
     if not opened.startswith(mark):
-        # A row copied between tenants or origins by hand opens nothing.
+        # A row that was copied manually between tenants or origins cannot be opened.
         raise SecretUnusable(name=name, detail="it was sealed for another tenant or origin")
     return opened[len(mark) :].decode()
 
 
 def compute_blind_digest(tenant_id: UUID, text: str) -> str:
-    """A digest (hex) of a text that only this house can make, of a tenant's own: the same text is the same,
-    and nobody without the application's secret can try texts against it."""
+    """Return a keyed digest (hex) of a text, specific to the tenant; equal texts have equal digests.
+
+    Without the application's secret, the digest cannot be computed and texts cannot be tried against it.
+    """
     return blinded_by_each(tenant_id, text)[0]
 
 
 def blinded_by_each(tenant_id: UUID, text: str) -> tuple[str, ...]:
-    """That digest under the application's secret, and under each former one that still counts."""
+    """Return the blind digest under the application's secret and under each former one that still counts."""
     told = tenant_id.bytes + text.encode("utf-8", "surrogatepass")
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return tuple(hmac.new(_blinding_key(key), told, "sha256").hexdigest() for key in keys)
@@ -194,7 +215,7 @@ def _get_cipher() -> MultiFernet:
 
 @lru_cache(4)
 def _build_cipher(keys: tuple[str, ...]) -> MultiFernet:
-    """One box a key of the house: the newest seals, all open."""
+    """Build a cipher from all application secrets: the newest encrypts, all decrypt."""
     return MultiFernet([Fernet(base64.urlsafe_b64encode(_derive_cipher_key(key))) for key in keys])
 
 

@@ -1,8 +1,8 @@
-"""Where people are signed in, which browsers are known as theirs, and which tries to sign in failed
-(R-SEC-11).
+"""Browser sessions, known browsers, and failed sign-in attempts (R-SEC-11).
 
-A person is one person in all tenants, so three of these tables belong to none. What an administrator sees and
-ends is a session within their own tenant: `TenantSession`, under row-level security like all of a tenant's.
+A person is the same in all tenants, so three of these tables belong to no tenant. The part of a session that
+an administrator sees and ends is the one within the administrator's tenant: `TenantSession`, under row-level
+security like all tables of a tenant.
 """
 
 from typing import ClassVar
@@ -19,8 +19,11 @@ BROWSER_LENGTH = 200
 
 
 class BrowserSession(models.Model):
-    """A browser's session. `digest` is that of the cookie's value, which is stored nowhere. `person` is null
-    until somebody has signed in; `started_at` is when they did."""
+    """A browser's session.
+
+    `digest` is the digest of the cookie's value, which is not stored. `person` is null until a person has
+    signed in; `started_at` is the time of the sign-in.
+    """
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     digest = models.BinaryField(max_length=32, unique=True)
@@ -38,8 +41,10 @@ class BrowserSession(models.Model):
 
 
 class TenantSession(TenantOwned):
-    """A person's session within one tenant, from their first page there on. Once `ended_at` is set the
-    session does nothing in this tenant any more, whatever it does in others."""
+    """A person's session within one tenant, from the first page view in that tenant.
+
+    Once `ended_at` is set, the session has no effect in this tenant any more; in others it may continue.
+    """
 
     session = models.ForeignKey(
         BrowserSession, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
@@ -64,8 +69,11 @@ class TenantSession(TenantOwned):
 
 
 class KnownDevice(models.Model):
-    """A browser in which a person has signed in. `digest` is that of its cookie's secret; people who share a
-    browser have a row each. One that is forgotten is deleted."""
+    """A browser in which a person has signed in.
+
+    `digest` is the digest of the secret in the browser's cookie; people who share a browser have a row each.
+    A forgotten browser is deleted.
+    """
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
     person = models.ForeignKey("tenancy.Person", on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -82,11 +90,12 @@ class KnownDevice(models.Model):
 
 
 class FailedSignIn(models.Model):
-    """A try to sign in that failed, or was refused unread (`step` "refused").
+    """A sign-in attempt that failed, or was refused without a check (`step` "refused").
 
-    `account` is a digest of the name that was typed, keyed with the secret key; `person` is who has that
-    name, null where nobody has. `source` is the address, an IPv6 one cut to its network. `device` is the
-    known device that it came from. It counts against the limits until it is old or `lifted_at` is set.
+    `account` is a digest of the name that was typed, keyed with the secret key; `person` is the person with
+    that name, null if there is none. `source` is the address, an IPv6 address cut to its network. `device` is
+    the known device of the attempt. The attempt counts against the limits until it is old or `lifted_at` is
+    set.
     """
 
     id = models.UUIDField(primary_key=True, default=fresh_id)
@@ -114,11 +123,11 @@ class FailedSignIn(models.Model):
 
 
 class SignInRulesVersion(TenantOwned):
-    """A tenant's rules of signing in; the newest version counts. Append-only.
+    """A tenant's sign-in rules; the newest version counts. Append-only.
 
-    `second_factor` are the roles that need a second factor; `ask_again` the areas before whose changes it is
-    asked for again where it was not shown within `minutes`. `agreed_by` is the second administrator of a
-    loosening; `by` is null where it was done at the machine.
+    `second_factor` are the roles that need a second factor; `ask_again` are the areas of change before which
+    the factor is asked for again if it was not shown within `minutes`. `agreed_by` is the second
+    administrator of a loosening; `by` is null for a change by the operator at the machine.
     """
 
     version = models.PositiveIntegerField()

@@ -1,4 +1,4 @@
-"""The time zones a person may choose."""
+"""Time zones that a person may choose."""
 
 from zoneinfo import available_timezones
 
@@ -18,5 +18,5 @@ ZONES = ("UTC", *sorted(name for name in _KNOWN if name.startswith(AREAS)))
 
 
 def is_known_time_zone(name: str) -> bool:
-    """Whether there is a time zone of this name."""
+    """Return whether there is a time zone of this name."""
     return name in _KNOWN

@@ -1,7 +1,10 @@
-"""The trace's tables (R-TRACE-1, R-SESS-4).
+"""Tables of the trace.
 
-A run is named by its id alone: no deletion above can reach down here. The key of each row is its place, led
-by the tenant, so that a foreign id neither collides nor reveals itself; no other number could be altered.
+Rows refer to a run by its id alone, without a foreign key, so that no deletion elsewhere can cascade into
+the trace. The primary key of each row starts with the tenant, so that an id of another tenant neither
+collides nor reveals itself, and leaves no surrogate key that could be altered.
+
+Spec: R-TRACE-1, R-SESS-4.
 """
 
 from typing import ClassVar
@@ -12,10 +15,10 @@ from tenancy.models import Tenant, TenantOwned
 
 
 class Row(TenantOwned):
-    """A row of one run. What a hash covers stands as the bytes that were hashed.
+    """A row of one run. Hashed content is stored as the bytes that were hashed.
 
-    No foreign key to the tenant, which row-level security names anyway: a commit writes a dozen rows, and
-    each would lock the tenant's row, which all its runs share.
+    There is no foreign key to the tenant, which row-level security enforces anyway: a commit writes a dozen
+    rows, and each would lock the tenant's row, which all its runs share.
     """
 
     tenant = models.ForeignKey(
@@ -30,7 +33,7 @@ class Row(TenantOwned):
 
 
 class Event(Row):
-    """What was said, in one gapless order per run. `body` is the canonical form that was hashed."""
+    """One event, in one gapless order per run. `body` is the canonical form that was hashed."""
 
     pk = models.CompositePrimaryKey("tenant_id", "run_id", "seq")
     seq = models.BigIntegerField()
@@ -45,13 +48,13 @@ class Event(Row):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = []
         indexes: ClassVar[list[models.Index]] = [
-            # How often each tool fails, without a walk over every trace (R-UI-5).
+            # Failure rates per tool, without a scan of every trace (R-UI-5).
             models.Index(
                 fields=["tenant", "run_id"],
                 condition=models.Q(kind="failure_committed"),
                 name="event_failures",
             ),
-            # Since when a run stands as it does, without a walk over its own (R-UI-3).
+            # The time since which a run has its current status, without a scan of its trace (R-UI-3).
             models.Index(
                 fields=["tenant", "run_id", "seq"],
                 condition=models.Q(kind__in=("run_started", "run_paused", "run_resumed")),
@@ -61,7 +64,7 @@ class Event(Row):
 
 
 class Record(Row):
-    """One transition with its patch, chained. `body` is the canonical form that was hashed."""
+    """One transition with its patch, hash-chained. `body` is the canonical form that was hashed."""
 
     pk = models.CompositePrimaryKey("tenant_id", "run_id", "number")
     number = models.BigIntegerField()
@@ -76,7 +79,7 @@ class Record(Row):
 
 
 class Snapshot(Row):
-    """The whole state after a record, taken when the patches since the last one outweigh it."""
+    """The whole state after a record, taken when the patches since the last snapshot are larger than it."""
 
     pk = models.CompositePrimaryKey("tenant_id", "run_id", "number")
     number = models.BigIntegerField()
@@ -85,7 +88,10 @@ class Snapshot(Row):
 
 
 class Payload(Row):
-    """Content from outside, once a run by its salted digest. Erased content has no body; its digest stays."""
+    """External content, stored once per run under its salted digest.
+
+    Erased content has no body; its digest remains.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "run_id", "digest")
     digest = models.BinaryField(max_length=32)
@@ -94,8 +100,10 @@ class Payload(Row):
 
 
 class Salt(Row):
-    """The salt of a run's payload digests, and the wrapped key of its sealed values (None: the run is older
-    than these); erased with the payloads."""
+    """The salt of a run's payload digests and the wrapped key of its sealed values.
+
+    Both are erased with the payloads. The key is None for a run older than sealed values.
+    """
 
     pk = models.CompositePrimaryKey("tenant_id", "run_id")
     salt = models.BinaryField(max_length=32, null=True)

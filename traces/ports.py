@@ -1,6 +1,6 @@
-"""What the trace asks of the floor above: which runs there are and what they claim (docs/ring.md).
+"""The port through which the trace asks the layer above for runs and their heads (docs/ring.md).
 
-The floor above registers itself when it is ready; this floor knows nothing of it.
+The layer above registers itself when it is ready; this layer does not import it.
 """
 
 from collections.abc import Mapping
@@ -18,26 +18,26 @@ class Pinned(NamedTuple):
 
 
 class Runs(Protocol):
-    """The runs of the current tenant. Both are called inside the tenant's context and read only."""
+    """The runs of the current tenant. Both methods are called in the tenant's context and only read."""
 
     def heads(self, run_id: UUID | None = None) -> Mapping[UUID, Head]:
-        """The head that each run claims: of all runs, or of the one named, if it exists."""
+        """Return the head that each run claims: of all runs, or of the given run if it exists."""
         ...
 
     def pinned(self, run_id: UUID) -> Pinned | None:
-        """What a run is pinned to; None where there is no such run."""
+        """Return the manifest and pins of a run; None if there is no such run."""
         ...
 
 
 class NoRuns:
-    """Nobody has registered: the trace is verified by itself."""
+    """The default when nothing is registered: the trace is verified by itself."""
 
     def heads(self, run_id: UUID | None = None) -> Mapping[UUID, Head]:
-        """No heads."""
+        """Return no heads."""
         return {}
 
     def pinned(self, run_id: UUID) -> Pinned | None:
-        """No pins."""
+        """Return no pins."""
         return None
 
 
@@ -45,10 +45,10 @@ _registered: list[Runs] = [NoRuns()]
 
 
 def register_runs(runs: Runs) -> None:
-    """Let the trace ask `get_runs_port` from now on."""
+    """Register the implementation that `get_runs_port` returns from now on."""
     _registered[:] = [runs]
 
 
 def get_runs_port() -> Runs:
-    """Whoever registered."""
+    """Return the registered implementation."""
     return _registered[0]

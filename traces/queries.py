@@ -1,4 +1,4 @@
-"""Reads of the trace. All inside the tenant's context."""
+"""Reads of the trace. All functions run in the tenant's context."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from traces.sealed_values import RunKeys, Vault, learn_sealed
 PAYLOADS = """
 SELECT digest, body FROM traces_payload
  WHERE run_id = %s AND digest = ANY(%b::bytea[]) AND body IS NOT NULL"""
-# The snapshot's number comes as a value and not by a join, so that the index leads to the records after it.
+# The snapshot's number is a scalar subquery, not a join, so that the planner uses the index of the records.
 RECALL = """
 WITH newest AS (
   SELECT number, state FROM traces_snapshot WHERE run_id = %(run)s ORDER BY number DESC LIMIT 1)
@@ -28,13 +28,13 @@ UNION ALL
 SELECT number, NULL, body FROM traces_record
  WHERE run_id = %(run)s AND number > (SELECT number FROM newest)"""
 SALT = "SELECT salt, sealing_key FROM traces_salt WHERE run_id = %(run)s"
-# By its own index: of a run that sealed nothing it reads nothing. The canonical form of such a payload begins
-# with this name.
+# Uses a partial index: a run that sealed nothing costs no reads. The canonical form of a sealed payload
+# begins with this name.
 SEALED = """
 SELECT digest, body FROM traces_payload
  WHERE run_id = %(run)s AND substring(body FROM 1 FOR 8) = '{"box":"'::bytea"""
 EVENT_COLUMNS = ("run_id", "seq", "at", "phase", "kind", "actor", "body", "previous", "hash")
-# As RECALL, of an earlier moment.
+# Like RECALL, for an earlier record.
 RECALL_AT = """
 WITH newest AS (
   SELECT number, state FROM traces_snapshot WHERE run_id = %(run)s AND number <= %(number)s
@@ -58,21 +58,30 @@ class Recalled:
 
 
 def load_state_parts(run_id: UUID) -> Recalled:
-    """What the state is made of, in one round trip. Raises TraceMissing."""
+    """Load the newest snapshot and the patches after it, in one round trip.
+
+    Raises: TraceMissing.
+    """
     cursor = raw_cursor()
     cursor.execute(RECALL, {"run": run_id}, prepare=True, binary=True)
     return parse_state_parts(cursor.fetchall())
 
 
 def recall_at(run_id: UUID, number: int) -> Recalled:
-    """What the state after record `number` is made of. Raises TraceMissing."""
+    """Load the snapshot and patches that make up the state after record `number`.
+
+    Raises: TraceMissing.
+    """
     cursor = raw_cursor()
     cursor.execute(RECALL_AT, {"run": run_id, "number": number}, binary=True)
     return parse_state_parts(cursor.fetchall())
 
 
 def parse_state_parts(found: Sequence[tuple[Any, ...]]) -> Recalled:
-    """The answer of `RECALL`. Raises TraceMissing."""
+    """Parse the rows of `RECALL`.
+
+    Raises: TraceMissing.
+    """
     rows = sorted(found, key=lambda row: (row[2] is not None, row[0]))
     if not rows:
         raise TraceMissing
@@ -81,7 +90,7 @@ def parse_state_parts(found: Sequence[tuple[Any, ...]]) -> Recalled:
 
 
 def load_payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
-    """Content by hex digest; what was erased or never stored is absent."""
+    """Load content by hex digest; content that was erased or never stored is absent."""
     cursor = raw_cursor()
     wanted = [bytes.fromhex(digest) for digest in digests]
     cursor.execute(PAYLOADS, (run_id, wanted), prepare=True, binary=True)
@@ -89,12 +98,18 @@ def load_payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
 
 
 def load_salt(run_id: UUID) -> bytes:
-    """The run's salt. Raises TraceMissing, Erased."""
+    """Load the run's salt.
+
+    Raises: TraceMissing, Erased.
+    """
     return parse_salt(list(Salt.objects.filter(run_id=run_id).values_list("salt")))
 
 
 def parse_salt(found: Sequence[tuple[Any, ...]]) -> bytes:
-    """The answer of `SALT`. Raises TraceMissing, Erased."""
+    """Parse the rows of `SALT`.
+
+    Raises: TraceMissing, Erased.
+    """
     if not found:
         raise TraceMissing
     if found[0][0] is None:
@@ -103,19 +118,24 @@ def parse_salt(found: Sequence[tuple[Any, ...]]) -> bytes:
 
 
 def sealing_key(found: Sequence[tuple[Any, ...]]) -> bytes | None:
-    """The wrapped key in the answer of `SALT`; None for a run that is older than sealed values."""
+    """Return the wrapped key from the rows of `SALT`; None for a run older than sealed values."""
     return _to_bytes(found[0][1]) if found else None
 
 
 def keys_of(run_id: UUID) -> RunKeys:
-    """The run's salt and the wrapped key of its sealed values. Raises TraceMissing, Erased."""
+    """Load the run's salt and the wrapped key of its sealed values.
+
+    Raises: TraceMissing, Erased.
+    """
     found = list(Salt.objects.filter(run_id=run_id).values_list("salt", "sealing_key"))
     return RunKeys(salt=parse_salt(found), sealing=sealing_key(found))
 
 
 def vault_of(tenant_id: UUID, run_id: UUID) -> Vault | None:
-    """The sealed values of a run, what it sealed so far known; None for one that is older than these, or was
-    erased."""
+    """Load the sealed values of a run, with everything sealed so far known to the vault.
+
+    None for a run that is older than sealed values or was erased.
+    """
     row = Salt.objects.filter(run_id=run_id).values_list("salt", "sealing_key").first()
     if row is None or row[0] is None or row[1] is None:
         return None
@@ -127,28 +147,28 @@ def vault_of(tenant_id: UUID, run_id: UUID) -> Vault | None:
 
 
 def events_after(run_id: UUID, seq: int, limit: int = 500) -> list[Event]:
-    """The run's events after `seq`, in order, at most `limit`."""
+    """List the run's events after `seq`, in order, at most `limit`."""
     return list(Event.objects.filter(run_id=run_id, seq__gt=seq).order_by("seq")[:limit])
 
 
 def list_records(run_id: UUID) -> list[Record]:
-    """The run's records in order."""
+    """List the run's records in order."""
     return list(Record.objects.filter(run_id=run_id).order_by("number"))
 
 
 def list_snapshots(run_id: UUID) -> list[Snapshot]:
-    """The run's snapshots in order."""
+    """List the run's snapshots in order."""
     return list(Snapshot.objects.filter(run_id=run_id).order_by("number"))
 
 
 def traced_runs() -> list[UUID]:
-    """The runs of this tenant that have a trace, oldest first."""
+    """List the runs of this tenant that have a trace, oldest first."""
     found = Record.objects.order_by("run_id").values_list("run_id", flat=True).distinct()
     return list(found)
 
 
 def trace_of(run_id: UUID) -> Trace:
-    """All that is stored of a run, as rows; payloads are fetched when they are read."""
+    """Load everything stored of a run, as rows; payloads are fetched lazily."""
     return Trace(
         run=run_id,
         salts=tuple(
@@ -180,9 +200,12 @@ def _to_bytes(stored: Any) -> bytes | None:
 
 
 def list_missing_parts(run_id: UUID) -> tuple[str, ...]:
-    """What is absent from a finished run's trace, in words (R-TRACE-2). Raises TraceMissing.
+    """Describe the parts that are absent from a finished run's trace (R-TRACE-2).
 
-    Of a run that nobody knows, only what its trace can say by itself is asked for.
+    For a run that the registered port does not know, only the trace itself is checked, without the
+    manifest.
+
+    Raises: TraceMissing.
     """
     bodies = [
         orjson.loads(bytes(body))

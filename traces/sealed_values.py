@@ -1,9 +1,9 @@
-"""Sealing and opening the sensitive values of one run, under a key of the run's own (R-SEC-4, R-TRACE-5).
+"""Sealing and opening the sensitive values of one run, under a key of its own (R-SEC-4, R-TRACE-5).
 
-The key is kept wrapped under the application's secret, and erased with the run's salt: then nothing that was
-sealed can be opened any more, while digests stay and the chain verifies. Encryption is deterministic
-(AES-SIV), so that the same value in the same place is the same reference; nobody without the key can try
-values against it.
+The key is stored wrapped under the application's secret and erased with the run's salt. After that, no
+sealed value can be opened, while the digests remain and the chain still verifies. Encryption is
+deterministic (AES-SIV), so that the same value in the same place has the same reference; without the key,
+values cannot be guessed against it.
 """
 
 import secrets
@@ -39,7 +39,7 @@ _PLACE = "sealed values"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunKeys:
-    """What a run's digests are salted with, and the wrapped key of its sealed values (None: it has none)."""
+    """The salt of a run's digests and the wrapped key of its sealed values (None: the run has none)."""
 
     salt: bytes
     sealing: bytes | None
@@ -47,11 +47,17 @@ class RunKeys:
 
 @dataclass(slots=True, kw_only=True)
 class Vault:
-    """The sealed values of one run. `wrapped` is its key as it is kept; `bodies` what was sealed here, by
-    digest: whoever keeps a reference keeps these payloads too. `known` are the values of the run, sealed here
-    or before, with a reference each. `open_calls` are the calls that may have been made though no result says
-    so, by tool and digest of their arguments: what became known since changes no word of them. `open_forms`
-    are their arguments as they were sealed, by tool and digest of what they open to; never kept."""
+    """The sealed values of one run.
+
+    - `wrapped` is the key as stored.
+    - `bodies` are the payloads sealed by this object, by digest; a caller that stores a reference must
+      store these payloads too.
+    - `known` maps the values of the run, sealed here or before, to a reference each.
+    - `open_calls` are the calls that may have been made without a recorded result, by tool and digest of
+      their arguments; values that became known since do not change these arguments.
+    - `open_forms` are the sealed arguments of those calls, by tool and digest of the opened arguments;
+      never stored.
+    """
 
     tenant: UUID
     salt: bytes
@@ -63,11 +69,11 @@ class Vault:
 
     @property
     def keys(self) -> RunKeys:
-        """What the run's row keeps."""
+        """The salt and wrapped key as stored in the run's row."""
         return RunKeys(salt=self.salt, sealing=self.wrapped)
 
     def seal(self, kind: str, secret: str, place: Place) -> str:
-        """The reference of a value."""
+        """Seal a value and return its reference."""
         body = sealed_payload(_unwrap_cipher(self.tenant, self.wrapped), kind, secret, place)
         digest = payload_digest(self.salt, body)
         self.bodies[digest] = body
@@ -78,7 +84,10 @@ class Vault:
         return reference
 
     def open(self, body: bytes) -> str:
-        """The value that a payload holds. Raises Unopenable."""
+        """Return the value that a payload holds.
+
+        Raises: Unopenable.
+        """
         found = read_sealed(body)
         if found is None:
             raise Unopenable(detail="it is no sealed value")
@@ -91,22 +100,28 @@ class Vault:
 
 
 def fresh_vault(tenant_id: UUID) -> Vault:
-    """That of a new run; its salt is kept as it is, its key wrapped under the application's secret."""
+    """Create the vault of a new run.
+
+    The salt is stored as it is, the key wrapped under the application's secret.
+    """
     key = b64encode(secrets.token_bytes(KEY_BYTES)).decode()
     wrapped = seal_secret(tenant_id, _PLACE, key)
     return Vault(tenant=tenant_id, salt=secrets.token_bytes(SALT_BYTES), wrapped=wrapped)
 
 
 def sealed_payload(cipher: AESSIV, kind: str, secret: str, place: Place) -> bytes:
-    """The payload of a sealed value, byte for byte as docs/trace-format.md says."""
+    """Build the payload of a sealed value, byte for byte as docs/trace-format.md specifies."""
     plain, bound = pad_plaintext(secret, kind, place)
     box = b64encode(cipher.encrypt(plain, [bound])).decode()
     return canonical_model(Sealed(kind=kind, place=place, box=box))
 
 
 def learn_sealed(vault: Vault, kept: Iterable[tuple[bytes, bytes]]) -> None:
-    """Have a vault know what a run sealed before, by its payloads (digest, body); of a value of the task its
-    reference first, which goes into more places. What another key sealed stays unknown."""
+    """Add the values that a run sealed before to the vault, from payloads (digest, body).
+
+    If a value was sealed several times, the reference of the task (`goal`) wins, since it is allowed in
+    more places. Values sealed under another key stay unknown.
+    """
     found: dict[str, str] = {}
     for digest, body in kept:
         sealed = read_sealed(bytes(body))

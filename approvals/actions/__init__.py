@@ -1,4 +1,4 @@
-"""The verbs of approvals: the only writers of requests, decisions and grants."""
+"""Actions of approvals: the only writers of requests, decisions and grants."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -67,7 +67,7 @@ ON CONFLICT (id) DO NOTHING RETURNING id"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionInput:
-    """What somebody says to a request. `packet_digest` is that of the packet they saw (optional for keys)."""
+    """A person's decision on a request. `packet_digest` is that of the packet seen (optional for keys)."""
 
     kind: DecisionKind
     reason: str = ""
@@ -79,7 +79,7 @@ class DecisionInput:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """A grant that cannot be used, and why."""
+    """A grant that cannot be used, and the reason."""
 
     reason: str
 
@@ -90,7 +90,7 @@ class Consumed:
 
 
 def open_request(tenant_id: UUID, new: NewRequest, at: datetime) -> Request:
-    """Ask people. Joins the ring's transaction."""
+    """Create a request to people. Joins the ring's transaction."""
     given = {field.name: getattr(new, field.name) for field in fields(new)}
     given |= {"retriers": list(new.retriers), "retrier_owners": list(new.retrier_owners)}
     if new.answer_schema is not None:
@@ -106,17 +106,18 @@ def decide_request(
     *,
     deferral: UUID | None = None,
 ) -> Request:
-    """Take one person's word. Outermost verb: owns the transaction.
+    """Record one person's decision. Outermost action: owns the transaction.
 
-    Standing and limits are read now, from the database (A13). Where the tenant lets a yes be taken back, one
-    to what is least is kept back first and the request still waits (`kept` is that yes); `deferral` is such a
-    yes, whose time has come. Raises RequestNotFound (404), NotYours (403), AlreadyDecided (409), YesStands
-    (409), PacketChanged (409), Expired (410), DecisionInvalid (422); with a `deferral` NothingToUndo where it
-    does not stand.
+    Authority and limits are read now, from the database (A13). If the tenant has configured an undo window,
+    a low-risk approval is stored as a deferral first and the request stays pending (`kept` is that
+    deferral). `deferral` names a deferred approval that is due.
+    Raises: RequestNotFound (404), NotYours (403), AlreadyDecided (409), YesStands (409), PacketChanged
+      (409), Expired (410), DecisionInvalid (422); with a `deferral` NothingToUndo if it is no longer
+      pending or not due.
     """
     with tenant_transaction(tenant_id):
         request = Request.objects.select_for_update().filter(id=request_id).first()
-        # Read once the row is held: whoever waited for it past the request's time is too late.
+        # Read after the row is locked: a decision that waited for the lock past the expiry is too late.
         moment = moment_of(request_id)
         at, standing = moment.at, standing_of(tenant_id, principal_id)
         if request is None or standing is None:
@@ -173,8 +174,11 @@ def _decide_pending(
 
 
 def _check_decision_fits_kind(request: Request, word: DecisionInput) -> None:
-    """Raises DecisionInvalid for a word that does not fit the request, or that holds what its kind has no use
-    for: who approves with other arguments does not mean those that were asked for."""
+    """Check that the decision's kind fits the request and that it has no field of another kind.
+
+    An approval with other arguments, for example, does not mean the arguments that were asked for.
+    Raises: DecisionInvalid.
+    """
     if word.kind not in FITTING[request.kind]:
         raise DecisionInvalid(detail=f"{word.kind.value} is no answer to a request for {request.kind}")
     for name in GIVING.values():
@@ -183,7 +187,9 @@ def _check_decision_fits_kind(request: Request, word: DecisionInput) -> None:
 
 
 def _check_request_changes_allowed(request: Request, word: DecisionInput) -> None:
-    """Raises DecisionInvalid where the packet offers no way back, or nothing is said that could be heeded."""
+    """Check that the request can be sent back and that the reason gives the agent something to act on.
+    Raises: DecisionInvalid.
+    """
     packet = read_packet(bytes(request.packet))
     if word.kind not in list_allowed_decisions(packet):
         raise DecisionInvalid(detail=f"it cannot be sent back: {why_not_back(packet)}", pointer="/decision")
@@ -201,9 +207,11 @@ def _check_allowed(why: Refusal | None) -> None:
 
 
 def _evaluate_agreement(request: Request, word: DecisionInput) -> Judged:
-    """What a yes would be to: the packet as shown (no body), or edited arguments as they were judged.
+    """Evaluate the subject of an approval: the packet as shown (no body), or the judged edit.
 
-    Edited arguments need the quorum of what they move; whoever agrees to them says the same edit.
+    Edited arguments need the quorum of the amount and risk they involve. A further person agrees to them by
+    submitting the same edit.
+    Raises: DecisionInvalid.
     """
     if word.kind is DecisionKind.EXTEND:
         return _evaluate_budget_extension(request, word)
@@ -213,7 +221,9 @@ def _evaluate_agreement(request: Request, word: DecisionInput) -> Judged:
 
 
 def _evaluate_budget_extension(request: Request, word: DecisionInput) -> Judged:
-    """The amounts of an extension as they are granted. Raises DecisionInvalid."""
+    """Evaluate the amounts of an extension as they are granted.
+    Raises: DecisionInvalid.
+    """
     judged = check_extension(request.tenant_id, request.run_id, bytes(request.packet), word.amounts or {})
     if judged.body is None:
         pointer = f"/amounts/{judged.field}" if judged.field in (word.amounts or {}) else "/amounts"
@@ -244,7 +254,10 @@ def _encode_answer(request: Request, word: DecisionInput) -> bytes | None:
 def _record_decision(
     request: Request, standing: PrincipalAuthority, word: DecisionInput, agreed: Judged, at: datetime
 ) -> Decision:
-    """Write the word down, linked to the one before it. Raises AlreadyDecided for a person's second."""
+    """Store the decision, linked to the previous one.
+
+    Raises: AlreadyDecided for a second decision by the same person.
+    """
     before = Decision.objects.filter(request_id=request.id).order_by("-at", "-id").first()
     row: dict[str, Any] = {
         "id": fresh_id(), "tenant_id": request.tenant_id, "request_id": request.id,
@@ -282,7 +295,9 @@ def _to_optional_bytes(value: Any) -> bytes | None:
 def _settle_request(
     request: Request, cause: Cause, at: datetime, *, decision: Decision | None = None, granted: str = ""
 ) -> None:
-    """Leave pending, once, and say so in the same transaction."""
+    """Move the request out of pending, once, and send the signal in the same transaction.
+    Raises: AlreadyDecided if the request is no longer pending.
+    """
     outcome = decision.kind if decision is not None else ""
     changed = Request.objects.filter(id=request.id, status=PENDING).update(
         status=MOVES[cause].target.value, settled_at=at, outcome=outcome, ended_because=cause.value,
@@ -303,7 +318,7 @@ def _settle_request(
 
 
 def _publish_request_change(request: Request) -> None:
-    """Whoever looks at the request or its run sees it change, once the caller's transaction has committed."""
+    """Notify viewers of the request and its run once the caller's transaction has committed."""
     transaction.on_commit(partial(publish_change_hint, request.tenant_id, request.run_id))
 
 
@@ -326,9 +341,9 @@ def consume_grant(
     at: datetime,
     cursor: "psycopg.Cursor[Any]",
 ) -> Consumed | Void:
-    """Use a grant up, once, for exactly its action; else say why it is void (R-APPR-4).
+    """Use up a grant, once, for exactly its action; else return why it is void (R-APPR-4).
 
-    Joins the transaction that writes the intent: a run that fails to go on leaves the grant intact
+    Joins the transaction that writes the intent: if the run fails to continue, the grant stays unused
     (R-APPR-14).
     """
     values = {
@@ -350,9 +365,9 @@ def _why_void(request_id: UUID, action_digest: str) -> str:
 
 
 def withdraw_open(tenant_id: UUID, run_id: UUID, reason: str, at: datetime) -> int:
-    """Withdraw what a run still asks; how many there were. Joins the ring's transaction.
+    """Withdraw the open requests of a run and return how many. Joins the ring's transaction.
 
-    The run knows that it ended: no word is left for it.
+    No signal is sent, since the run knows that it ended.
     """
     return Request.objects.filter(tenant_id=tenant_id, run_id=run_id, status=PENDING).update(
         status=MOVES[Cause.RUN_ENDED].target.value, settled_at=at, outcome="", ended_because=reason[:200]
@@ -360,8 +375,7 @@ def withdraw_open(tenant_id: UUID, run_id: UUID, reason: str, at: datetime) -> i
 
 
 def withdraw_one(tenant_id: UUID, request_id: UUID, reason: str, at: datetime) -> bool:
-    """Withdraw one request that its run needs no answer to any more; False where it was settled. Joins the
-    ring's transaction."""
+    """Withdraw one request its run no longer needs, in the ring's transaction; False if settled already."""
     return bool(
         Request.objects.filter(tenant_id=tenant_id, id=request_id, status=PENDING).update(
             status=MOVES[Cause.RUN_ENDED].target.value, settled_at=at, outcome="", ended_because=reason[:200]
@@ -370,9 +384,9 @@ def withdraw_one(tenant_id: UUID, request_id: UUID, reason: str, at: datetime) -
 
 
 def expire_due_of_run(tenant_id: UUID, run_id: UUID, at: datetime) -> int:
-    """Expire a run's requests that are past their time; how many. Joins the caller's transaction.
+    """Expire a run's overdue requests and return how many. Joins the caller's transaction.
 
-    A request that somebody is deciding right now is theirs: they find out that they are late.
+    A request locked by a concurrent decision is skipped: that decision detects the expiry itself.
     """
     due = Request.objects.select_for_update(skip_locked=True).filter(
         tenant_id=tenant_id, run_id=run_id, status=PENDING, expires_at__lte=at

@@ -1,4 +1,4 @@
-"""What people do with a request besides deciding it: whose it is, putting it aside, remarks (R-APPR-9)."""
+"""Actions on a request other than deciding it: assignment, snooze, comments (R-APPR-9)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,8 +28,10 @@ LONGEST_COMMENT = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What somebody wants to do with a request. `to` is the principal it shall be of, for an assignment;
-    `until` the moment it comes back, for a snooze."""
+    """An action that a person wants to take on a request.
+
+    `to` is the new assignee's principal, for an assignment; `until` is the time at which a snooze ends.
+    """
 
     kind: Handle
     to: UUID | None = None
@@ -38,11 +40,13 @@ class Wish:
 
 
 def update_assignment(tenant_id: UUID, request_id: UUID, principal_id: UUID, wish: Wish) -> Request:
-    """Do it, and keep it on record. Outermost verb: owns the transaction.
+    """Perform the action and record it. Outermost action: owns the transaction.
 
-    Whoever may decide the request may do all of it; an administrator may assign, release and remark too.
-    Raises RequestNotFound (404), NotYours (403), AlreadyDecided (409: settled, or claimed by another),
-    DecisionInvalid (422).
+    A person who may decide the request may do all of it; an administrator may assign, release and comment
+    too.
+
+    Raises: RequestNotFound (404), NotYours (403), AlreadyDecided (409: settled, or claimed by another),
+      DecisionInvalid (422).
     """
     with tenant_transaction(tenant_id):
         request = Request.objects.select_for_update().filter(id=request_id).first()
@@ -77,7 +81,13 @@ def _not_yours(why: Refusal) -> NotYours:
 
 
 def _resolve_assignee(request: Request, who: Stands, wish: Wish) -> UUID | None:
-    """Whose it becomes. A claim never takes from another; an assignment says whom it takes it for."""
+    """Return the assignee after the action.
+
+    A claim never takes a request from another person; an assignment may, and names the new assignee.
+
+    Raises: AlreadyDecided if another person has claimed it, DecisionInvalid for a release or assignment
+      that does not fit.
+    """
     now = derive_assignee(handled_of([request.id])[request.id])
     if wish.kind is Handle.CLAIM:
         if now and now != str(who.principal):

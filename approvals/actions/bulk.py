@@ -1,4 +1,4 @@
-"""One person's same word to several requests that stand side by side (R-APPR-9)."""
+"""One person's same decision on several similar requests (R-APPR-9)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ WORDS = (DecisionKind.APPROVE, DecisionKind.REJECT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one request: as it stands after the word, or why the word did not count."""
+    """The result for one request: its state after the decision, or the reason the decision was refused."""
 
     request_id: UUID
     request: Request | None = None
@@ -31,11 +31,12 @@ def decide_together(
     kind: DecisionKind,
     reason: str = "",
 ) -> tuple[Outcome, ...]:
-    """Say one word to each of `shown`: request and digest of the packet that was shown.
+    """Make the same decision on each of `shown`: request and digest of the packet that was shown.
 
-    Each is a decision of its own, in a transaction of its own, by every rule that holds for one alone; one
-    that is refused leaves the others as they are. Raises DecisionInvalid (422) where they may not be decided
-    together, RequestNotFound (404).
+    Each is a separate decision in its own transaction, under every rule of a single decision; a refused
+    decision does not affect the others.
+
+    Raises: DecisionInvalid (422) if the requests may not be decided together, RequestNotFound (404).
     """
     if kind not in WORDS:
         raise DecisionInvalid(detail="together they are approved or rejected")

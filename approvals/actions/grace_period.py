@@ -1,5 +1,7 @@
-"""Keeping a yes back for some seconds, and its end (docs/console.md). All of it joins the caller's
-transaction, which holds the request's row."""
+"""Deferral of an approval for some seconds, and its end (docs/console.md).
+
+All functions join the caller's transaction, which holds the lock on the request's row.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +27,10 @@ VERBS = {Fate.UNDONE: "approval.undo", Fate.LAPSED: "approval.lapse"}
 
 @dataclass(frozen=True, slots=True)
 class PendingApproval:
-    """What was said: to the request as it is (no arguments), or to other arguments, in canonical form."""
+    """An approval to be deferred: of the request as it is (no arguments), or of edited arguments.
+
+    `arguments` are in canonical form.
+    """
 
     kind: DecisionKind
     reason: str
@@ -35,8 +40,10 @@ class PendingApproval:
 def kept_until(
     request: Request, word: DecisionKind, risk: str, quorum: int, moment: Moment
 ) -> datetime | None:
-    """Until when a word can be taken back; None where it counts at once. `risk` and `quorum` are those of
-    what it agrees to."""
+    """Return the time until which a decision can be undone; None if it takes effect at once.
+
+    `risk` and `quorum` are those of the packet or arguments that it agrees to.
+    """
     seconds = moment.seconds
     if not keeps_back(seconds=seconds, kind=request.kind, word=word, risk=risk, quorum=quorum):
         return None
@@ -46,8 +53,12 @@ def kept_until(
 def defer_approval(
     request: Request, who: Stands, yes: PendingApproval, at: datetime, until: datetime
 ) -> None:
-    """Keep a yes back until a moment; whoever drives runs is told to look then. Raises AlreadyDecided for a
-    person's second word. The request says what was kept (`kept`)."""
+    """Defer an approval until `until` and signal the run driver to check then.
+
+    The deferral is set on the request (`kept`).
+
+    Raises: AlreadyDecided for a second decision by the same person.
+    """
     if Decision.objects.filter(request_id=request.id, owner=who.owner).exists():
         raise AlreadyDecided(status="decided by you")
     request.kept = Deferral.objects.create(
@@ -65,10 +76,13 @@ def defer_approval(
 
 
 def make_way(request: Request, moment: Moment, deferral: UUID | None) -> None:
-    """Let a word be taken: nobody's yes stands, or it is the one that takes effect by this word.
+    """Check that a decision may be recorded now, given the deferrals of the request.
 
-    Raises YesStands where another's does, NothingToUndo where the one that should take effect does not stand
-    or its time has not come.
+    Either no approval is deferred, or the deferred one is the due one named `deferral`, which is marked as
+    taken.
+
+    Raises: YesStands if another approval is deferred, NothingToUndo if the named deferral is no longer
+      pending or not due.
     """
     standing = moment.standing
     if deferral is None:
@@ -84,7 +98,7 @@ def make_way(request: Request, moment: Moment, deferral: UUID | None) -> None:
 def end_deferred_approval(
     request: Request, deferral: UUID, fate: Fate, at: datetime, *, by: UUID | None, because: str = ""
 ) -> bool:
-    """Let a yes come to nothing, on record; False where it has ended already."""
+    """End a deferred approval without effect and audit it; False if it has ended already."""
     ended = _mark_deferral_ended(deferral, fate, at, by=by, because=because)
     if ended:
         _audit_deferral(request, by, VERBS[fate], {"yes": str(deferral), "because": because})
@@ -108,5 +122,5 @@ def _audit_deferral(request: Request, by: UUID | None, verb: str, after: dict[st
 
 
 def _publish_request_change(request: Request) -> None:
-    """Whoever looks at the request or its run sees it change, once the transaction has committed."""
+    """Notify viewers of the request and its run once the transaction has committed."""
     transaction.on_commit(partial(publish_change_hint, request.tenant_id, request.run_id))

@@ -1,4 +1,4 @@
-"""What is sensitive in an answer is sealed before anything of the answer is kept (R-SEC-4)."""
+"""Sealing of sensitive values in an answer before any of the answer is stored (R-SEC-4)."""
 
 from typing import Any
 
@@ -11,8 +11,11 @@ from traces.queries import vault_of
 
 
 def sealed_answer(request: Request, answer: Any, kept: bytes) -> bytes:
-    """The answer as it is kept and told the run: `kept` where nothing in it is sensitive. It adds to the
-    task, so its values go where those of the task may go. Joins the transaction of the decision."""
+    """Return the answer as stored and passed to the run; `kept` if nothing in it is sensitive.
+
+    An answer extends the task, so its values are allowed in the same places as those of the task. Joins the
+    transaction of the decision.
+    """
     vault = vault_of(request.tenant_id, request.run_id)
     if vault is None or not (vault.known or may_hold_secret(kept)):
         return kept

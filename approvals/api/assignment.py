@@ -1,4 +1,7 @@
-"""What is done with a request besides deciding: claim, assign, release, snooze, wake, comment (R-APPR-9)."""
+"""API of actions on a request other than deciding it: claim, assign, release, snooze, wake, comment.
+
+Spec: R-APPR-9.
+"""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""POST /approvals/decisions: one word to several requests (R-APPR-9)."""
+"""POST /approvals/decisions: one decision on several requests (R-APPR-9)."""
 
 from typing import Any
 

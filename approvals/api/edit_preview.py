@@ -1,4 +1,4 @@
-"""What an edit would need, before anybody decides (R-APPR-5)."""
+"""Preview of an edit: the quorum that it would need, before anyone decides (R-APPR-5)."""
 
 from typing import Any
 from uuid import UUID

@@ -233,7 +233,7 @@ class Decisions(APIView):
 
 
 def encode_request_row(found: Request) -> dict[str, Any]:
-    """A request in a list."""
+    """Encode a request for a list."""
     edits = standing_edits(found, sorted(found.decisions.all(), key=lambda said: (said.at, said.id)))
     return _encode_row_fields(found, edits)
 
@@ -250,7 +250,7 @@ def _encode_row_fields(found: Request, edits: Sequence[StandingEdit]) -> dict[st
 
 
 def encode_request_detail(found: Request, principal: UUID) -> dict[str, Any]:
-    """A request with its packet and what was said to it, for one caller."""
+    """Encode a request with its packet and decisions, for one caller."""
     packet = orjson.loads(bytes(found.packet))
     action = None
     arguments = orjson.loads(packet["arguments"]) if packet["arguments"] else None
@@ -275,7 +275,7 @@ def encode_request_detail(found: Request, principal: UUID) -> dict[str, Any]:
 
 
 def _encode_refusal(found: Request, decisions: Sequence[Decision], principal: UUID) -> dict[str, str] | None:
-    """Why the caller may not decide, while it waits."""
+    """Encode why the caller may not decide a pending request; None if the caller may."""
     who = standing_of(found.tenant_id, principal)
     if found.status != RequestStatus.PENDING or who is None:
         return None
@@ -287,7 +287,7 @@ def _encode_refusal(found: Request, decisions: Sequence[Decision], principal: UU
 
 
 def _has_spoken(found: Request, decisions: Sequence[Decision], principal: UUID) -> bool:
-    """True if the person behind the caller has said their word."""
+    """Return whether the person behind the caller has decided already."""
     who = standing_of(found.tenant_id, principal)
     return who is not None and any(said.owner == who.owner for said in decisions)
 
@@ -300,14 +300,14 @@ def _encode_edit(one: StandingEdit) -> dict[str, Any]:
 
 
 def _list_open_decisions(found: Request, deferred: dict[str, Any] | None) -> list[str]:
-    """What a word can still be: none while a yes waits to take effect, and none once its time is up."""
+    """List the decisions still possible: none while an approval is deferred or after the expiry."""
     if found.status != RequestStatus.PENDING or deferred is not None or database_now() >= found.expires_at:
         return []
     return [kind.value for kind in list_allowed_decisions(read_packet(bytes(found.packet)))]
 
 
 def _encode_current_deferral(found: Request) -> dict[str, Any] | None:
-    """The yes that stands: the one just said, or as it is read."""
+    """Encode the pending deferral: the one just created, or else the one in the database."""
     if found.status != RequestStatus.PENDING:
         return None
     if found.kept is not None:
@@ -317,7 +317,7 @@ def _encode_current_deferral(found: Request) -> dict[str, Any] | None:
 
 
 def encode_deferred_approval(kept: Deferral | Deferred) -> dict[str, Any]:
-    """A yes that can be taken back."""
+    """Encode an approval that can be undone."""
     return {
         "id": str(kept.id), "decision": kept.kind, "by": str(kept.principal),
         "effective_at": kept.effective_at.isoformat(),

@@ -1,4 +1,4 @@
-"""Taking a yes back, and how long that can be done (docs/console.md)."""
+"""API of undoing an approval, and of the undo window (docs/console.md)."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ class UndoWindows(APIView):
     reading, writing = make_scope_permission(Scope.READ), make_scope_permission(Scope.ADMIN)
 
     def get_permissions(self) -> list[BasePermission]:
-        """READ for what only looks, ADMIN for what changes."""
+        """Require READ for safe methods and ADMIN for changes."""
         return [self.reading() if self.request.method in {"GET", "HEAD", "OPTIONS"} else self.writing()]
 
     @extend_schema(operation_id="get_undo_window", responses=UndoWindowField)

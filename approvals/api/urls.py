@@ -1,4 +1,4 @@
-"""Where the inbox's doors are."""
+"""API routes of approvals."""
 
 from django.urls import path
 

@@ -1,11 +1,11 @@
-"""What an edit changed, value by value (R-APPR-2, R-APPR-3)."""
+"""Differences between proposed and edited arguments, value by value (R-APPR-2, R-APPR-3)."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 
 class Change(NamedTuple):
-    """One difference at a JSON pointer (RFC 6901); what was not there is None, and `what` says so."""
+    """One difference at a JSON pointer (RFC 6901). An absent value is None; `what` tells it from null."""
 
     pointer: str
     what: Literal["added", "removed", "changed"]
@@ -14,7 +14,7 @@ class Change(NamedTuple):
 
 
 def diff_json_values(before: Any, after: Any, pointer: str = "") -> tuple[Change, ...]:
-    """Every difference between two JSON values, by pointer in the order of the keys.
+    """Return every difference between two JSON values, by pointer in sorted key order.
 
     Lists of the same length are compared item by item, others as a whole.
     """
@@ -42,7 +42,7 @@ def _diff_entry(before: dict[str, Any], after: dict[str, Any], key: str, pointer
 
 
 def _get_json_type(value: Any) -> type:
-    """1, 1.0 and true are three values to JSON's reader, one to Python's `==`."""
+    """Return the type of a value: 1, 1.0 and true are different in JSON but equal under Python's `==`."""
     return type(value)
 
 

@@ -1,4 +1,4 @@
-"""A call's arguments as a reviewer reads them: leaf by leaf, whole, with where each came from (R-APPR-2)."""
+"""A call's arguments for a reviewer: leaf by leaf, complete, each with its origin (R-APPR-2)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
@@ -23,8 +23,11 @@ ORIGINS: Mapping[Origin, str] = {
 
 
 class Argument(NamedTuple):
-    """One leaf. `text` is its value, a secret's without the secret; `fingerprint` tells secrets apart;
-    `alarming`: the packet states its origin first; `sealed`: the value can be revealed."""
+    """One leaf of the arguments.
+
+    `text` is its value, with secrets removed; `fingerprint` distinguishes secrets; `alarming`: the packet
+    states its origin first; `sealed`: the value can be revealed.
+    """
 
     pointer: str
     text: str
@@ -38,21 +41,24 @@ class Argument(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Where it came from, in words."""
+        """The origin as text for the reviewer."""
         if self.origin == "untrusted_observation" and self.reference.startswith("/"):
             return "an untrusted input"
         return ORIGINS[self.origin] if self.origin is not None else "unknown"
 
 
 class Typed(NamedTuple):
-    """What a reviewer types before a yes: `what` it is called, the text, and the amount where it is one."""
+    """The confirmation that a reviewer types before approving.
+
+    `what` is its name; `amount` is set if the text is an amount.
+    """
 
     what: str
     text: str
     amount: Decimal | None = None
 
     def right(self, given: str) -> bool:
-        """Whether this was typed; an amount counts by its value."""
+        """Return whether the input matches; amounts are compared by value."""
         plain = given.strip()
         if self.amount is None:
             return plain == self.text.strip()
@@ -65,7 +71,7 @@ def shown_arguments(
     sensitive: Iterable[str] = (),
     alarming: Collection[str] = (),
 ) -> tuple[Argument, ...]:
-    """Every leaf of the arguments in their order; an empty object or list is a leaf too."""
+    """List every leaf of the arguments in order; an empty object or list is a leaf too."""
     known = {part.pointer: part for part in origins}
     marked = tuple(sensitive)
     return tuple(
@@ -75,40 +81,40 @@ def shown_arguments(
 
 
 class Pair(NamedTuple):
-    """One place that was asked for and approved with different values; None: there was nothing."""
+    """One place with different values in the request and in the approval; None: no value there."""
 
     asked: Argument | None
     approved: Argument | None
 
     @property
     def pointer(self) -> str:
-        """Where it is."""
+        """The pointer of the place."""
         return next(one.pointer for one in self if one is not None)
 
 
 def diff_shown_arguments(asked: Any, approved: Any) -> tuple[Pair, ...]:
-    """The places in which what was approved is not what was asked, in their order. Secrets show as marks."""
+    """List the places where approved and requested arguments differ, in order. Secrets show as marks."""
     before, after = ({one.pointer: one for one in shown_arguments(each, ())} for each in (asked, approved))
     pairs = (Pair(before.get(place), after.get(place)) for place in dict.fromkeys((*before, *after)))
     return tuple(pair for pair in pairs if pair.asked != pair.approved)
 
 
 def secret_pointers(value: Any) -> tuple[str, ...]:
-    """The places whose values must not be shown."""
+    """List the places whose values must not be shown."""
     return tuple(argument.pointer for argument in shown_arguments(value, ()) if argument.fingerprint)
 
 
 def without_secrets(value: Any) -> Any:
-    """The same value with a mark where something looks like a secret."""
+    """Return the value with a mark in place of anything that looks like a secret."""
     return orjson.loads(redact_secrets(orjson.dumps(value))[0])
 
 
 def to_type(
     risk: str, *, has_amount: bool, amount: Decimal | None, arguments: Any, tool: str
 ) -> Typed | None:
-    """What must be typed before a yes: the amount that moves, or the target of what is destructive.
+    """Return the confirmation to type before an approval; None if a click is enough.
 
-    None where a click is enough.
+    The confirmation is the amount, or the target of a destructive call.
     """
     if has_amount and amount is not None:
         return Typed("amount", _format_written_amount(arguments, amount), amount)
@@ -120,7 +126,7 @@ def to_type(
 
 
 def _format_written_amount(arguments: Any, amount: Decimal) -> str:
-    """The amount as it is written in the arguments, else plainly."""
+    """Return the amount as written in the arguments, else in plain notation."""
     for _, _, leaf in _collect_leaves(arguments, "", ""):
         if isinstance(leaf, str) and Typed("", "", amount).right(leaf):
             return leaf
@@ -140,7 +146,7 @@ def _build_argument(
 
 
 def _redact_leaf(key: str, leaf: Any) -> tuple[str, str]:
-    """The text without what looks like a secret, and that secret's fingerprint."""
+    """Return the text with anything that looks like a secret removed, and that secret's fingerprint."""
     text = leaf if isinstance(leaf, str) else orjson.dumps(leaf).decode()
     if (sealed := REFERENCE.search(text)) is not None:
         return REFERENCE.sub(r"[sealed:\1]", text), sealed[2][:8]

@@ -1,6 +1,7 @@
-"""What people do with a request besides deciding it: whose it is, who put it aside, what was remarked.
+"""Rules for actions on a request other than deciding it: assignee, snooze, comments.
 
-Nothing of it decides, extends a request's time, or keeps anybody who may decide from deciding (R-APPR-9).
+None of these actions decides a request, extends its time, or prevents an authorized person from deciding
+(R-APPR-9).
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Handle(StrEnum):
-    """What can be done with it. Claim and assign make it somebody's, release nobody's."""
+    """An action on a request. Claim and assign set an assignee, release clears it."""
 
     CLAIM = "claim"
     ASSIGN = "assign"
@@ -22,14 +23,14 @@ class Handle(StrEnum):
     REVEAL = "reveal"
 
 
-# What is asked for by its own verb, not by a wish (actions/revealing.py).
+# REVEAL has an action of its own (actions/reveal.py).
 WISHES = tuple(kind for kind in Handle if kind is not Handle.REVEAL)
 HOLDING = (Handle.CLAIM, Handle.ASSIGN, Handle.RELEASE)
 RESTING = (Handle.SNOOZE, Handle.WAKE)
 
 
 class Handled(BaseModel):
-    """One thing that was done with a request. `to` is whose it became, `until` when it comes back."""
+    """One recorded action on a request. `to` is the new assignee, `until` the end of a snooze."""
 
     model_config = ConfigDict(frozen=True)
     kind: Handle
@@ -39,7 +40,7 @@ class Handled(BaseModel):
 
 
 def derive_assignee(handled: Iterable[Handled]) -> str:
-    """Whose the request is, by principal, after all that was done in this order; "" nobody's."""
+    """Return the assignee, by principal, after these actions in order; "" if there is none."""
     found = ""
     for one in handled:
         if one.kind in HOLDING:
@@ -48,7 +49,7 @@ def derive_assignee(handled: Iterable[Handled]) -> str:
 
 
 def asleep_until(handled: Iterable[Handled], owner: str, now: datetime) -> datetime | None:
-    """Until when this person put it aside; None where it stands before them."""
+    """Return the time until which this person snoozed the request; None if it is not snoozed."""
     found: datetime | None = None
     for one in handled:
         if one.kind in RESTING and one.owner == owner:
@@ -57,7 +58,10 @@ def asleep_until(handled: Iterable[Handled], owner: str, now: datetime) -> datet
 
 
 def snooze_fault(until: datetime, now: datetime, expires_at: datetime) -> str:
-    """Why nobody may put it aside until then; "" where they may. What expires meanwhile is not put aside."""
+    """Return why the request may not be snoozed until then; "" if it may.
+
+    A request that expires before then cannot be snoozed.
+    """
     if until <= now:
         return "this moment has passed"
     return "the request expires before that" if until >= expires_at else ""

@@ -1,4 +1,4 @@
-"""Which requests may be decided by one press, side by side (R-APPR-9)."""
+"""Rule for the requests that may be decided together (R-APPR-9)."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,10 @@ LOW = RISKS[: RISKS.index(HIGHEST) + 1]
 
 
 class Alike(BaseModel):
-    """What must be the same in requests that are decided together. `definition` is the digest of the tool's
-    version."""
+    """The properties that must be equal in requests decided together.
+
+    `definition` is the digest of the tool's version.
+    """
 
     model_config = ConfigDict(frozen=True)
     kind: str
@@ -24,7 +26,7 @@ class Alike(BaseModel):
 
 
 def explain_bulk_exclusion(one: Alike) -> str:
-    """Why a request is decided by itself; "" where it may stand beside others."""
+    """Return why a request must be decided by itself; "" if it may be decided with others."""
     if one.kind != "action":
         return "only calls are decided together"
     if one.risk not in LOW:
@@ -33,8 +35,10 @@ def explain_bulk_exclusion(one: Alike) -> str:
 
 
 def first_group(requests: Sequence[Alike]) -> tuple[int, ...]:
-    """The places of the first that may be decided together, and of all that may stand beside it, in their
-    order and at most `MOST`."""
+    """Return the indexes of the first eligible request and all that may be decided with it.
+
+    The indexes are in order, at most `MOST`.
+    """
     fit = [place for place, one in enumerate(requests) if not explain_bulk_exclusion(one)]
     return tuple(place for place in fit if not explain_bulk_mismatch([requests[fit[0]], requests[place]]))[
         :MOST
@@ -42,7 +46,7 @@ def first_group(requests: Sequence[Alike]) -> tuple[int, ...]:
 
 
 def explain_bulk_mismatch(requests: Sequence[Alike]) -> str:
-    """Why these may not be decided together; "" where they may."""
+    """Return why these may not be decided together; "" if they may."""
     if not requests:
         return "none is chosen"
     if len(requests) > MOST:

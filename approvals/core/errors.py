@@ -1,4 +1,4 @@
-"""What approvals refuse."""
+"""Errors of approvals."""
 
 from tenancy.core.errors import InterlockError
 

@@ -1,4 +1,4 @@
-"""The states of a request and what brings each about: nothing leaves an end state (R-APPR-2)."""
+"""The states of a request and the causes of its transitions; end states are final (R-APPR-2)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class RequestStatus(StrEnum):
-    """Where a request stands; `pending` is the only state that is left."""
+    """The state of a request; `pending` is the only state that is not final."""
 
     PENDING = "pending"
     DECIDED = "decided"
@@ -16,7 +16,7 @@ class RequestStatus(StrEnum):
 
 
 class Cause(StrEnum):
-    """What ends a request."""
+    """The cause that ends a request."""
 
     AGREED = "agreed"
     REFUSED = "refused"
@@ -29,7 +29,7 @@ class Cause(StrEnum):
 
 
 class Move(NamedTuple):
-    """One arrow of the drawing."""
+    """One transition of the state diagram."""
 
     source: RequestStatus
     target: RequestStatus
@@ -50,7 +50,7 @@ MOVES: Mapping[Cause, Move] = MappingProxyType(
 
 
 class DecisionKind(StrEnum):
-    """What can be said to a request."""
+    """A kind of decision on a request."""
 
     APPROVE = "approve"
     EDIT = "edit"
@@ -63,7 +63,7 @@ class DecisionKind(StrEnum):
     CANCEL = "cancel"
 
 
-# What fits a kind of request; whether one request can be sent back its packet says (core/offering.py).
+# Decisions by kind of request; whether one can be sent back, its packet says (core/allowed_decisions.py).
 FITTING: Mapping[str, tuple[DecisionKind, ...]] = MappingProxyType(
     {
         "action": (
@@ -74,7 +74,7 @@ FITTING: Mapping[str, tuple[DecisionKind, ...]] = MappingProxyType(
         "budget": (DecisionKind.EXTEND, DecisionKind.REJECT),
     }
 )  # fmt: skip
-# The one field that a word of a kind is said with; the others say nothing more.
+# The one additional field that a decision of this kind takes; other kinds take none.
 GIVING: Mapping[DecisionKind, str] = MappingProxyType(
     {DecisionKind.EDIT: "arguments", DecisionKind.EXTEND: "amounts", DecisionKind.ANSWER: "answer"}
 )

@@ -19,7 +19,7 @@ class Part(BaseModel):
 
 
 class ToolShown(Part):
-    """The tool as it is pinned. `effect` and `blast_radius` are sentences made from the exact arguments."""
+    """The pinned tool. `effect` and `blast_radius` are sentences made from the exact arguments."""
 
     name: str
     version: int
@@ -33,7 +33,7 @@ class ToolShown(Part):
 
 
 class ArgumentOrigin(Part):
-    """Where one argument value comes from; `pointer` is an RFC 6901 pointer into the arguments."""
+    """The origin of one argument value; `pointer` is an RFC 6901 pointer into the arguments."""
 
     pointer: str
     origin: Origin
@@ -41,7 +41,7 @@ class ArgumentOrigin(Part):
 
 
 class Evidence(Part):
-    """One fact the request rests on, as its observation read."""
+    """One fact that the request is based on, as observed."""
 
     fact: str
     digest: str
@@ -59,7 +59,7 @@ class Costs(Part):
 
 
 class WhoMayDecide(Part):
-    """Roles, queue and how many distinct people must agree."""
+    """Roles, queue, and the number of distinct people who must agree."""
 
     roles: tuple[str, ...]
     queue: str
@@ -67,10 +67,13 @@ class WhoMayDecide(Part):
 
 
 class Proposal(Part):
-    """How a call stands among the proposals of its step (R-APPR-3): the `number`-th of at most `most`;
-    `returnable`: a person may send it back. Where it answers what was sent back: all that people said, and
-    what the agent wrote beside this call, which is its own claim; `previous` is the request it takes the
-    place of, "" where that cannot be told of several."""
+    """The position of a call among its step's proposals: the `number`-th of at most `most` (R-APPR-3).
+
+    - `returnable`: a person may send it back.
+    - `words`: all comments of people on the proposals sent back, if this call answers one.
+    - `answer`: the text that the agent wrote with this call, which is the agent's own claim.
+    - `previous`: the request that this one replaces, "" if several are possible.
+    """
 
     number: int
     most: int
@@ -81,9 +84,12 @@ class Proposal(Part):
 
 
 class Packet(Part):
-    """A request as it is shown, byte for byte. `arguments` is the canonical JSON that would be sent,
-    `previous_arguments` that of the proposal it takes the place of. `proposal` is None where nothing leads
-    back to whoever proposed it; the stored bytes do not name it then."""
+    """A request as it is shown, byte for byte.
+
+    `arguments` is the canonical JSON that would be sent, `previous_arguments` that of the proposal it
+    replaces. `proposal` is None if the call cannot be sent back to its proposer; the stored bytes then omit
+    the field.
+    """
 
     v: Literal[1] = 1
     request: str
@@ -113,9 +119,11 @@ class Packet(Part):
 
 
 class BudgetLine(Part):
-    """One limit of a run that asks for more: what the next effect `needed` of it (None: it was not the one
-    that was reached), and how much more is `asked`. `lower` and `upper` bound what the rest of the run takes,
-    where that is known."""
+    """One limit of a run that requests more budget.
+
+    `needed` is the amount the next effect needed (None: this limit was not the one reached), `asked` the
+    additional amount requested. `lower` and `upper` bound the usage of the rest of the run, if known.
+    """
 
     dimension: str
     unit: str
@@ -129,18 +137,18 @@ class BudgetLine(Part):
 
 
 class BudgetPacket(Packet):
-    """A request for more budget: every limit of the run as it stood, and the one that was reached."""
+    """A request for more budget: every limit of the run at that moment, and the one that was reached."""
 
     budget: tuple[BudgetLine, ...]
     refused: str
 
 
 class OriginPacket(Packet):
-    """A request that a rule about the origin of values asks for; `policy` names the rule (R-TOOL-17).
+    """A request required by a rule about the origin of values; `policy` names the rule (R-TOOL-17).
 
     `stated_first` are the sentences that a reviewer has to read first, the worst first: values of untrusted
     or unknown origin that the task does not name. `ordinary` are sentences about values that the same rules
-    look at, and that the task names or the boundary vouches for; the stored bytes leave it out where it is
+    check and that the task names or the boundary vouches for; the stored bytes omit the field if it is
     empty.
     """
 
@@ -150,14 +158,17 @@ class OriginPacket(Packet):
 
 
 def alarming_pointers(packet: Packet) -> frozenset[str]:
-    """The arguments that a sentence stated first is about: each such sentence begins with its pointer."""
+    """Return the arguments that a sentence in `stated_first` is about.
+
+    Each such sentence begins with the argument's pointer.
+    """
     stated = packet.stated_first if isinstance(packet, OriginPacket) else ()
     pointers = (part.pointer for part in packet.provenance)
     return frozenset(one for one in pointers if any(text.startswith(f"{one} ") for text in stated))
 
 
 def read_packet(body: bytes) -> Packet:
-    """The packet as it was frozen, of the kind it is."""
+    """Parse a frozen packet into the class of its kind."""
     if b'"kind":"budget"' in body:
         return BudgetPacket.model_validate_json(body)
     if b'"stated_first":' in body:
@@ -166,8 +177,11 @@ def read_packet(body: bytes) -> Packet:
 
 
 def packet_bytes(packet: Packet) -> bytes:
-    """The canonical form that is stored, shown and hashed. A packet without a proposal, or without ordinary
-    values, has the same bytes as before there were any."""
+    """Encode the canonical form that is stored, shown and hashed.
+
+    A packet without a proposal, or without ordinary values, has the same bytes as before these fields
+    existed.
+    """
     left_out = {
         name
         for name, nothing in (("proposal", None), ("ordinary", ()))
@@ -177,5 +191,5 @@ def packet_bytes(packet: Packet) -> bytes:
 
 
 def packet_digest(body: bytes) -> str:
-    """What a decision names: SHA-256 of the packet as it is stored."""
+    """Compute the digest that a decision names: SHA-256 of the packet as stored."""
     return compute_digest("packet", body)

@@ -1,7 +1,7 @@
-"""Who may decide what (R-APPR-5).
+"""Rules for the authority to decide a request (R-APPR-5).
 
-By role, queue and limits; never on one's own run, except to answer a question to oneself; and never on the
-run of somebody related to the decider (tenancy/core/relations.py).
+A decision is allowed by role, queue and limits. No person decides on their own run, except to answer a
+question addressed to them, nor on the run of a person related to them (tenancy/core/relations.py).
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from tenancy.core.roles import Authority, Scope
 
 
 class Rule(StrEnum):
-    """The rule that stands in the way, in the order in which they are asked."""
+    """The rule that forbids a decision, in the order of evaluation."""
 
     SUBMITTER_ANSWERS = "submitter_answers"
     OWN_RUN = "own_run"
@@ -31,7 +31,7 @@ class Rule(StrEnum):
 
 
 _ORDER = tuple(Rule)
-# What the limits of an authority are held against where budget is granted (R-BUDGET-7).
+# The amounts that the limits of an authority are compared with when budget is granted (R-BUDGET-7).
 _GRANTED = {
     Rule.RISK: " for side_effects and granted_side_effects",
     Rule.AMOUNT: " for the cost_usd of all that a run is granted",
@@ -39,7 +39,7 @@ _GRANTED = {
 
 
 class Refusal(BaseModel):
-    """Why somebody may not decide: the rule and a sentence."""
+    """The reason for which a decision is forbidden: the rule and a sentence."""
 
     model_config = ConfigDict(frozen=True)
     rule: Rule
@@ -47,9 +47,12 @@ class Refusal(BaseModel):
 
 
 class Asked(BaseModel):
-    """What the rule looks at in a request. `amount` None: none is at stake, or it could not be read;
-    `retriers` had the run, or one that it goes on from, begun again; empty: it is no retry. `sealed`: it
-    holds a sealed value, so only somebody decides on it who may see that."""
+    """The properties of a request that the rules check.
+
+    `amount` None: no amount is at stake, or it could not be read. `retriers` are the principals that
+    retried the run, or one that it continues; empty: it is no retry. `sealed`: the request holds a sealed
+    value, so only a person who may reveal that value decides on it.
+    """
 
     model_config = ConfigDict(frozen=True)
     kind: str
@@ -64,8 +67,10 @@ class Asked(BaseModel):
     sealed: bool = False
 
     def moving(self, amount: Decimal | None, risk: str = "", *, sealed: bool = False) -> "Asked":
-        """The same request with another amount at stake, an edit's or the money of an extension, with `risk`
-        where that is the greater one, and with a value that an edit has `sealed`."""
+        """Return the request with another amount at stake: an edit's, or the money of an extension.
+
+        `risk` replaces the request's risk if it is greater; `sealed` adds that an edit has a sealed value.
+        """
         risk = max(self.risk, risk or self.risk, key=lambda one: _rank_risk(one, len(RISKS)))
         has_amount = self.has_amount or amount is not None
         changed = {"amount": amount, "has_amount": has_amount, "risk": risk, "sealed": self.sealed or sealed}
@@ -73,11 +78,11 @@ class Asked(BaseModel):
 
 
 class Decider(BaseModel):
-    """What the rule looks at in a person or key, as the database has it now (A13).
+    """The properties of a person or key that the rules check, as currently in the database (A13).
 
-    Each authority stands for itself: a limit on one queue is not lifted by a wider one on another. `people`
-    are all who act when the decider acts, `keys` the principals of the keys whose secrets those people were
-    shown; `related` and `related_keys` add the people related to them, and their keys.
+    Each authority applies by itself: a limit on one queue is not lifted by a wider one on another. `people`
+    are all people who act when the decider acts; `keys` are the principals of the keys whose secrets those
+    people were shown; `related` and `related_keys` add the people related to them, and their keys.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,11 +96,11 @@ class Decider(BaseModel):
     related_keys: frozenset[str] = frozenset()
 
     def is_behind(self, principals: Collection[str], owners: Collection[str]) -> bool:
-        """True if what one of these did counts as the decider's own deed."""
+        """Return whether an action of one of these counts as the decider's own."""
         return self._closeness(principals, owners) is Closeness.OWN
 
     def is_related_to(self, principals: Collection[str], owners: Collection[str]) -> bool:
-        """True if what one of these did is the deed of the decider or of somebody related to them."""
+        """Return whether an action of one of these is the decider's own or a related person's."""
         return self._closeness(principals, owners) is not Closeness.NONE
 
     def _closeness(self, principals: Collection[str], owners: Collection[str]) -> Closeness:
@@ -104,7 +109,7 @@ class Decider(BaseModel):
 
 
 def explain_decision_refusal(asked: Asked, decider: Decider) -> Refusal | None:
-    """Why `decider` may not decide, or None."""
+    """Return why `decider` may not decide, or None."""
     own = decider.is_behind((asked.submitter,), (asked.submitter_owner,))
     if asked.kind == "clarification":
         sentence = "a question is answered by who submitted the task"
@@ -123,7 +128,7 @@ def explain_decision_refusal(asked: Asked, decider: Decider) -> Refusal | None:
 
 
 def _explain_kinship_refusal(asked: Asked, decider: Decider) -> Refusal | None:
-    """Why a decider is too close to a run that is not their own."""
+    """Return why a decider is too close to a run that is not their own, or None."""
     if decider.is_behind(asked.retriers, asked.retrier_owners):
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on a run that they had begun again")
     principals = (asked.submitter, *asked.retriers)
@@ -143,7 +148,10 @@ def _scope_lacking(asked: Asked, decider: Decider) -> Refusal | None:
 
 
 def _explain_limit_refusal(asked: Asked, authority: Authority) -> Refusal | None:
-    """Where an authority ends short of the request; the authority that comes nearest is the one to name."""
+    """Return the first limit of an authority that the request exceeds, or None.
+
+    The caller reports the refusal of the authority that comes nearest.
+    """
     if not authority.has_every_queue and asked.queue not in authority.queues:
         return Refusal(rule=Rule.QUEUE, sentence=f"the queue {asked.queue} is not among yours")
     if authority.max_risk and _rank_risk(asked.risk, len(RISKS)) > _rank_risk(authority.max_risk, -1):
@@ -167,5 +175,5 @@ def _format_granted_suffix(asked: Asked, rule: Rule) -> str:
 
 
 def _rank_risk(risk: str, unknown: int) -> int:
-    """0 for the least risk; what is no risk class ranks as `unknown`, so that the rule fails closed."""
+    """Return the rank of a risk class, 0 for the least; `unknown` for any other text, to fail closed."""
     return RISKS.index(risk) if risk in RISKS else unknown

@@ -1,5 +1,7 @@
-"""When enough people have agreed (R-APPR-5): distinct people, to the very same arguments. Of people who are
-related to each other one counts."""
+"""Quorum of an approval: distinct people who agreed to exactly the same arguments (R-APPR-5).
+
+Of people who are related to each other, one counts.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,7 +11,7 @@ from approvals.core.policy import Decider, Refusal, Rule
 
 
 class Vote(NamedTuple):
-    """One person's word, as far as counting goes. `arguments` None: those of the packet."""
+    """One person's decision, as far as counting needs it. `arguments` None: those of the packet."""
 
     owner: str
     kind: str
@@ -18,19 +20,22 @@ class Vote(NamedTuple):
 
 
 def count_agreeing_people(votes: Iterable[Vote], arguments: bytes | None) -> int:
-    """How many distinct people agreed to just `arguments`; an approval of the packet is none of an edit."""
+    """Count the distinct people who agreed to exactly `arguments`.
+
+    An approval of the packet does not count for an edit.
+    """
     return len(dict.fromkeys(vote.owner for vote in _filter_agreeing_votes(votes, arguments)))
 
 
 def has_quorum(votes: Iterable[Vote], arguments: bytes | None, quorum: int) -> bool:
-    """Whether at least `quorum` people did; a quorum below one asks for one."""
+    """Return whether at least `quorum` people agreed to `arguments`; a quorum below one counts as one."""
     return count_agreeing_people(votes, arguments) >= max(quorum, 1)
 
 
 def agreement_refusal(votes: Iterable[Vote], arguments: bytes | None, decider: Decider) -> Refusal | None:
-    """Why the decider may not agree to `arguments` beside those who have; None where they may.
+    """Return why the decider may not agree in addition to those who have; None if they may.
 
-    Of related people the first who agrees counts; the others may still refuse.
+    Of related people, the first who agrees to `arguments` counts; the others may still refuse.
     """
     others = [vote for vote in _filter_agreeing_votes(votes, arguments) if vote.owner != decider.owner]
     if not any(decider.is_related_to((vote.principal,), (vote.owner,)) for vote in others):

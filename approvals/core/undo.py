@@ -1,6 +1,7 @@
-"""A yes that is kept back for some seconds, so that whoever said it can take it back (docs/console.md).
+"""Deferral of an approval for some seconds, so that its author can undo it (docs/console.md).
 
-Only what is least is kept back: a call that reads or writes what is undone here, by one person's word.
+Only low-risk approvals by a single person are deferred: of a call that only reads, or that makes a local
+write, which can be undone here.
 """
 
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ MARGIN: Final = timedelta(minutes=1)
 
 
 class Fate(StrEnum):
-    """What became of a yes that was kept back; `stands` is the only one that is left."""
+    """The outcome of a deferred approval; `stands` is the only value that is not final."""
 
     STANDS = "stands"
     TAKEN = "taken"
@@ -25,16 +26,19 @@ class Fate(StrEnum):
 
 
 def keeps_back(*, seconds: int, kind: str, word: DecisionKind, risk: str, quorum: int) -> bool:
-    """Whether a word to a request can be taken back for some `seconds` before it takes effect.
+    """Return whether a decision can be undone for some `seconds` before it takes effect.
 
-    Never a no: what is not allowed needs no second thought. Never where several people must agree: each would
-    wait for the others' seconds, too.
+    A rejection is never deferred, since it permits nothing that may have to be undone. An approval by
+    several people is never deferred either, since each would have to wait for the others' seconds too.
     """
     return seconds > 0 and kind == "action" and word in AGREEING and risk in UNDOABLE and quorum <= 1
 
 
 def effective_at(at: datetime, seconds: int, expires_at: datetime) -> datetime | None:
-    """When a yes that is said `at` takes effect; None for at once, where the request is about to expire: a
-    yes must not be lost to its own delay."""
+    """Return the time at which an approval made `at` takes effect; None for at once.
+
+    An approval takes effect at once if the request is about to expire, so that the delay cannot make it
+    fail.
+    """
     then = at + timedelta(seconds=seconds)
     return then if then + MARGIN <= expires_at else None

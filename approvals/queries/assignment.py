@@ -1,4 +1,4 @@
-"""What was done with requests besides deciding them. Inside the tenant's context."""
+"""Queries of actions on requests other than decisions, in the tenant's context."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MOST_PEOPLE = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """A remark, by name."""
+    """A comment with its author's name."""
 
     name: str
     at: datetime
@@ -29,7 +29,7 @@ class Comment:
 
 
 def handled_of(requests: Iterable[UUID]) -> dict[UUID, list[Handled]]:
-    """What was done with each of these requests, in order, without the texts of remarks."""
+    """Load the actions on each of these requests, in order, without the texts of comments."""
     found: dict[UUID, list[Handled]] = {request: [] for request in requests}
     columns = ("request_id", "kind", "owner", "to", "until")
     rows = Handling.objects.filter(request_id__in=found).order_by("at", "id").values_list(*columns)
@@ -39,14 +39,14 @@ def handled_of(requests: Iterable[UUID]) -> dict[UUID, list[Handled]]:
 
 
 def holders_of(handled: Mapping[UUID, Iterable[Handled]]) -> dict[UUID, tuple[UUID, str]]:
-    """Whose each of these requests is: their principal and name; what is nobody's is left out."""
+    """Return each request's assignee: principal and name; requests without one are left out."""
     held = {request: derive_assignee(done) for request, done in handled.items()}
     names = names_of({UUID(to) for to in held.values() if to})
     return {request: (UUID(to), names.get(UUID(to), "somebody")) for request, to in held.items() if to}
 
 
 def comments_of(request_id: UUID) -> tuple[Comment, ...]:
-    """The newest remarks on a request, and who had a value revealed, in order."""
+    """List the newest comments and reveals of a request, in order."""
     told = (Handle.COMMENT.value, Handle.REVEAL.value)
     rows = Handling.objects.filter(request_id=request_id, kind__in=told)
     newest = list(rows.order_by("-at", "-id")[:MOST_COMMENTS])[::-1]
@@ -58,8 +58,7 @@ def comments_of(request_id: UUID) -> tuple[Comment, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What a card shows for handling: the remarks, who could have it, and until when the reader put it
-    aside."""
+    """The assignment part of a card: comments, possible assignees, and the end of the reader's snooze."""
 
     comments: tuple[Comment, ...]
     people: tuple[tuple[UUID, str], ...]
@@ -67,7 +66,7 @@ class Desk:
 
 
 def desk_of(request: Request, owner: UUID, now: datetime) -> Desk:
-    """The desk of one request for one reader."""
+    """Build the assignment part of one request's card for one reader."""
     handled = handled_of([request.id])[request.id]
     return Desk(
         comments=comments_of(request.id),
@@ -77,7 +76,10 @@ def desk_of(request: Request, owner: UUID, now: datetime) -> Desk:
 
 
 def with_snooze_end(rows: QuerySet[Request], owner: str) -> QuerySet[Request]:
-    """With `rests_until`: until when this person put each aside; null or past where it stands before them."""
+    """Annotate each row with `rests_until`, the end of this person's snooze.
+
+    Null or past if the request is not snoozed.
+    """
     of_theirs = Handling.objects.filter(
         request_id=OuterRef("id"), owner=owner, kind__in=[kind.value for kind in RESTING]
     )
@@ -85,12 +87,15 @@ def with_snooze_end(rows: QuerySet[Request], owner: str) -> QuerySet[Request]:
 
 
 def build_not_snoozed_filter() -> Q:
-    """Of rows from `with_snooze_end`, those that stand before the person."""
+    """Build a filter of rows from `with_snooze_end` for requests that are not snoozed."""
     return Q(rests_until=None) | Q(rests_until__lte=ClockTimestamp())
 
 
 def who_may(request: Request) -> tuple[tuple[UUID, str], ...]:
-    """The people who may decide a request, by name: principal and name each."""
+    """List the people who may decide a request, ordered by name: principal and name each.
+
+    At most `MOST_PEOPLE`.
+    """
     deciding = [role.value for role in Role if Scope.DECIDE in SCOPES[role]]
     members: dict[UUID, list[Membership]] = {}
     found = Membership.objects.filter(role__in=deciding, person__is_active=True, awaits_confirmation=False)
@@ -110,7 +115,7 @@ def who_may(request: Request) -> tuple[tuple[UUID, str], ...]:
 
 
 def _build_principal_authority(principal: Principal, members: Sequence[Membership]) -> PrincipalAuthority:
-    """What a person may decide by these memberships."""
+    """Build the authority that a person has by these memberships."""
     roles = tuple(Role(member.role) for member in members)
     return PrincipalAuthority(
         principal=principal.id, owner=principal.owner_id, roles=roles, scopes=scopes_of(roles),

@@ -12,7 +12,7 @@ from tenancy.core.roles import Authority, Scope
 
 
 def build_decidable_filter(decider: Decider) -> Q:
-    """The requests that somebody may decide: the rule of approvals.core.policy as a filter."""
+    """Build a filter of the requests that the decider may decide by approvals.core.policy."""
     principals, owners = [decider.principal, *decider.keys], [decider.owner, *decider.people]
     own = Q(submitter__in=principals) | Q(submitter_owner__in=owners)
     principals, owners = [*principals, *decider.related_keys], [*owners, *decider.related]
@@ -26,7 +26,7 @@ def build_decidable_filter(decider: Decider) -> Q:
 
 
 def _build_authority_filter(authority: Authority) -> Q:
-    """What one authority reaches."""
+    """Build a filter of the requests within the limits of one authority."""
     found = Q(pk__isnull=False)
     if not authority.has_every_queue:
         found &= Q(queue__in=authority.queues)
@@ -39,13 +39,15 @@ def _build_authority_filter(authority: Authority) -> Q:
 
 
 def has_voted(decider: Decider) -> Exists:
-    """Of requests, those to which the decider has said a word."""
+    """Build a condition for requests on which the decider has decided."""
     return Exists(Decision.objects.filter(request_id=OuterRef("id"), owner=decider.owner))
 
 
 def has_related_vote(decider: Decider) -> Exists:
-    """Of requests, those to whose packet somebody related to the decider has agreed: `agreement_refusal` as a
-    filter."""
+    """Build a condition for requests whose packet a person related to the decider has agreed to.
+
+    It is `agreement_refusal` as a filter.
+    """
     close = Q(principal__in=decider.related_keys) | Q(owner__in=decider.related)
     said = Decision.objects.filter(close, request_id=OuterRef("id"), kind__in=AGREEING, arguments=None)
     return Exists(said.exclude(owner=decider.owner))

@@ -1,4 +1,4 @@
-"""Requests side by side: what they share, and where they differ (R-APPR-9). Inside the tenant's context."""
+"""Comparison of several requests: shared and differing arguments (R-APPR-9), in the tenant's context."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from approvals.queries.inbox import Row, rows_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """One of them: its row, and by place its values where they differ (None: it has none)."""
+    """One compared request: its row, and its values at the differing places (None: it has none)."""
 
     row: Row
     values: tuple[tuple[str, Argument | None], ...]
@@ -23,8 +23,11 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """The table. `shared` are arguments that are the same in all, `places` where they differ;
-    `apart` is why they may not be decided together, or ""."""
+    """The comparison table.
+
+    `shared` are the arguments that are equal in all requests, `places` those that differ. `apart` is why
+    the requests may not be decided together, or "".
+    """
 
     rows: tuple[Beside, ...]
     shared: tuple[Argument, ...]
@@ -33,7 +36,7 @@ class Together:
 
     @property
     def decidable(self) -> tuple[Row, ...]:
-        """Those that the reader may decide now."""
+        """The requests that the reader may decide now."""
         return tuple(row for row in (one.row for one in self.rows) if _is_decidable(row))
 
 
@@ -43,7 +46,7 @@ def _is_decidable(row: Row) -> bool:
 
 
 def build_bulk_candidate(request: Request) -> Alike:
-    """What the rule looks at in a request."""
+    """Build the properties of a request that the bulk rule compares."""
     tool = orjson.loads(bytes(request.packet)).get("tool") or {}
     return Alike(
         kind=request.kind, tool=request.tool, definition=tool.get("digest", ""), risk=request.risk,
@@ -52,7 +55,7 @@ def build_bulk_candidate(request: Request) -> Alike:
 
 
 def build_bulk_comparison(requests: Sequence[Request], decider: Decider) -> Together:
-    """The requests side by side, in their order, for one reader."""
+    """Compare the requests, in their order, for one reader."""
     why = explain_bulk_mismatch([build_bulk_candidate(request) for request in requests])
     leaves = [_index_argument_leaves(request) for request in requests]
     places = tuple(dict.fromkeys(pointer for one in leaves for pointer in one))
@@ -70,7 +73,7 @@ def build_bulk_comparison(requests: Sequence[Request], decider: Decider) -> Toge
 
 
 def _index_argument_leaves(request: Request) -> dict[str, Argument]:
-    """A call's arguments by their places; what is no call has none."""
+    """Return a call's arguments by pointer; a request that is no call has none."""
     if request.kind != "action":
         return {}
     packet = read_packet(bytes(request.packet))

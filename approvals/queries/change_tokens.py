@@ -1,12 +1,12 @@
-"""What stands about a run beside its trace: from a change of it a page knows that somebody said something."""
+"""Change token of the approvals of a run, by which a page detects news outside the run's trace."""
 
 from typing import Final
 from uuid import UUID
 
 from tenancy.db.tenant_context import raw_cursor
 
-# A request's row is written anew whatever changes in it, and so is a yes that is kept back; words and what
-# else was done are only added.
+# Every change of a request or a deferral rewrites its row, so that its xmin changes; decisions and other
+# actions are only added.
 STANDS: Final = """
 SELECT coalesce(string_agg(xmin::text, ',' ORDER BY id), ''),
        (SELECT count(*) FROM approvals_decision d
@@ -19,8 +19,10 @@ SELECT coalesce(string_agg(xmin::text, ',' ORDER BY id), ''),
 
 
 def version_of(run_id: UUID) -> str:
-    """The same text as long as nobody has said anything to a request of this run and none has changed. Inside
-    the tenant's context."""
+    """Return a text that changes with every change of a request of this run and every action on one.
+
+    Runs in the tenant's context.
+    """
     cursor = raw_cursor()
     cursor.execute(STANDS, {"run": run_id})
     row = cursor.fetchone()

@@ -1,6 +1,9 @@
-"""The inbox: what waits, riskiest and nearest deadline first, and what was decided (R-APPR-9, R-UI-4).
+"""The inbox: pending requests, riskiest and nearest deadline first, and decided ones.
 
-All inside the tenant's context. A page is 50 rows, found by the key of the row before it.
+All functions run in the tenant's context. A page has 50 rows and starts after the key of the last row
+before it.
+
+Spec: R-APPR-9, R-UI-4.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -54,7 +57,7 @@ RANK = Case(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a list is narrowed to; "" is not asked for."""
+    """Filters of a list; "" does not filter."""
 
     tool: str = ""
     risk: str = ""
@@ -62,20 +65,20 @@ class Filters:
 
     @property
     def given(self) -> dict[str, str]:
-        """The filters in force, as the address has them."""
+        """The active filters, as in the address."""
         named = {"tool": self.tool, "risk": self.risk, "workflow": self.workflow}
         return {name: value for name, value in named.items() if value}
 
 
 def filters_of(given: Mapping[str, str]) -> Filters:
-    """What an address asks for; a risk class that is none is not asked for."""
+    """Parse the filters of an address; an unknown risk class is dropped."""
     text = {name: given.get(name, "").strip()[:LONGEST] for name in ("tool", "risk", "workflow")}
     return Filters(**text | {"risk": text["risk"] if text["risk"] in RISKS else ""})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One person's word, by name."""
+    """One person's decision, with the person's name."""
 
     name: str
     kind: str
@@ -90,7 +93,7 @@ class Said:
 
     @property
     def vote(self) -> Vote:
-        """As far as counting goes."""
+        """The decision as a vote for counting."""
         return Vote(str(self.owner), self.kind, self.arguments, str(self.principal))
 
     @property
@@ -101,10 +104,14 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A request in the list. `line` says in one line what it is about; `refusal` why this
-    reader may not decide it, `no_yes` why they may only refuse it; `voted` that they did already; `held`
-    whose it is, by principal and name; `handled` how much was done with it besides deciding; `deferred` the
-    newest yes to it that was kept back."""
+    """A request in the list.
+
+    - `line`: a one-line summary.
+    - `refusal`: why this reader may not decide it; `no_yes`: why they may only refuse it.
+    - `voted`: the reader has decided already.
+    - `held`: the assignee, by principal and name; `handled`: the number of other actions on it.
+    - `deferred`: the newest deferral of an approval of it.
+    """
 
     request: Request
     line: str
@@ -119,28 +126,28 @@ class Row:
 
     @property
     def stands(self) -> bool:
-        """Whether a yes to it can still be taken back, and nothing else be said."""
+        """Return whether an approval can still be undone; no other decision is possible meanwhile."""
         return self.open and self.deferred is not None and self.deferred.stands
 
     @property
     def lapsed(self) -> bool:
-        """Whether the last yes that was kept back came to nothing; it waits still."""
+        """Return whether the last deferred approval ended without effect and the request is still pending."""
         return self.open and self.deferred is not None and self.deferred.lapsed
 
     @property
     def words(self) -> str:
-        """Another text as soon as a word more was said, or taken back."""
+        """A text that changes with every decision and every undo."""
         kept = self.deferred.id.hex if self.deferred is not None and (self.stands or self.lapsed) else ""
         return f"{len(self.said)}{'+' if self.stands else '-' if self.lapsed else ''}{kept}"
 
     @property
     def open(self) -> bool:
-        """Whether it waits."""
+        """Return whether the request is pending."""
         return self.request.status == PENDING
 
     @property
     def together(self) -> bool:
-        """Whether this reader may decide it beside others."""
+        """Return whether this reader may decide the request together with others."""
         alone_because = explain_bulk_exclusion(Alike(
             kind=self.request.kind, tool=self.request.tool, definition="", risk=self.request.risk,
             has_amount=self.request.has_amount,
@@ -150,18 +157,20 @@ class Row:
 
     @property
     def agreed(self) -> int:
-        """How many people said yes: to what was approved in the end, before that to what is asked."""
+        """The number of people who agreed to the approved subject, or to the packet if no decision ended
+        it.
+        """
         final = self.ended_by.arguments if self.ended_by is not None else None
         return count_agreeing_people([one.vote for one in self.said if one.counts], final)
 
     @property
     def elsewise(self) -> int:
-        """How many people said yes to other arguments, while it waits."""
+        """The number of people who agreed to other arguments, while it is pending."""
         return sum(one.kind == "edit" for one in self.said) if self.open else 0
 
     @property
     def edited(self) -> tuple[Pair, ...]:
-        """Where what was approved is not what was asked."""
+        """The places where the approved arguments differ from the requested ones."""
         ended = self.ended_by
         if ended is None or ended.kind != "edit" or ended.arguments is None:
             return ()
@@ -170,7 +179,7 @@ class Row:
 
     @property
     def ended_by(self) -> Said | None:
-        """Whose word ended it; None where time or the run did."""
+        """The decision that ended it; None if the expiry or the run did."""
         return self.said[-1] if self.said and self.request.status == RequestStatus.DECIDED else None
 
 
@@ -185,9 +194,9 @@ class Inbox:
 def inbox_page(
     tab: Tab, decider: Decider, filters: Filters, *, cursor: str = "", done: Sequence[UUID] = ()
 ) -> Inbox:
-    """A page of a tab as one person sees it. `done` were decided just now and keep their place in the list.
+    """Load a page of a tab for one person. Requests in `done` were just decided and keep their place.
 
-    Raises InvalidInput for a cursor that is none of ours.
+    Raises: InvalidInput for an invalid cursor.
     """
     found = _apply_filters(_of_tab(tab, decider, done), filters)
     page = list(_filter_after_cursor(found, tab, cursor)[: PAGE + 1])
@@ -196,7 +205,7 @@ def inbox_page(
 
 
 def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, ...]:
-    """Rows for requests, in their order; without a decider nobody's rights are judged."""
+    """Build rows for requests, in their order; without a decider no permissions are evaluated."""
     words = asking_runs().words({request.run_id for request in requests})
     said = words_of(requests)
     handled = handled_of(request.id for request in requests)
@@ -220,7 +229,7 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
 
 
 def _no_yes(said: Sequence[Said], decider: Decider | None) -> Refusal | None:
-    """Why a reader may not agree to the packet, though they may refuse it."""
+    """Return why a reader may not agree to the packet, though they may refuse it; None if they may."""
     return (
         None
         if decider is None
@@ -229,7 +238,7 @@ def _no_yes(said: Sequence[Said], decider: Decider | None) -> Refusal | None:
 
 
 def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[Said, ...]]:
-    """Who said what to each of these requests, in order."""
+    """Load the decisions on each of these requests, in order, with names."""
     by_id = {request.id: request for request in requests}
     found = decisions_by_request(by_id)
     counting = counting_by_request(by_id, found)
@@ -253,7 +262,7 @@ def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[Said, ...]]:
 
 
 def line_of(request: Request) -> str:
-    """What a request is about: the tool's effect sentence, or the question."""
+    """Summarize a request in one line: the tool's effect sentence, or the question."""
     packet = orjson.loads(bytes(request.packet))
     tool = packet.get("tool")
     text: str = tool["effect"] or tool["name"] if tool else packet["why"]
@@ -261,14 +270,15 @@ def line_of(request: Request) -> str:
 
 
 def list_request_ids_in_tab(tab: Tab, decider: Decider, filters: Filters, ids: Collection[UUID]) -> set[UUID]:
-    """Which of these requests are in a tab, narrowed, as one person sees it."""
+    """Return which of these requests are in a filtered tab for one person."""
     found = _apply_filters(_of_tab(tab, decider, ()), filters).order_by().filter(id__in=list(ids))
     return set(found.values_list("id", flat=True))
 
 
 def several_fit(tab: Tab, decider: Decider, filters: Filters) -> bool:
-    """Whether more than one request of a tab, narrowed, is such that this reader may decide it beside others:
-    what `Row.together` says of each, as a filter.
+    """Return whether this reader may decide more than one request of a filtered tab together with others.
+
+    It is `Row.together` as a filter.
     """
     if tab not in PICKED:
         return False
@@ -280,37 +290,35 @@ def several_fit(tab: Tab, decider: Decider, filters: Filters) -> bool:
 
 
 def workflows_that_ask() -> list[str]:
-    """The workflows whose runs have asked, by name."""
+    """List the workflows whose runs have made requests, by name."""
     return list(asking_runs().workflows())
 
 
 def count_requests_in_tab(tab: Tab, decider: Decider) -> int:
-    """How many are in a tab; what is beyond a thousand is not counted."""
+    """Count the requests in a tab, up to 1,001, which means more than a thousand."""
     return _of_tab(tab, decider, ()).order_by()[: CAP + 1].count()
 
 
 def counts_of(decider: Decider) -> dict[Tab, int]:
-    """How many are in each tab that is counted."""
+    """Count the requests in each tab except "decided"."""
     return {tab: count_requests_in_tab(tab, decider) for tab in TABS if tab != "decided"}
 
 
 def waiting_for(decider: Decider) -> QuerySet[Request]:
-    """The open requests that somebody may decide and has not said a word to: what the tab "mine" holds,
-    unordered."""
+    """Return the pending requests that a person may decide and has not: the tab "mine", unordered."""
     return _of_tab("mine", decider, ()).order_by()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lately:
-    """What was decided in the last 24 hours: how many (of a thousand at most), and how long the one in the
-    middle took."""
+    """Decisions of the last 24 hours: their number (at most a thousand) and the median time they took."""
 
     decided: int
     median: timedelta | None
 
 
 def decided_lately() -> Lately:
-    """What an empty inbox says about the last 24 hours."""
+    """Load the statistics of the last 24 hours that an empty inbox shows."""
     since = database_now() - timedelta(hours=24)
     decided = Request.objects.filter(status=RequestStatus.DECIDED.value, settled_at__gte=since)
     times = decided.order_by("-settled_at").values_list("created_at", "settled_at")[:CAP]
@@ -319,7 +327,7 @@ def decided_lately() -> Lately:
 
 
 def tools_that_ask() -> list[str]:
-    """The tools that requests were made for, by name."""
+    """List the tools that requests were made for, by name; at most 200."""
     named = Request.objects.exclude(tool="").order_by("tool")
     return list(named.values_list("tool", flat=True).distinct()[:200])
 

@@ -1,4 +1,4 @@
-"""Who decided, by name, and who may. Inside the tenant's context."""
+"""Names of people and keys, and their authority to decide. All in the tenant's context."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -13,7 +13,7 @@ from tenancy.people.relations import Relations, relations_by_principal
 
 
 class Stands(Protocol):
-    """Somebody with a standing in the tenant: a member at a page, or a standing as it was read."""
+    """A principal with authority in the tenant: a member at a page, or an authority as read."""
 
     @property
     def principal(self) -> UUID: ...
@@ -26,7 +26,7 @@ class Stands(Protocol):
 
 
 def asked_of(request: Request) -> Asked:
-    """What the rule looks at in a request."""
+    """Build the properties of a request that the rules check."""
     return Asked(
         kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
         has_amount=request.has_amount, submitter=str(request.submitter),
@@ -36,12 +36,12 @@ def asked_of(request: Request) -> Asked:
 
 
 def decider_of(who: Stands, at: datetime | None = None) -> Decider:
-    """What the rule looks at in somebody, at a moment or now."""
+    """Build the properties of a principal that the rules check, at a moment or now."""
     return deciders_of([who], at)[who.principal]
 
 
 def deciders_of(several: Iterable[Stands], at: datetime | None = None) -> dict[UUID, Decider]:
-    """What the rule looks at in each of these, by principal; who is related to whom is read once."""
+    """Build the properties that the rules check for each principal; relations are read once."""
     standings = {who.principal: who for who in several}
     found = relations_by_principal({who.principal: who.owner for who in standings.values()}, at)
     return {principal: _build_decider(who, found[principal]) for principal, who in standings.items()}
@@ -60,7 +60,7 @@ def _build_decider(who: Stands, found: Relations) -> Decider:
 
 
 def names_of(principals: Iterable[UUID]) -> dict[UUID, str]:
-    """What people and keys are called."""
+    """Load the display names of people and keys."""
     found = Principal.objects.filter(id__in=list(principals)).select_related("owner")
     return {
         one.id: one.owner.name if one.kind == "person" else f"key {one.label} of {one.owner.name}"

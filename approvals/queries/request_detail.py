@@ -1,6 +1,6 @@
-"""One request as a reviewer sees it: the frozen packet, and around it what has happened since (R-APPR-2).
+"""One request for a reviewer: the frozen packet, and what has happened since (R-APPR-2).
 
-All inside the tenant's context.
+All functions run in the tenant's context.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,8 +51,10 @@ class Happened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Other arguments that somebody agreed to: who says the same edit agrees with them.
-    `agreed` people have."""
+    """Edited arguments that a person agreed to; others agree by submitting the same edit.
+
+    `agreed` is the number of people who have.
+    """
 
     name: str
     at: datetime
@@ -63,7 +65,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """An earlier decision on the same tool, with the arguments of then."""
+    """An earlier decision on the same tool, with its arguments."""
 
     request: Request
     said: Said
@@ -72,7 +74,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """All that the decision rests on. `arguments` is the exact value, `shown` its leaves for reading."""
+    """All information for a decision. `arguments` is the exact value, `shown` its leaves for display."""
 
     row: Row
     packet: Packet
@@ -90,67 +92,69 @@ class Card:
 
     @property
     def request(self) -> Request:
-        """Its request."""
+        """The request of this card."""
         return self.row.request
 
     @property
     def safe(self) -> Any:
-        """The arguments with a mark where something looks like a secret."""
+        """The arguments with a mark in place of anything that looks like a secret."""
         return without_secrets(self.arguments)
 
     @property
     def seen(self) -> str:
-        """What the page keeps of them, to say what changed since."""
+        """The redacted arguments as JSON, kept by the page to detect later changes."""
         return orjson.dumps(self.safe, option=orjson.OPT_SORT_KEYS).decode()
 
     @property
     def late(self) -> bool:
-        """Whether its time is up."""
+        """Return whether the request has expired or its time is up."""
         request = self.request
         return request.status == RequestStatus.EXPIRED or (self.row.open and self.now >= request.expires_at)
 
     @property
     def decidable(self) -> bool:
-        """Whether this reader may decide it now."""
+        """Return whether this reader may decide it now."""
         free = self.row.open and not self.row.stands and not self.late
         return free and self.row.refusal is None and not self.row.voted
 
     @property
     def fitting(self) -> tuple[DecisionKind, ...]:
-        """What can be said to it."""
+        """The decisions possible on the request."""
         return list_allowed_decisions(self.packet)
 
     @property
     def returnable(self) -> bool:
-        """Whether it can be sent back to whoever proposed it."""
+        """Return whether the request can be sent back to its proposer."""
         return DecisionKind.REVISE in self.fitting
 
     @property
     def said_before(self) -> tuple[str, ...]:
-        """What people said to what was sent back, with a mark where something looks like a secret."""
+        """The comments of people on the proposals sent back, with marks in place of secrets."""
         proposal = self.packet.proposal
         return () if proposal is None else tuple(without_secrets(words) for words in proposal.words)
 
     @property
     def answer(self) -> str:
-        """What the agent wrote beside the call, with such marks."""
+        """The text that the agent wrote with the call, with marks in place of secrets."""
         return "" if self.packet.proposal is None else str(without_secrets(self.packet.proposal.answer))
 
     @property
     def anew(self) -> tuple[Pair, ...]:
-        """Where this proposal is not the one that it takes the place of; secrets are told apart by their
-        fingerprints."""
+        """The places where this proposal differs from the one that it replaces.
+
+        Secrets are distinguished by their fingerprints.
+        """
         previous = self.packet.previous_arguments
         return () if previous is None else diff_shown_arguments(orjson.loads(previous), self.arguments)
 
     @property
     def editable(self) -> bool:
-        """Whether other arguments can be given by a form."""
+        """Return whether a form can edit the arguments."""
         return self.shape is not None and DecisionKind.EDIT in self.fitting
 
 
 def card_of(request: Request, decider: Decider) -> Card:
-    """The card of a request for one reader."""
+    """Build the card of a request for one reader."""
     packet = read_packet(bytes(request.packet))
     arguments = orjson.loads(packet.arguments) if packet.arguments else None
     (row,) = rows_of([request], decider)
@@ -189,7 +193,7 @@ def _build_typed_confirmation(request: Request, arguments: Any) -> Typed | None:
 
 
 def _list_edits(request: Request, said: Sequence[Decision]) -> tuple[Edit, ...]:
-    """The edits that were agreed to, each once, by who proposed it."""
+    """List the edits that were agreed to, each once, by their first proposer."""
     names = names_of({decision.principal for decision in said})
     found: dict[bytes, Edit] = {}
     votes = counting_votes(request, said)
@@ -205,7 +209,7 @@ def _list_edits(request: Request, said: Sequence[Decision]) -> tuple[Edit, ...]:
 
 
 def _load_fact_events(request: Request, packet: Packet) -> dict[str, int]:
-    """The event in which each fact that the packet refers to was observed."""
+    """Map each fact that the packet refers to onto the event in which it was observed."""
     wanted = {part.reference for part in packet.provenance} | {part.fact for part in packet.evidence}
     kinds = ("call_observed", "fact_committed")
     rows = list(Event.objects.filter(run_id=request.run_id, kind__in=kinds).order_by("-seq")[:LOOKED_AT])
@@ -237,7 +241,7 @@ def _format_event_detail(body: dict[str, Any]) -> str:
 
 
 def _list_previous_decisions(request: Request) -> tuple[Before, ...]:
-    """What was decided on the same tool the last few times."""
+    """List the last few decisions on the same tool."""
     if not request.tool:
         return ()
     decided = Request.objects.filter(tool=request.tool, status=RequestStatus.DECIDED.value, kind=request.kind)
@@ -253,7 +257,7 @@ def _list_previous_decisions(request: Request) -> tuple[Before, ...]:
 
 
 def _approved_lately(request: Request, decider: Decider, since: datetime) -> int:
-    """How often this reader said yes to this tool in the last hour (R-APPR-10)."""
+    """Count how often this reader approved this tool in the last hour (R-APPR-10)."""
     if not request.tool:
         return 0
     own = Decision.objects.filter(owner=decider.owner, kind__in=AGREEING, at__gte=since)

@@ -1,5 +1,4 @@
-"""What is kept back, until when, and how long the tenant lets a yes be taken back. Inside the tenant's
-context."""
+"""Read deferred approvals, their due times and the tenant's undo window. Call in the tenant's context."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from tenancy.core.roles import Scope
 MOST_OFFERS: Final = 5
 MOST_VERSIONS: Final = 20
 STANDS: Final = Fate.STANDS.value
-# One trip, also where nothing is ever kept back: a decision takes none more for it.
+# One round trip, even if nothing is ever deferred: a decision needs no further query for it.
 MOMENT = """
 SELECT clock_timestamp(),
        coalesce((SELECT seconds FROM approvals_undowindow ORDER BY version DESC LIMIT 1), 0),
@@ -29,7 +28,7 @@ SELECT clock_timestamp(),
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredApproval:
-    """A yes to one request that has not taken effect."""
+    """An approval of one request that has not taken effect."""
 
     id: UUID
     principal: UUID
@@ -39,8 +38,10 @@ class DeferredApproval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """The database's time, how many seconds a yes that is said now is kept back, and the yes to the request
-    that stands."""
+    """The database's time, the undo window in seconds and the request's pending deferral.
+
+    An approval made at this moment is deferred by `seconds`. `standing` is None if no deferral is pending.
+    """
 
     at: datetime
     seconds: int
@@ -48,7 +49,7 @@ class Moment:
 
 
 def moment_of(request_id: UUID) -> Moment:
-    """The moment at which somebody says something to a request. Read once the request's row is held."""
+    """Return the moment at which a decision on a request is made. Call it with the request's row locked."""
     with connection.cursor() as cursor:
         cursor.execute(MOMENT, (request_id,))
         row = cursor.fetchone()
@@ -62,7 +63,7 @@ def moment_of(request_id: UUID) -> Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferred:
-    """The newest yes to a request that was kept back, by name; `because` is why it lapsed."""
+    """The newest deferred approval of a request, with the approver's name. `because` is why it lapsed."""
 
     id: UUID
     name: str
@@ -75,24 +76,27 @@ class Deferred:
 
     @property
     def stands(self) -> bool:
-        """Whether it has still to take effect."""
+        """Return whether the approval is still to take effect."""
         return self.fate is Fate.STANDS
 
     @property
     def lapsed(self) -> bool:
-        """Whether it came to nothing."""
+        """Return whether the approval lapsed without taking effect."""
         return self.fate is Fate.LAPSED
 
 
 def may_undo(who: Stands, kept: DeferredApproval | Deferred) -> bool:
-    """Whether somebody takes a yes back: who said it, by a key of theirs too that decides, and whoever
-    administers. A key that only reads does not."""
+    """Return whether an actor may undo a deferred approval.
+
+    The principal that approved may, another principal of the same person with the decide scope may (a key
+    that only reads may not), and an administrator may.
+    """
     own = kept.principal == who.principal or (kept.owner == who.owner and Scope.DECIDE in who.scopes)
     return own or Scope.ADMIN in who.scopes
 
 
 def deferred_of(requests: Iterable[UUID]) -> dict[UUID, Deferred]:
-    """The newest that was kept back of each of these requests; those of which none was are left out."""
+    """Return the newest deferral of each of these requests. Requests without a deferral are left out."""
     found = Deferral.objects.filter(request_id__in=list(requests)).defer("arguments", "reason")
     newest = found.order_by("request_id", "-at", "-id").distinct("request_id")
     rows = {row.request_id: row for row in newest}
@@ -108,19 +112,19 @@ def deferred_of(requests: Iterable[UUID]) -> dict[UUID, Deferred]:
 
 
 def kept_back() -> Exists:
-    """Of requests, those to which a yes stands."""
+    """Build a condition on requests: a deferral of the request is pending."""
     return Exists(Deferral.objects.filter(request_id=OuterRef("id"), fate=STANDS))
 
 
 def offered_to(owner: UUID) -> list[Request]:
-    """The requests to which this person's yes can be taken back, what they said last first."""
+    """Return the requests with a pending deferral by this person, the newest deferral first."""
     theirs = Request.objects.filter(deferrals__owner=owner, deferrals__fate=STANDS)
     return list(theirs.order_by("-deferrals__at", "-id")[:MOST_OFFERS])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowNow:
-    """For how many seconds a yes can be taken back, 0 for not at all; version 0 is what ships."""
+    """The undo window in seconds, 0 if approvals cannot be undone. Version 0 is the shipped default."""
 
     version: int = 0
     seconds: int = 0
@@ -128,11 +132,11 @@ class WindowNow:
 
 
 def window_now() -> WindowNow:
-    """What holds for the next yes."""
+    """Return the undo window that applies to the next approval."""
     row = UndoWindow.objects.order_by("-version").first()
     return WindowNow() if row is None else WindowNow(version=row.version, seconds=row.seconds, row=row)
 
 
 def list_undo_window_versions() -> list[UndoWindow]:
-    """What was said of it, the newest first."""
+    """List the latest versions of the undo window, the newest first."""
     return list(UndoWindow.objects.order_by("-version")[:MOST_VERSIONS])

@@ -1,4 +1,4 @@
-"""What a form at /approvals/<id> does besides deciding: claim, give, put aside, remark (R-APPR-9)."""
+"""Handle the forms at /approvals/<id> that do not decide: claim, assign, snooze, comment (R-APPR-9)."""
 
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
@@ -32,8 +32,10 @@ MORNING = time(9)
 
 
 def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
-    """Do it, and go on where one was; the card again with what stands in the way and what was typed: 403,
-    409, 422."""
+    """Apply the form and redirect to the page that it came from.
+
+    If the action is refused, render the card again with the reason and the typed text: 403, 409 or 422.
+    """
     member = request.member
     with tenant_transaction(member.tenant.id):
         now = database_now()
@@ -61,7 +63,7 @@ def _parse_assignment_form(request: PageRequest, now: datetime) -> Wish:
 
 
 def _parse_snooze_end(said: str, now: datetime) -> datetime | None:
-    """In so many minutes, or tomorrow morning in the reader's zone."""
+    """Parse the end of a snooze: a number of minutes, or tomorrow morning in the reader's time zone."""
     if said == "morning":
         local = timezone.localtime(now) + timedelta(days=1)
         return timezone.make_aware(datetime.combine(local.date(), MORNING))

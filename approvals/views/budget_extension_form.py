@@ -1,4 +1,4 @@
-"""The form by which somebody gives a run more budget, and the amounts it says (R-BUDGET-7)."""
+"""The form that grants a run more budget, and the amounts entered in it (R-BUDGET-7)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ PREFIX: Final = "g-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """One limit with the field that raises it; `text` is what stands in the field."""
+    """One limit with the field that raises it. `text` is the content of the field."""
 
     line: BudgetLine
     field: str
@@ -23,34 +23,39 @@ class Grant:
 
     @property
     def label(self) -> str:
-        """The dimension in words."""
+        """Return the dimension in words."""
         return self.line.dimension.replace("_", " ").replace("usd", "(US$)")
 
     @property
     def unit(self) -> str:
-        """The unit as pages write amounts."""
+        """Return the unit as the pages write amounts."""
         return {"cost_usd": "usd", "wall_clock_seconds": "s"}.get(self.line.dimension, "")
 
     @property
     def whole(self) -> bool:
-        """Whether it is counted in whole units."""
+        """Return whether the dimension is counted in whole units."""
         return not self.unit
 
     @property
     def doubled(self) -> bool:
-        """Whether at most as much again as the boundary gave can be given at once; money has its ceilings."""
+        """Return whether one grant is capped at the amount that the boundary gave. Cost has ceilings of its
+        own.
+        """
         return self.line.dimension != "cost_usd"
 
     @property
     def short(self) -> Decimal | None:
-        """What the next effect lacks; None where it lacks nothing of it."""
+        """Return how much the next effect lacks, 0 if enough is left, None if it needs none of this."""
         needed = self.line.needed
         return None if needed is None else max(needed - self.line.left, Decimal(0))
 
 
 def build_extension_fields(card: Card, said: Mapping[str, Any] | None) -> tuple[Grant, ...]:
-    """Every limit that can be raised, the one that was reached first; filled in with what is asked for, or
-    with what was said. A limit of 0 forbids, and is never raised (R-BUDGET-16)."""
+    """Build a field for every limit that can be raised, the limit that was reached first.
+
+    The fields hold what the form sent, otherwise what is asked for. A limit of 0 forbids the dimension and is
+    never raised (R-BUDGET-16).
+    """
     packet = card.packet
     if not isinstance(packet, BudgetPacket):
         return ()
@@ -73,7 +78,7 @@ def _format_field_text(line: BudgetLine, said: Mapping[str, Any] | None) -> str:
 
 
 def amounts_said(said: Mapping[str, Any]) -> dict[str, str]:
-    """The amounts that a form gives; the verb judges them."""
+    """Return the amounts that a form gives. The verb validates them."""
     fields = ((name, value) for name, value in said.items() if name.startswith(PREFIX))
     return {
         name.removeprefix(PREFIX)[:40]: value.strip().replace(",", "")[:40]

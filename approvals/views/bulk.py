@@ -1,4 +1,4 @@
-"""/approvals/together: low-risk requests for one tool side by side, decided by one press (R-APPR-9)."""
+"""/approvals/together: decide several low-risk requests for one tool in one step (R-APPR-9)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +26,10 @@ from tenancy.web.page_auth import PageRequest, require_member
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def side_by_side(request: PageRequest) -> HttpResponse:
-    """The table; the same word to all of it. What did not count is said for each: 200, also then. 422 where
-    they may not be decided together or a reason is missing.
+    """Render the table, or apply one decision to all of its requests.
+
+    The answer is 200 even if single decisions did not count; the page names each of those. The answer is 422
+    if the requests may not be decided together or a reason is missing.
     """
     if request.method == "POST":
         return _submit_bulk_decision(request)
@@ -38,8 +40,13 @@ def side_by_side(request: PageRequest) -> HttpResponse:
 
 
 def _list_chosen_requests(request: PageRequest) -> list[Request]:
-    """The requests that were picked; none picked: of one's own that fit the filters the first that may stand
-    beside others, with those that may stand beside it. Raises RequestNotFound."""
+    """List the requests that were picked.
+
+    If none was picked, list the first of the reader's own requests that match the filters and may be decided
+    together, with those that may join it.
+
+    Raises: RequestNotFound.
+    """
     picked = [row_id(text) for text in request.GET.getlist("one")]
     if not picked:
         rows = inbox_page("mine", decider_of(request.member), filters_of(request.GET)).rows
@@ -93,7 +100,10 @@ def _render_bulk_table_again(
 
 
 def _parse_request_and_digest(text: str) -> tuple[UUID, str]:
-    """A request with the digest of its packet as it was shown. Raises RequestNotFound."""
+    """Parse a request's id and the digest of its packet as it was shown.
+
+    Raises: RequestNotFound.
+    """
     key, _, digest = text.partition(":")
     found = row_id(key)
     if found is None:
@@ -102,5 +112,5 @@ def _parse_request_and_digest(text: str) -> tuple[UUID, str]:
 
 
 def _map_error_texts(done: Sequence[Outcome]) -> dict[UUID, str]:
-    """What became of each, in words."""
+    """Map each request to the text of its error, "" if the decision counted."""
     return {one.request_id: str(one.error) if one.error is not None else "" for one in done}

@@ -1,7 +1,7 @@
-"""/approvals/<id>: one request on its own page, and one person's word on it by a form (R-APPR-3, R-UI-4).
+"""/approvals/<id>: one request on its own page, and a decision on it by a form (R-APPR-3, R-UI-4).
 
-A word that is refused answers at the same address, with the card as it stands and what was typed kept: the
-whole page without script, the card alone for a page that puts it in its place.
+A refused decision is answered at the same address, with the current card and the typed text: the whole page
+without script, the card alone for a page that replaces the card in place.
 """
 
 from collections.abc import Mapping
@@ -79,8 +79,11 @@ PANELS = {"edit": "edit", "review": "edit", "reject": "reject", "revise": "revis
 
 
 def _list_change_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
-    """A word by which money may move is a change of money: any but a no, to a request that states an amount,
-    is of the class of tools that move money, or asks for more budget."""
+    """Return the areas that a submitted decision changes.
+
+    A decision that may move money is a change of money: anything but a rejection, for a request that states
+    an amount, is of the risk class that moves money, or asks for more budget.
+    """
     if "do" in request.POST or request.POST.get("decision") in HARMLESS:
         return ()
     with tenant_transaction(request.member.tenant.id):
@@ -92,9 +95,11 @@ def _list_change_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ, asks=_list_change_areas)
 def show_approval_page(request: PageRequest, request_id: UUID) -> HttpResponse:
-    """The request, or a word on it: then on to the next request, or the card again with what stands in the
-    way: 403 not yours, 409 decided before or changed, 410 too late, 422 a word that does not fit. What is
-    done with it besides deciding (`do`) comes here too.
+    """Render the request, or apply a decision on it and redirect to the next request.
+
+    A refused decision renders the card again with the reason: 403 not the reader's to decide, 409 already
+    decided or changed, 410 too late, 422 a decision that does not fit. Actions other than deciding (`do`)
+    arrive here too.
     """
     if request.method != "POST":
         return _render_card_page(request, request_id)
@@ -128,16 +133,18 @@ def _submit_decision(request: PageRequest, request_id: UUID) -> HttpResponse:
         return _render_edit_review(request, card)
     except (NotYours, AlreadyDecided, YesStands, PacketChanged, Expired, DecisionInvalid) as error:
         return _render_refused_card(request, request_id, error)
-    # What is kept back says so itself, where it can be taken back.
+    # A deferred approval announces itself where it can be undone.
     if settled.kept is None:
         messages.success(request, _format_decision_message(settled, word))
     return go_on(request, _build_next_url(request, request_id))
 
 
 def _in_vain(card: Card) -> DecisionInput:
-    """A word that cannot count, so that the verb says why. Raises AlreadyDecided for a person's second.
+    """Build a decision that cannot count, so that the verb gives the reason.
 
-    Without the digest of what was shown it decides nothing, whatever has changed meanwhile.
+    The decision carries no digest of a shown packet, so it decides nothing whatever has changed since.
+
+    Raises: AlreadyDecided for a person's second decision.
     """
     if card.row.open and card.row.voted:
         raise AlreadyDecided(status="decided by you")
@@ -147,14 +154,14 @@ def _in_vain(card: Card) -> DecisionInput:
 @redirect_unless_post("approval", "request_id")
 @require_member(Scope.READ)
 def show_edit_preview(request: PageRequest, request_id: UUID) -> HttpResponse:
-    """What an edit would change, as it is typed: a fragment; without script the whole page."""
+    """Render what an edit would change, as it is typed: a fragment, or the whole page without script."""
     with tenant_transaction(request.member.tenant.id):
         card = shown_card(request.member, request_id).card
     return _render_edit_review(request, card)
 
 
 def _render_edit_review(request: PageRequest, card: Card) -> HttpResponse:
-    """The difference, with the button that approves just this one."""
+    """Render the difference with the button that approves exactly this difference."""
     said = request.POST
     small = said.get("decision") is None and request.headers.get("HX-Request") is not None
     with tenant_transaction(request.member.tenant.id):
@@ -175,7 +182,7 @@ def _render_edit_review(request: PageRequest, card: Card) -> HttpResponse:
 
 
 def _render_refused_card(request: PageRequest, request_id: UUID, error: InterlockError) -> HttpResponse:
-    """The card as it stands now, with what stood in the way."""
+    """Render the current card with the reason of the refusal."""
     said = request.POST
     with tenant_transaction(request.member.tenant.id):
         seq = str(mark_now())
@@ -193,8 +200,10 @@ def _render_refused_card(request: PageRequest, request_id: UUID, error: Interloc
 
 
 def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
-    """The difference that stood under the edit, with the field that is typed into; none where the values
-    themselves are at fault."""
+    """Build the difference shown below the edit again, including the field being typed into.
+
+    None for another kind of decision, for a card that cannot be decided, and if the values are invalid.
+    """
     if said.get("decision") != DecisionKind.EDIT or not card.decidable:
         return None
     try:
@@ -204,7 +213,7 @@ def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
 
 
 def _map_error_to_status(error: InterlockError) -> int:
-    """As the API answers it (config/statuses.py)."""
+    """Return the HTTP status that the API uses for this error (config/statuses.py)."""
     table: tuple[tuple[type[InterlockError], int], ...] = (
         (NotYours, 403), (AlreadyDecided, 409), (YesStands, 409), (PacketChanged, 409), (Expired, 410),
         (DecisionInvalid, 422),
@@ -258,13 +267,13 @@ def _why_not(error: NotYours) -> str:
 
 
 def _map_typing_faults(error: InterlockError) -> dict[str, str]:
-    """A fault at a field of the card's own: the reason, or what is to be typed."""
+    """Map a fault to one of the card's own fields: the reason, or the text to be typed."""
     pointer = str(error.data.get("pointer", ""))
     return {pointer[1:]: f"Needed: {error.data['detail']}."} if isinstance(error, NotSaid) and pointer else {}
 
 
 def _at_fields(error: InterlockError) -> dict[str, tuple[str, ...]]:
-    """What the verb has against a value, at the field it names."""
+    """Map the verb's objection to a value to the field that it names."""
     pointer = str(error.data.get("pointer", ""))
     for start in ("/arguments", "/answer"):
         if pointer.startswith(start):
@@ -281,7 +290,7 @@ def _faults_of(error: DecisionInvalid) -> list[str]:
 
 
 def _format_decision_message(settled: Request, word: DecisionInput) -> str:
-    """What became of the word just said, and how many people more must say the same."""
+    """Describe the recorded decision and how many more people must agree."""
     if settled.status != "pending":
         return SAID[word.kind]
     with tenant_transaction(settled.tenant_id):
@@ -292,7 +301,11 @@ def _format_decision_message(settled: Request, word: DecisionInput) -> str:
 
 
 def _build_next_url(request: PageRequest, done: UUID) -> str:
-    """Back to the list, with the next request open and this one struck through; or to where one came from."""
+    """Build the address to go to after a decision.
+
+    Back to the list with the next request open and this one struck through, or to the page the form came
+    from.
+    """
     where = way_back(request)
     if not where.startswith("/approvals?"):
         return where or resolve_url("approval", done)

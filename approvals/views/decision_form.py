@@ -1,4 +1,4 @@
-"""What a person's form says to a request, read into a word that the verb takes (R-APPR-3)."""
+"""Parse a person's form into a decision that the verb accepts (R-APPR-3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class NotReviewed(DecisionInvalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """Other arguments than were asked for, what differs, what must be typed for them. `key` names them."""
+    """Arguments other than those asked for, their differences and the text to type. `key` identifies them."""
 
     arguments: Any
     changes: tuple[Change, ...]
@@ -57,7 +57,10 @@ class Edited:
 
 
 def word_of(card: Card, said: Said) -> DecisionInput:
-    """The word that a form says. Raises NotSaid, FormFaulty, NotReviewed: all are DecisionInvalid (422)."""
+    """Parse the decision that a form makes.
+
+    Raises: NotSaid, FormFaulty, NotReviewed; all are DecisionInvalid (422).
+    """
     kind = _parse_decision_kind(card, said)
     given: dict[str, Any] = {"kind": kind, "packet_digest": text_of(said, "digest")}
     if kind is DecisionKind.APPROVE:
@@ -81,17 +84,20 @@ def word_of(card: Card, said: Said) -> DecisionInput:
 
 
 def text_of(said: Said, name: str) -> str:
-    """A field's text; "" where there is none."""
+    """Return a field's text, "" if there is none."""
     found = said.get(name)
     return found if isinstance(found, str) else ""
 
 
 def edit_of(card: Card, said: Said) -> Edited:
-    """The arguments that the edit form gives. Raises FormFaulty, NotSaid."""
+    """Parse the arguments that the edit form gives.
+
+    Raises: FormFaulty, NotSaid.
+    """
     if card.shape is None:
         raise NotSaid(detail="the schema of this call is not known, so it cannot be edited here")
     read = read_form(card.shape.input_schema, said, card.arguments, prefix=EDIT, secrets=card.secrets)
-    # A sealed value is held against the schema when it is opened.
+    # A sealed value is validated against the schema when it is unsealed.
     faults = {place: said for place, said in read.faults.items() if not _is_sealed(read.value, place)}
     if faults:
         raise FormFaulty(read._replace(faults=faults))
@@ -103,14 +109,17 @@ def _is_sealed(value: Any, pointer: str) -> bool:
 
 
 def agreed_edit(card: Card, said: Said) -> Edited | None:
-    """The edit of somebody else that this one agrees to."""
+    """Return the edit of another person that this form agrees to, None if there is none."""
     wanted = text_of(said, "agree")
     found = [one for one in card.edits if str(one.decision.id) == wanted]
     return build_edit_proposal(card, found[0].arguments) if found else None
 
 
 def build_edit_proposal(card: Card, arguments: Any) -> Edited:
-    """Other arguments beside those that were asked for."""
+    """Build an edit from arguments other than those that were asked for.
+
+    Raises: NotSaid if the arguments have no canonical form.
+    """
     request = card.request
     try:
         key = compute_digest("arguments", canonical_outside(arguments))
@@ -129,7 +138,7 @@ def build_edit_proposal(card: Card, arguments: Any) -> Edited:
 
 
 def answer_schema(card: Card) -> Mapping[str, Any]:
-    """The form of an answer; without a schema it is a text."""
+    """Return the schema of an answer. Without a schema the answer is a text."""
     return card.request.answer_schema or FREE_TEXT
 
 
@@ -154,7 +163,10 @@ def _parse_answer(card: Card, said: Said) -> Any:
 
 
 def _extract_amount(card: Card, arguments: Any) -> Decimal | None:
-    """The amount of other arguments, where the tool says which one it is; the verb judges it again."""
+    """Return the amount in edited arguments if the tool declares where it is. The verb checks it again.
+
+    If the tool declares no place, the request's own amount is returned.
+    """
     found = arguments
     if card.shape is None or card.shape.amount is None:
         return card.request.amount
@@ -169,7 +181,7 @@ def _extract_amount(card: Card, arguments: Any) -> Decimal | None:
 
 
 def row_id(text: str) -> UUID | None:
-    """An id from a form or an address, or None."""
+    """Parse an id from a form or an address, None if it is not a UUID."""
     try:
         return UUID(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the inbox's page applies to follow it, drawn by the templates that drew the page (R-APPR-9)."""
+"""Render the fragments that keep an open inbox page current, with the page's templates (R-APPR-9)."""
 
 from typing import Any
 from uuid import UUID
@@ -16,9 +16,10 @@ from traces.live.feeds import Fragments
 
 
 def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: str) -> Fragments:
-    """What changed in the inbox after a cursor: each request's row and the state of an open card as they
-    stand; what came into the tab that is shown, narrowed as it is, and what has left it again; how many are
-    in each tab. Opens the tenant's transaction.
+    """Render the changes in the inbox after a cursor. Opens the tenant's transaction.
+
+    The fragments hold the current row of each changed request and the state of an open card, the requests
+    that entered or left the shown tab under its filters, and the number of requests in each tab.
     """
     shown = parse_followed_view(view)
     with tenant_transaction(tenant_id):
@@ -35,10 +36,9 @@ def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: 
 
 
 def _list_of(shown: Followed, decider: Decider, found: ChangedRequests, after: str) -> dict[str, Any]:
-    """The requests that came into the list, those that are in it no more, and whether several in it may be
-    decided together.
+    """Return the requests that entered or left the list, and whether several can be decided together.
 
-    What was said about an older request brings it to no page: its place in the list is where it was.
+    A change to an older request brings the request onto no page: its place in the list does not change.
     """
     if shown.tab is None:
         return {}

@@ -42,7 +42,10 @@ MOST_DONE = 50
 @require_safe
 @require_member(Scope.READ)
 def show_inbox_page(request: PageRequest) -> HttpResponse:
-    """What waits for this person, what waits at all, and what was decided; one request open beside it."""
+    """Render one tab of requests, with one request open next to the list.
+
+    The tabs hold the requests for this person, all open ones, snoozed ones and decided ones.
+    """
     member = request.member
     tab, filters, done = _parse_tab(request), filters_of(request.GET), _parse_done_ids(request)
     with tenant_transaction(member.tenant.id):
@@ -109,7 +112,7 @@ def _parse_done_ids(request: PageRequest) -> tuple[UUID, ...]:
 
 
 def _choose_open_request(request: PageRequest, found: Inbox, done: Sequence[UUID]) -> UUID | None:
-    """The request to open: the one that is asked for, else the first that is not done."""
+    """Choose the request to open: the one asked for, otherwise the first that is not done."""
     asked = row_id(request.GET.get("open", ""))
     if asked is not None:
         return asked
@@ -118,7 +121,7 @@ def _choose_open_request(request: PageRequest, found: Inbox, done: Sequence[UUID
 
 
 def _choose_next_request(rows: Sequence[Row], chosen: UUID, done: Sequence[UUID]) -> UUID | None:
-    """The request after the chosen one that still waits; from the top again after the last."""
+    """Choose the next request after the chosen one that still waits, wrapping around at the end."""
     ids = [row.request.id for row in rows]
     at = ids.index(chosen) + 1 if chosen in ids else 0
     turn = [*rows[at:], *rows[:at]]
@@ -129,7 +132,7 @@ def _choose_next_request(rows: Sequence[Row], chosen: UUID, done: Sequence[UUID]
 def list_address(
     tab: str, filters: Filters, done: Sequence[UUID] = (), *, but: str = "", cursor: str = ""
 ) -> str:
-    """A list's address; it always has a query, so that more can be added to it."""
+    """Build a list's address. It always has a query, so that more parameters can be appended."""
     query = [("tab", tab), *((name, value) for name, value in filters.given.items() if name != but)]
     query += [("done", str(one)) for one in done]
     query += [("cursor", cursor)] if cursor else []

@@ -1,4 +1,4 @@
-"""What of the inbox a page follows: a tab with its filters, as one reader sees it (R-APPR-9)."""
+"""The part of the inbox that a page follows: a tab with its filters, for one reader (R-APPR-9)."""
 
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -16,7 +16,7 @@ READER: Final = "reader"
 
 
 class Followed(NamedTuple):
-    """A tab (None: no list), what it is narrowed to, and who reads it."""
+    """A tab (None: no list), its filters and its reader."""
 
     tab: Tab | None
     filters: Filters
@@ -24,12 +24,15 @@ class Followed(NamedTuple):
 
 
 def view_text(tab: Tab, filters: Filters) -> str:
-    """What a page says it shows."""
+    """Encode the tab and the filters that a page shows."""
     return urlencode({"tab": tab, **filters.given})
 
 
 def view_of(given: object, reader: UUID) -> str:
-    """The view of a page, with its reader. Raises ValueError for what is none."""
+    """Return the view of a page with its reader.
+
+    Raises: ValueError if the given text is not a view.
+    """
     said = given or KEPT
     if not isinstance(said, str) or len(said) > LONGEST:
         raise ValueError("the view is no part of the inbox")
@@ -43,13 +46,13 @@ def view_of(given: object, reader: UUID) -> str:
 
 
 def parse_followed_view(view: str) -> Followed:
-    """A view of `view_of`, read again."""
+    """Parse a view that `view_of` built."""
     named = dict(parse_qsl(view))
     tab = next((tab for tab in TABS if tab == named.get("tab")), None)
     return Followed(tab, filters_of(named), UUID(named[READER]))
 
 
 def reader_of(tenant_id: UUID, reader: UUID) -> Decider | None:
-    """What a reader may decide now; None for whoever is nobody any more."""
+    """Return the reader as a decider with current rights, None for a reader who no longer has access."""
     standing = standing_of(tenant_id, reader)
     return decider_of(standing) if standing is not None else None

@@ -1,4 +1,4 @@
-"""The decision card: what a page or a region shows of one request, and after a word that was refused."""
+"""The decision card: one request on a page or in a region, also after a decision was refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ TIMES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What happened to the word just said: `tone` error, stale, forbidden or info, a title and a text."""
+    """The result of the last decision, with a title and a text. `tone` is error, stale, forbidden or info."""
 
     tone: str
     title: str
@@ -42,8 +42,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """An edit as it would be approved, and what the tool and the rules say to it. `agreed` people have
-    agreed to it already."""
+    """An edit as it would be approved, with the verdict of the tool and the rules.
+
+    `agreed` people have already agreed to the edit.
+    """
 
     edited: Edited
     judged: Judged | None
@@ -51,29 +53,29 @@ class Preview:
 
     @property
     def missing(self) -> int:
-        """How many people more must agree to it."""
+        """Return how many more people must agree to the edit."""
         return max(0, self.judged.quorum - self.agreed) if self.judged is not None else 0
 
     @property
     def missing_after(self) -> int:
-        """How many people more must agree to it after this reader has."""
+        """Return how many more people must agree to the edit after this reader has."""
         return max(0, self.missing - 1)
 
     @property
     def safe(self) -> Any:
-        """The arguments with a mark where something looks like a secret."""
+        """Return the arguments with a mark in place of anything that looks like a secret."""
         return without_secrets(self.edited.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What `approvals/_card.html` draws.
+    """The context that `approvals/_card.html` renders.
 
-    `agreeing` are edits of others that can be agreed to. `panel` is the part that stands open: edit, revise
-    or reject. `faults` are sentences by the name of a field. `changed` is what differs from the packet that
-    the reader had before their eyes. `desk` is what can be done besides deciding, `reader` the principal who
-    looks, `owner` the person behind it, `manages` whether they give requests to others,
-    `theirs` whether the last yes that was kept back is theirs to take back.
+    `agreeing` are edits of others that the reader can agree to. `panel` is the open part: edit, revise or
+    reject. `faults` are sentences by field name. `changed` is the difference from the packet that the reader
+    had seen. `desk` holds the actions other than deciding. `reader` is the principal that looks, `owner` the
+    person behind it. `manages` is whether the reader may assign requests to others. `theirs` is whether the
+    reader may undo the last deferred approval.
     """
 
     card: Card
@@ -97,40 +99,43 @@ class Shown:
 
     @property
     def undoable(self) -> bool:
-        """Whether this reader may take the yes back that stands."""
+        """Return whether this reader may undo the pending approval."""
         return self.theirs and self.card.row.stands and not self.taking
 
     @property
     def own(self) -> bool:
-        """Whether the yes that was kept back is this reader's."""
+        """Return whether the deferred approval is this reader's."""
         kept = self.card.row.deferred
         return kept is not None and kept.owner == self.owner
 
     @property
     def taking(self) -> bool:
-        """Whether the time of the yes has come: it takes effect any moment."""
+        """Return whether the deferral is due: the approval takes effect at any moment."""
         kept = self.card.row.deferred
         return self.card.row.stands and kept is not None and self.card.now >= kept.effective_at
 
     @property
     def longest_words(self) -> int:
-        """How long what is said to send a call back may be."""
+        """Return the maximum length of the text that sends a call back."""
         return LONGEST_WORDS
 
     @property
     def times(self) -> tuple[tuple[str, str], ...]:
-        """How long it can be put aside: what a form says, and in words."""
+        """Return the choices for snoozing: each form value with its label."""
         return TIMES
 
     @property
     def agreed(self) -> UUID | None:
-        """The edit of somebody else that the word agreed to, by the id of their decision."""
+        """Return the edit of another person that the form agreed to, by the id of that person's decision."""
         wanted = str(self.said.get("agree", "")) if self.said is not None else ""
         return next((one.decision.id for one, _ in self.agreeing if str(one.decision.id) == wanted), None)
 
 
 def request_of(request_id: UUID) -> Request:
-    """The request. Inside the tenant's context. Raises RequestNotFound."""
+    """Return the request. Call in the tenant's context.
+
+    Raises: RequestNotFound.
+    """
     found = Request.objects.filter(id=request_id).first()
     if found is None:
         raise RequestNotFound
@@ -145,9 +150,9 @@ def shown_card(
     form_faults: Faults | None = None,
     **more: Any,
 ) -> Shown:
-    """The card for one reader, its forms filled in as `said`. Inside the tenant's context.
+    """Build the card for one reader, with its forms filled in from `said`. Call in the tenant's context.
 
-    Raises RequestNotFound.
+    Raises: RequestNotFound.
     """
     card = card_of(request_of(request_id), decider_of(who))
     return Shown(
@@ -170,7 +175,10 @@ def shown_card(
 
 
 def build_edit_preview(card: Card, found: Edited) -> Preview:
-    """An edit with the judgement of it: who must agree to it, or why it is refused."""
+    """Build the preview of an edit with its verdict.
+
+    The verdict holds how many people must agree, or why the edit is refused.
+    """
     request = card.request
     if not card.row.open or not found.changes:
         return Preview(edited=found, judged=None)
@@ -197,7 +205,7 @@ def _answer_form(card: Card, said: Mapping[str, Any] | None, faults: Faults | No
 
 
 def _diff_seen_arguments(card: Card, said: Mapping[str, Any] | None) -> tuple[Change, ...]:
-    """What differs between the arguments that were shown and those that are asked for now."""
+    """Compare the arguments that were shown with those that are asked for now."""
     if said is None or said.get("digest") in (None, card.request.packet_digest):
         return ()
     try:
@@ -208,7 +216,7 @@ def _diff_seen_arguments(card: Card, said: Mapping[str, Any] | None) -> tuple[Ch
 
 
 def card_answer(request: PageRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
-    """The card: in place of the one on the page that asks, or on its own page."""
+    """Render the card: in place of the card on the asking page, or on a page of its own."""
     if request.headers.get("HX-Request") is None:
         return render(request, "approvals/approval.html", context, status=status)
     answer = render(request, "approvals/_card.html", context, status=status)
@@ -217,24 +225,24 @@ def card_answer(request: PageRequest, context: dict[str, Any], *, status: int = 
 
 
 def go_on(request: PageRequest, where: str) -> HttpResponse:
-    """Send the browser on; one that asked by script is told to go itself."""
+    """Redirect the browser. A request made by script gets a header that redirects the page."""
     if request.headers.get("HX-Request") is None:
         return HttpResponseRedirect(where)
     return HttpResponse(headers={"HX-Redirect": where})
 
 
 def way_of(request: PageRequest) -> dict[str, Any]:
-    """Where the form came from and which request comes next."""
+    """Return the page the form came from and the next request."""
     return {"back": way_back(request), "next": _read_form_field(request, "next")}
 
 
 def _read_form_field(request: PageRequest, name: str) -> str:
-    """A field of the form; of the address where a page reads its card again."""
+    """Return a field of the form, or of the query if a page reloads its card."""
     return str((request.POST if request.method == "POST" else request.GET).get(name, ""))
 
 
 def way_back(request: PageRequest) -> str:
-    """Where the form came from, if that is a page of ours; else ""."""
+    """Return the page the form came from if it is on this site, otherwise ""."""
     wanted = _read_form_field(request, "back")
     host = {request.get_host()}
     return wanted if url_has_allowed_host_and_scheme(wanted, host, require_https=request.is_secure()) else ""

@@ -1,4 +1,4 @@
-"""Taking a yes back by a form at /approvals/<id>, and what offers it (docs/console.md)."""
+"""Undo a deferred approval by a form at /approvals/<id>, and list those to offer (docs/console.md)."""
 
 from typing import Final
 from uuid import UUID
@@ -23,8 +23,11 @@ UNDO: Final = "undo"
 
 
 def undo_here(request: PageRequest, request_id: UUID) -> HttpResponse:
-    """Take it back, and open the request again where one was; the card with what stands in the way: 403 for
-    another's, 409 too late."""
+    """Undo the approval and open the request again on the page that the form came from.
+
+    If that is refused, render the card with the reason: 403 for another person's approval, 409 if it is too
+    late.
+    """
     member = request.member
     try:
         meant = row_id(request.POST.get("deferral", ""))
@@ -51,7 +54,9 @@ def _render_refused_card(request: PageRequest, request_id: UUID, error: Interloc
 
 
 def list_undoable_requests(who: Stands) -> tuple[Row, ...]:
-    """What this person said and can take back just now, the last first. Inside the tenant's context."""
+    """List the requests whose approval this person can undo now, the latest first. Call in the tenant's
+    context.
+    """
     found = offered_to(who.owner)
     rows = rows_of(found, decider_of(who)) if found else ()
     return tuple(row for row in rows if row.deferred is not None and may_undo(who, row.deferred))

@@ -1,4 +1,4 @@
-"""GET and POST /policy/undo: how long a yes can be taken back (docs/console.md)."""
+"""GET and POST /policy/undo: how long an approval can be undone (docs/console.md)."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ CHOICES: Final = (
 
 
 class WindowForm(forms.Form):
-    """How long, and why."""
+    """The length of the undo window and the reason for the change."""
 
     seconds = forms.TypedChoiceField(label="A yes can be taken back for", coerce=int, choices=CHOICES)
     reason = forms.CharField(
@@ -37,8 +37,10 @@ class WindowForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def undo_window(request: PageRequest) -> HttpResponse:
-    """What holds, and what was said of it before. A POST sets it: 412 where somebody was faster, 422 for what
-    does not fit."""
+    """Render the undo window with its earlier versions. A POST changes it.
+
+    Answers 412 if it was changed in the meantime, 422 if the form is invalid.
+    """
     if request.method != "POST":
         return _render_undo_window_page(request)
     check_scopes(request.member, Scope.ADMIN)

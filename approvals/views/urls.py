@@ -1,4 +1,4 @@
-"""Where the inbox's pages are."""
+"""The URL patterns of the inbox's pages."""
 
 from django.urls import path
 

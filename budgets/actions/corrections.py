@@ -1,4 +1,4 @@
-"""A wrong price is made good by an entry, never by rewriting one (R-BUDGET-15)."""
+"""Corrections of wrong prices: always a new entry, never a rewritten one (R-BUDGET-15)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,8 +19,8 @@ from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import raw_cursor
 from traces.core.canonical import format_decimal
 
-# The first entry of the effect that names a place: of its reservation, of its settlement where it became dear
-# in flight, of an earlier correction. No tranche is named by one of a call that held no money.
+# The first entry of the effect that names a tranche or window: of its reservation, of its settlement if the
+# price was raised in flight, or of an earlier correction. A call that held no money names no tranche.
 _PLACE: Final = """
 SELECT t.id, coalesce(t.day_id, d.id), coalesce(t.month_id, e.month_id),
        coalesce(t.starts_at, d.window_start), coalesce(t.ends_at, d.window_end)
@@ -43,7 +43,10 @@ def record_cost_correction(
     reason: str,
     at: datetime,
 ) -> Mapping[str, str]:
-    """`book_correction` with its audit line. The entries' digests. Joins the transaction."""
+    """Call `book_correction` and write its audit entry; return the entries' digests.
+
+    Joins the caller's transaction.
+    """
     entries = book_correction(
         tenant_id, run_id, effect_id=effect_id, delta=delta, price_version=price_version, at=at
     )
@@ -62,12 +65,16 @@ def record_cost_correction(
 def book_correction(
     tenant_id: UUID, run_id: UUID, *, effect_id: str, delta: Decimal, price_version: str, at: datetime
 ) -> Mapping[str, str]:
-    """Add `delta` US$ (negative: give back) to what an effect cost, on the run and on the day and month where
-    its money stands; for one that had none so far, because its price was nothing, on those of `at`.
+    """Add `delta` US$ (negative: give back) to the cost of an effect.
 
-    Balances, headroom, blocks and alerts follow at once, on closed accounts too. The caller audits it, tells
-    a run under way, and holds its row. The entries' digests. Raises ReservationUnknown for an effect that the
-    run never had, LedgerMoved when the run changed meanwhile.
+    The correction is booked on the run and on the day and month where the effect's money is booked. An
+    effect that had no money so far, because its price was zero, is booked on the day and month of `at`.
+
+    Balances, headroom, blocks and alerts follow at once, on closed accounts too. The caller audits the
+    correction, notifies a run in progress, and holds the run's row. Returns the entries' digests.
+
+    Raises: ReservationUnknown for an effect that the run never had, LedgerMoved when the run changed
+      meanwhile.
     """
     cursor = raw_cursor()
     book = held_book(tenant_id, run_id, at, cursor)
@@ -78,7 +85,7 @@ def book_correction(
     for tranche in book.tranches:
         accounts += [tranche.day, tranche.month]
     lines = locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
-    # What was spent so far is booked first, so that giving back never finds less there than it takes away.
+    # Spending so far is booked first, so that a refund never exceeds the amount booked on the line.
     squarings, _ = rebalance_tranches(
         Drawing(), book.tranches, lines, opened=home, at=at, chunk=ZERO, run_left=None
     )
@@ -106,7 +113,12 @@ def _send_sheet(sheet: Sheet, cursor: Cursor) -> None:
 def _locate_effect_tranche(
     tenant_id: UUID, run_id: UUID, effect_id: str, at: datetime, cursor: Cursor
 ) -> tuple[Tranche, bool]:
-    """Where the effect's money stands, and whether that is a tranche it was drawn on."""
+    """Return the tranche of the effect's money, and whether the effect was drawn on it.
+
+    Without such a tranche the result is a placeholder with the day and month to book on.
+
+    Raises: ReservationUnknown for an effect without entries.
+    """
     cursor.execute(_PLACE, {"tenant": tenant_id, "run": run_id, "effect": effect_id})
     row = cursor.fetchone()
     if row is None:

@@ -1,11 +1,12 @@
-"""`queue_post`: settle the last effect and reserve the next in one trip to the database (R-BUDGET-2, THE-
-RING).
+"""`queue_post`: settle the last effect and reserve the next in one database round trip.
 
-With a `Book` at hand a posting is parts of one statement, which ride in the caller's batch. Its entries and
-their digests are known at once, for the trace's binds. A batch that lands has taken them all; of one that
-was undone `PostHandle.why` says which line refused. Where the run's tranche
-is short or has to be squared (about one model call in eight), `queue_post` itself first locks the tenant's
+Given a `Book`, a posting consists of parts of one statement, which are sent in the caller's batch. Its
+entries and their digests are known at once, for the trace's binds. A batch that succeeds has taken them
+all; for a batch that was rolled back, `PostHandle.why` says which line refused. If the run's tranche is
+short or has to be squared (about one model call in eight), `queue_post` itself first locks the tenant's
 lines and waits for that answer.
+
+Spec: R-BUDGET-2, THE-RING.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,7 +57,7 @@ SELECT effect_id, tranche_id FROM budgets_entry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posting:
-    """What came of a posting. `overrun` is what was used beyond the reservations.
+    """The result of a posting. `overrun` is the amount used beyond the reservations.
 
     `entries`: ``entry:<id>`` to digest, for the trace's binds; empty when the posting was refused.
     """
@@ -68,8 +69,10 @@ class Posting:
 
 @dataclass(slots=True)
 class PostHandle:
-    """A posting that was sent. `entries` and `overrun` are known at once, `refused` only where a tenant's
-    line refused."""
+    """A posting that was sent. `entries` and `overrun` are known at once.
+
+    `refused` is known at once only if a tenant's line refused.
+    """
 
     run: UUID
     plan: Plan
@@ -78,12 +81,13 @@ class PostHandle:
 
     @property
     def entries(self) -> Mapping[str, str]:
-        """``entry:<id>`` → digest of what was sent."""
+        """The entries that were sent: ``entry:<id>`` → digest."""
         return {} if self.sent is None else self.sent.sheet.digests
 
     def result(self) -> Posting:
-        """The answer; inside a pipeline, after its sync. Raises LedgerMoved when another writer was at
-        the account.
+        """Return the result; inside a pipeline, only after its sync.
+
+        Raises: LedgerMoved when another writer changed the account.
         """
         if self.refused is not None:
             return Posting(refused=self.refused)
@@ -94,9 +98,9 @@ class PostHandle:
         return Posting(entries=self.sent.sheet.digests, overrun=self.plan.overrun)
 
     def why(self, cursor: Cursor) -> Refusal:
-        """The line that refused a posting which was undone whole: asked of the lines as they stand now.
+        """Return the line that refused a posting that was rolled back, judged by the current lines.
 
-        Raises LedgerMoved when there is none: another writer was at the account.
+        Raises: LedgerMoved when no line refuses: another writer changed the account.
         """
         if self.sent is None:
             raise LedgerMoved(run=str(self.run), detail="nothing was sent")
@@ -126,9 +130,10 @@ def post_to_ledger(
 ) -> Posting:
     """Settle and reserve, all or nothing, in the caller's transaction (R-BUDGET-2, R-BUDGET-6).
 
-    A savepoint of its own makes a refusal leave nothing behind. Not for use inside a pipeline. Without
-    `book` the account is locked and read first. Raises AccountMissing, AccountClosed, ReservationUnknown,
-    LedgerMoved, DimensionUnknown, AmountInvalid.
+    A savepoint of its own makes a refusal leave no changes. Not for use inside a pipeline. Without `book`
+    the account is locked and read first.
+
+    Raises: AccountMissing, AccountClosed, ReservationUnknown, LedgerMoved, DimensionUnknown, AmountInvalid.
     """
     posting = Posting()
     with cursor.connection.transaction() as savepoint:
@@ -152,13 +157,14 @@ def queue_post(
     batch: Batch | None = None,
     rest: bool = False,
 ) -> PostHandle:
-    """Send a posting; see the module's text. Raises what `post_to_ledger` raises, LedgerMoved only from
-    `result()`.
+    """Send a posting; see the module docstring.
 
-    Its entries ride in `batch`, if one is given, which the caller sends before it asks for the result.
-    `rest`: the run will wait, and gives its tenant back what it held ahead.
+    The entries are sent in `batch`, if one is given; the caller sends the batch before it asks for the
+    result. `rest`: the run will wait and returns to its tenant the money held ahead.
 
-    When the run's line refuses, some of the posting may be written: the caller rolls back to its savepoint.
+    If the run's line refuses, parts of the posting may be written: the caller rolls back to its savepoint.
+
+    Raises: as `post_to_ledger`, but LedgerMoved only from `result()`.
     """
     plan = plan_posting(settles, reserves)
     if not plan.drafts and not rest:
@@ -174,7 +180,7 @@ def queue_post(
         sheet.line(run_id, dimension, change.used, change.reserved, change.check)
     homes: dict[str, UUID | None] = {}
     squarings: list[Squaring] = []
-    # A lane's money is held of its tenant by its parent: held here too, it would be held twice.
+    # A lane's parent already holds its money on the tenant's lines; holding it here too would count it twice.
     if book.parent is None and (plan.money or plan.wanted or rest):
         homes = _load_origin_tranches(tenant_id, book, plan, cursor)
         drawn = assign_amounts_to_tranches(plan, book.tranches, at, homes)
@@ -194,7 +200,10 @@ def queue_post(
 
 
 def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Book:
-    """Lock the run's account, then read its book. Raises AccountMissing."""
+    """Lock the run's account, then read its book.
+
+    Raises: AccountMissing.
+    """
     values = build_snapshot_parameters(tenant_id, run_id, at)
     cursor.execute(HOLD_ACCOUNT, {"run": run_id}, prepare=True)
     if cursor.fetchone() is None:
@@ -207,10 +216,10 @@ def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Bo
 
 
 def book_squaring(sheet: Sheet, squaring: Squaring, *, asked: bool) -> None:
-    """Put a squaring on the sheet: the tranche, the tenant's day and month, and the entry that says so.
+    """Add a squaring to the sheet: the tranche, the tenant's day and month, and the ledger entry.
 
-    `asked`: the tranche wants more anew, so its lines may refuse. What an older day's call took beyond its
-    reservation is booked, whatever is left there.
+    `asked`: the tranche wants additional money, so its lines may refuse. Without `asked`, an overrun of an
+    older day's call is booked whatever is left on the lines.
     """
     tranche, (reserved, used) = squaring.tranche, squaring.drawn
     sheet.tranche(
@@ -242,7 +251,7 @@ def _queue_tranche_updates(sheet: Sheet, drawn: Drawing) -> None:
 
 
 def _queue_run_entries(sheet: Sheet, plan: Plan, homes: Mapping[str, UUID | None], home: UUID | None) -> None:
-    """The run's own entries; those that concern money name the tranche it is drawn on."""
+    """Add the run's own entries to the sheet; entries that move money name the tranche they draw on."""
     for draft in plan.drafts:
         tranche = None
         if COST in draft.used or COST in draft.reserved:
@@ -258,8 +267,10 @@ def _choose_tranche_id(book: Book, squarings: Iterable[Squaring], at: datetime) 
 
 
 def _load_origin_tranches(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[str, UUID | None]:
-    """The tranche of each settlement that gives money back. Around midnight there may be two: then the ledger
-    is asked."""
+    """Find the tranche of each settlement that gives money back.
+
+    Around midnight there may be two tranches in flight; then the ledger is queried.
+    """
     effects = [effect for effect, held, _ in plan.money if held]
     if not effects:
         return {}
@@ -277,7 +288,7 @@ def _load_origin_tranches(tenant_id: UUID, book: Book, plan: Plan, cursor: Curso
 def _lock_and_rebalance_tranches(
     cursor: Cursor, tenant_id: UUID, *, book: Book, plan: Plan, drawn: Drawing, at: datetime, rest: bool
 ) -> tuple[list[Squaring], Refusal | None]:
-    """Lock the lines of the chain and work out the tranches anew (rare)."""
+    """Lock the lines of the chain and recompute the tranches (rare)."""
     windows = book.windows
     if windows is None or not windows.starts_at <= at < windows.ends_at:
         windows = ensure_tenant_windows(tenant_id, at, cursor)

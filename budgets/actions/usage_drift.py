@@ -1,8 +1,9 @@
-"""Flagging figures of ended runs that drift, and telling administrators of it (R-BUDGET-14).
+"""Flagging drift in the figures of ended runs and notifying administrators (R-BUDGET-14).
 
-A flag stands from when a drift is seen until it is seen no more. Whoever is told of one is told again of the
-same figure only once as many runs have ended as were compared then: the same change stays in the windows for
-that long, and may come and go at the edge of chance. What still drifts by then is flagged anew, and told.
+A flag is open from the time a drift is detected until the drift is gone. Administrators are notified again
+about the same figure only once as many runs have ended as were compared then: the same change stays in the
+compared windows for that long and may appear and disappear by chance at the threshold. A drift that
+persists beyond that is flagged again, and administrators are notified.
 """
 
 from collections.abc import Mapping
@@ -29,13 +30,16 @@ ON CONFLICT (tenant_id, workflow, metric) WHERE ended_at IS NULL DO NOTHING RETU
 
 
 def flag_drifts() -> int:
-    """Look at every house; how many figures were flagged."""
+    """Check every tenant and return how many figures were flagged."""
     return sum(flag_drifts_of(tenant_id) for tenant_id in all_tenants())
 
 
 def flag_drifts_of(tenant_id: UUID) -> int:
-    """Flag what drifts among the workflows of a tenant whose runs ended lately, and end the flags of what
-    does no more; how many were flagged. Outermost verb: owns the transactions, one a workflow."""
+    """Flag drifting figures among a tenant's workflows whose runs ended recently; return how many.
+
+    Flags of figures that no longer drift are closed. Outermost action: owns the transactions, one per
+    workflow.
+    """
     with tenant_transaction(tenant_id):
         since = database_now() - LATELY
         recent = [
@@ -70,7 +74,7 @@ def _looked_at(tenant_id: UUID, workflow: str) -> int:
 def _insert_drift_flag(
     tenant_id: UUID, workflow: str, metric: str, runs: int, drift: Drift, at: datetime
 ) -> bool:
-    """Whether the flag is new; two who look at once raise one."""
+    """Insert a flag and return whether it is new; concurrent checks insert only one."""
     told, made, cursor = _is_news(workflow, metric), fresh_id(), raw_cursor()
     values: Mapping[str, object] = {
         "id": made, "tenant": tenant_id, "workflow": workflow, "metric": metric, "was": drift.before,
@@ -86,7 +90,7 @@ def _insert_drift_flag(
 
 
 def _is_news(workflow: str, metric: str) -> bool:
-    """Whether nobody was told of this figure among the runs that are compared."""
+    """Return whether no notification about this figure falls into the runs that are compared."""
     told = DriftFlag.objects.filter(workflow=workflow, metric=metric, told=True).order_by("-at").first()
     if told is None:
         return True

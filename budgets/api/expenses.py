@@ -1,4 +1,4 @@
-"""What a tenant spent, where it is heading, how its runs are spread, and its alerts (R-BUDGET-10, 14)."""
+"""API of a tenant's spending, forecast, spread of run figures, and alerts (R-BUDGET-10, 14)."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where budgets' doors are. No trailing slashes (R-API-1)."""
+"""API routes of budgets. No trailing slashes (R-API-1)."""
 
 from django.urls import path
 

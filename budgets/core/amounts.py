@@ -16,26 +16,31 @@ LARGEST: Final = Decimal(10) ** 18
 _QUANTUM: Final = Decimal(1).scaleb(-PLACES)
 _AT: Final = tuple(Dimension)
 _RANK: Final = {dimension: rank for rank, dimension in enumerate(_AT)}
-# A member's own `value` is found by a descriptor in Python, at every look.
+# Precomputed: `value` of an enum member is a Python descriptor, which is slow to call on every access.
 _NAME: Final = {dimension: dimension.value for dimension in Dimension}
 _BY_NAME: Final[dict[str, Dimension]] = {dimension.value: dimension for dimension in Dimension}
 
 
 def parse_dimension(name: str) -> Dimension:
-    """The dimension called `name`. Raises DimensionUnknown."""
+    """Return the dimension called `name`.
+
+    Raises: DimensionUnknown.
+    """
     if (dimension := _BY_NAME.get(name)) is None:
         raise DimensionUnknown(dimension=name[:100])
     return dimension
 
 
 def rounded_up(amount: Decimal) -> Decimal:
-    """The amount at the ledger's precision, never less than it was."""
+    """Round the amount up to the ledger's precision."""
     return amount.quantize(_QUANTUM, rounding=ROUND_CEILING)
 
 
 def validate_amount(dimension: Dimension, amount: Decimal) -> Decimal:
-    """`amount` if a line can hold it exactly. Raises AmountInvalid for what is not finite, too large or too
-    fine."""
+    """Return `amount` if a line can hold it exactly.
+
+    Raises: AmountInvalid if the amount is not finite, too large or too fine.
+    """
     if amount.same_quantum(ZERO) and -LARGEST < amount < LARGEST:
         return amount  # a whole number, as most are
     if not amount.is_finite():
@@ -49,10 +54,10 @@ def validate_amount(dimension: Dimension, amount: Decimal) -> Decimal:
 
 
 class Vector(Mapping[str, Decimal]):
-    """Amounts per dimension in the dimensions' order. What is absent is unknown: as a limit it means
-    unlimited.
+    """Amounts per dimension, in the order of the dimensions. An absent amount is unknown.
 
-    Arithmetic takes an unknown operand as nothing to add or take away; `get` still answers None for it.
+    As a limit, an absent amount means unlimited. Arithmetic treats an unknown operand as zero; `get` still
+    returns None for it.
     """
 
     __slots__ = ("_amounts",)
@@ -60,7 +65,10 @@ class Vector(Mapping[str, Decimal]):
 
     @classmethod
     def of(cls, amounts: Mapping[str, Decimal | None]) -> "Vector":
-        """A vector of the known amounts. Raises DimensionUnknown, AmountInvalid."""
+        """Build a vector of the known amounts.
+
+        Raises: DimensionUnknown, AmountInvalid.
+        """
         if isinstance(amounts, Vector):
             return amounts
         known = {parse_dimension(name): amount for name, amount in amounts.items() if amount is not None}
@@ -78,7 +86,7 @@ class Vector(Mapping[str, Decimal]):
 
     @classmethod
     def _ordered(cls, known: dict[Dimension, Decimal]) -> Self:
-        """A vector of amounts that stand in the dimensions' order already, as what is left of another do."""
+        """Build a vector from amounts that are already in the order of the dimensions."""
         vector = cls.__new__(cls)
         object.__setattr__(vector, "_amounts", known)
         return vector
@@ -96,7 +104,7 @@ class Vector(Mapping[str, Decimal]):
         return len(self._amounts)
 
     def items(self) -> ItemsView[Dimension, Decimal]:
-        """The amounts by dimension, in their order."""
+        """Return the amounts by dimension, in order."""
         return self._amounts.items()
 
     def __hash__(self) -> int:
@@ -109,15 +117,15 @@ class Vector(Mapping[str, Decimal]):
         return f"Vector({inside})"
 
     def amount(self, dimension: Dimension) -> Decimal:
-        """The amount, with zero for an unknown one: for sums only."""
+        """Return the amount, or zero if it is unknown. For sums only."""
         return self._amounts.get(dimension, ZERO)
 
     def plus(self, other: "Vector") -> "Vector":
-        """The sum over the dimensions of both."""
+        """Return the sum over the dimensions of both."""
         return self._merged(other, 1)
 
     def minus(self, other: "Vector") -> "Vector":
-        """The difference over the dimensions of both; amounts may become negative."""
+        """Return the difference over the dimensions of both; amounts may become negative."""
         return self._merged(other, -1)
 
     def _merged(self, other: "Vector", sign: int) -> "Vector":
@@ -129,7 +137,7 @@ class Vector(Mapping[str, Decimal]):
         return Vector._trusted(total)
 
     def clamped(self, upper: "Vector") -> "Vector":
-        """Each amount at most that of `upper`; where `upper` is unknown the amount stays."""
+        """Limit each amount to that of `upper`; where `upper` is unknown the amount is unchanged."""
         return Vector._ordered(
             {
                 dimension: min(amount, upper.get(dimension, amount))
@@ -138,14 +146,14 @@ class Vector(Mapping[str, Decimal]):
         )
 
     def tightened(self, other: "Vector") -> "Vector":
-        """Two sets of limits together: the smaller where both know one, else the one that is known."""
+        """Combine two sets of limits: the smaller where both are known, else the known one."""
         merged: dict[Dimension, Decimal] = {
             dimension: other[dimension] for dimension in other
         } | self._amounts
         return Vector._trusted(merged).clamped(other)
 
     def above(self, floor: "Vector") -> "Vector":
-        """What exceeds `floor`, per dimension; dimensions that do not exceed it are left out."""
+        """Return the excess over `floor` per dimension; dimensions without excess are left out."""
         return Vector._ordered(
             {
                 dimension: excess
@@ -155,13 +163,13 @@ class Vector(Mapping[str, Decimal]):
         )
 
     def nonzero(self) -> "Vector":
-        """The amounts that are not zero."""
+        """Return only the amounts that are not zero."""
         if all(self._amounts.values()):
             return self
         return Vector._ordered({dimension: amount for dimension, amount in self._amounts.items() if amount})
 
     def summed(self) -> "Vector":
-        """The cumulative dimensions only: gauges are compared at use and never booked."""
+        """Return only the cumulative dimensions: gauges are compared at use and never booked."""
         if GAUGES.isdisjoint(self._amounts):
             return self
         return Vector._ordered(
@@ -169,16 +177,16 @@ class Vector(Mapping[str, Decimal]):
         )
 
     def booked(self) -> "Vector":
-        """What a line takes of them: the cumulative dimensions that are not zero."""
+        """Return the amounts to book on lines: the cumulative dimensions that are not zero."""
         return self.summed().nonzero()
 
     def canonical(self) -> dict[str, str]:
-        """Dimension → plain decimal string, for hashing and storing."""
+        """Return dimension → plain decimal string, for hashing and storing."""
         return {_NAME[dimension]: format_decimal(amount) for dimension, amount in self._amounts.items()}
 
     @classmethod
     def read(cls, stored: Mapping[str, str]) -> "Vector":
-        """The vector whose canonical form is `stored`."""
+        """Parse the vector whose canonical form is `stored`."""
         return cls.of({name: Decimal(amount) for name, amount in stored.items()})
 
 

@@ -1,4 +1,4 @@
-"""What a tenant may spend, in US$, where nobody has set a ceiling of its own: by tier (R-BUDGET-9)."""
+"""Spending ceilings of a tenant in US$, by tier unless the tenant has its own (R-BUDGET-9)."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -12,8 +12,10 @@ from traces.core.canonical import format_decimal
 
 
 class Ceilings(BaseModel):
-    """Ceilings in US$; None is no ceiling. `tranche_usd` is how much of them a run holds at once (None: the
-    default)."""
+    """Ceilings in US$; None is no ceiling.
+
+    `tranche_usd` is the part of the ceilings that a run holds at once (None: the default).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     per_run_usd: Decimal | None = Field(default=None, ge=0)
@@ -23,12 +25,12 @@ class Ceilings(BaseModel):
 
     @property
     def digest(self) -> str:
-        """The tag at a fixed length, for what keeps it beside a change that waits."""
+        """The tag at a fixed length, for storage with a pending change."""
         return sha256(self.tag.encode()).hexdigest()[:32]
 
     @property
     def tag(self) -> str:
-        """What changes whenever a ceiling does: an entity tag without its quotes."""
+        """An entity tag without its quotes; it changes whenever a ceiling does."""
         amounts = (getattr(self, name) for name in Ceilings.model_fields)
         return "-".join("none" if amount is None else format_decimal(amount) for amount in amounts)
 
@@ -51,7 +53,7 @@ BOUNDS: Final = {"per_run_usd": "a run", "daily_usd": "a day", "monthly_usd": "a
 
 
 def describe_raised_ceilings(before: Ceilings, after: Ceilings) -> tuple[str, ...]:
-    """Where `after` lets more be spent than `before`, a sentence each: a ceiling that is higher, or gone."""
+    """List a sentence for each ceiling that `after` raises or removes compared to `before`."""
     return tuple(_iterate_raised_ceilings(before, after))
 
 
@@ -67,5 +69,5 @@ def _iterate_raised_ceilings(before: Ceilings, after: Ceilings) -> Iterator[str]
 
 
 def of_tier(tier: str) -> Ceilings:
-    """The ceilings of a tier; an unlisted one has those of the default, never none at all."""
+    """Return the ceilings of a tier; an unknown tier has those of the default tier, never none."""
     return TIERS.get(tier, TIERS[DEFAULT_TIER])

@@ -1,10 +1,12 @@
-"""A lane's account: opened on what its parent has left, and given back when it ends (R-BUDGET-8).
+"""A lane's account: opened from its parent's remaining budget, returned when the lane ends.
 
-For the parent a lane is one more effect: what the lane may spend is reserved on the parent's lines, and when
-the lane ends, what it used is settled there and the rest is free again. So the sum over a family never passes
-what the parent was given, however many lanes run at once and however deep they nest, and every draw is a row
-of the parent's ledger like any other. The tenant's day and month know the parent's reservation alone: a lane
-holds no tranche of its own, or its money would be held twice.
+For the parent a lane is one more effect. The lane's whole budget is reserved on the parent's lines; when
+the lane ends, its usage is settled there and the rest is released. The sum over a family therefore never
+exceeds the parent's budget, however many lanes run at once and however deep they nest, and every draw is a
+row of the parent's ledger. The tenant's day and month see only the parent's reservation: a lane holds no
+tranche of its own, or its money would be held twice.
+
+Spec: R-BUDGET-8.
 """
 
 from collections.abc import Mapping
@@ -15,22 +17,22 @@ from budgets.core.amounts import ZERO, Vector
 from budgets.core.dimension import Dimension
 from budgets.core.posting import LineState, Reserve, Settle
 
-# What a lane does not draw: its own transitions are bounded by its own graph.
+# Dimensions that a lane does not draw from its parent: its transitions are bounded by its own graph.
 OWN: Final = frozenset({Dimension.TRANSITIONS})
 
 
 def lane_effect(lane: str) -> str:
-    """The effect under which a lane stands in its parent's ledger. `lane` is the lane's run id as hex."""
+    """Return the effect id of a lane in its parent's ledger. `lane` is the lane's run id as hex."""
     return f"lane:{lane}"
 
 
 def lane_limits(
     parent: Mapping[Dimension, LineState], wanted: Mapping[str, Decimal | None]
 ) -> dict[Dimension, Decimal | None]:
-    """The limits of a lane that is to be opened now: what it wants, and never more than its parent has left.
+    """Compute the limits of a new lane: the wanted amounts, capped at the rest of the parent's budget.
 
-    A dimension it does not name takes all that is left; one that the parent does not limit stays as wanted.
-    Gauges are the parent's, `depth` one level less.
+    A dimension that `wanted` does not name takes all that is left; a dimension that the parent does not
+    limit is unchanged. Gauges are those of the parent, with `depth` one level less.
     """
     asked = Vector.of(wanted)
     return {
@@ -50,7 +52,7 @@ def _compute_lane_limit(dimension: Dimension, line: LineState, wanted: Decimal |
 
 
 def build_lane_reservation(lane: str, limits: Mapping[Dimension, Decimal | None]) -> Reserve:
-    """What opening the lane reserves on its parent: all that the lane may spend of what is limited."""
+    """Build the reservation of a lane on its parent: the lane's whole budget in limited dimensions."""
     return Reserve(
         effect_id=lane_effect(lane),
         amounts={
@@ -62,10 +64,10 @@ def build_lane_reservation(lane: str, limits: Mapping[Dimension, Decimal | None]
 
 
 def build_lane_settlement(lane: str, drawing: Reserve, lines: Mapping[Dimension, LineState]) -> Settle:
-    """What the lane's end settles on its parent: what its lines say was used; the rest is the parent's again.
+    """Build the settlement of a lane on its parent at the lane's end, from the usage on the lane's lines.
 
-    Nothing of the lane may be in flight. What it used of a dimension that its parent does not limit is booked
-    there too.
+    The rest is released to the parent. Nothing of the lane may be in flight. Usage in a dimension that the
+    parent does not limit is booked there too.
     """
     return Settle(
         effect_id=lane_effect(lane),

@@ -1,5 +1,4 @@
-"""The dimensions of a budget, in the order of the vector (R-BUDGET-1), each with its unit, its kind and a
-sentence."""
+"""The dimensions of a budget in vector order, each with unit, kind and sentence (R-BUDGET-1)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,14 +7,17 @@ from typing import Final
 
 
 class Kind(StrEnum):
-    """How a dimension is enforced: summed over the run, or compared at use and never summed (R-BUDGET-16)."""
+    """The enforcement of a dimension: summed over the run, or compared at use and never summed.
+
+    Spec: R-BUDGET-16.
+    """
 
     CUMULATIVE = "cumulative"
     GAUGE = "gauge"
 
 
 class Dimension(StrEnum):
-    """What can be limited. The order is the order in which refusals are named and tables are shown."""
+    """A quantity that can be limited. Refusals and tables follow this order."""
 
     STEPS = "steps"
     MODEL_TURNS = "model_turns"
@@ -43,13 +45,13 @@ class Dimension(StrEnum):
 
     @property
     def gauge(self) -> bool:
-        """Whether it is compared at use instead of summed."""
+        """Return whether the dimension is compared at use instead of summed."""
         return self in GAUGES
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a dimension counts."""
+    """Unit, kind and description of a dimension."""
 
     unit: str
     kind: Kind

@@ -1,4 +1,4 @@
-"""What budgets refuse, each with a code and a sentence."""
+"""Errors of budgets, each with a code and a sentence."""
 
 from tenancy.core.errors import InterlockError
 

@@ -1,5 +1,7 @@
-"""The arithmetic of one posting: the settlements and reservations of a commit as net changes of lines
-(R-BUDGET-2)."""
+"""The arithmetic of one posting: settlements and reservations of a commit as net changes of lines.
+
+Spec: R-BUDGET-2.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ COST: Final = Dimension.COST_USD
 
 
 class Cause(StrEnum):
-    """Why a ledger entry exists."""
+    """The reason for a ledger entry."""
 
     OPEN = "open"
     RESERVE = "reserve"
@@ -28,10 +30,11 @@ class Cause(StrEnum):
 
 
 class Settle(NamedTuple):
-    """Book what an effect really took and give its reservation back.
+    """Book the actual usage of an effect and release its reservation.
 
-    `reserved` is what its Reserve held. An empty `effect_id` books what no effect reserved (the working
-    clock). `unknown` says that nobody measured `actual`: it is the reservation, charged in full.
+    `reserved` is the amount held by its Reserve. An empty `effect_id` books usage that no effect reserved
+    (the working clock). `unknown` means that `actual` was not measured: it is the reservation, charged in
+    full.
     """
 
     effect_id: str
@@ -42,8 +45,10 @@ class Settle(NamedTuple):
 
 
 class Reserve(NamedTuple):
-    """Hold the worst case of an effect before it starts. Gauges are compared with their limits and not
-    held."""
+    """Hold the worst case of an effect before it starts.
+
+    Gauges are compared with their limits and not held.
+    """
 
     effect_id: str
     amounts: Mapping[str, Decimal]
@@ -52,7 +57,7 @@ class Reserve(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The first line that cannot give what is wanted. `left` is never below zero.
+    """The first line that cannot provide the wanted amount. `left` is never below zero.
 
     `account`: run, tenant_day or tenant_month.
     """
@@ -65,7 +70,7 @@ class Refusal:
 
 
 class LineState(NamedTuple):
-    """A line as it stands; a limit of None is none."""
+    """The current state of a line; a limit of None is no limit."""
 
     limit: Decimal | None
     used: Decimal = ZERO
@@ -73,18 +78,18 @@ class LineState(NamedTuple):
 
     @property
     def left(self) -> Decimal | None:
-        """What can still be reserved, never below zero; None without a limit."""
+        """The amount that can still be reserved, never below zero; None without a limit."""
         return None if self.limit is None else max(ZERO, self.limit - self.used - self.reserved)
 
     @property
     def over(self) -> bool:
-        """Whether more is in use than the limit: after an overrun, or when the limit was lowered."""
+        """Return whether more is in use than the limit: after an overrun, or when the limit was lowered."""
         return self.limit is not None and self.used + self.reserved > self.limit
 
 
 @dataclass(slots=True)
 class Change:
-    """The net change of one line; `wanted` is what is newly asked of it."""
+    """The net change of one line; `wanted` is the newly requested amount."""
 
     used: Decimal = ZERO
     reserved: Decimal = ZERO
@@ -93,14 +98,14 @@ class Change:
 
     @property
     def check(self) -> Decimal | None:
-        """What has to fit beside the line's present use, or None where nothing new is asked."""
+        """The amount that must fit in addition to current use; None if nothing new is requested."""
         if not self.wanted:
             return None
         return self.wanted if self.gauge else self.used + self.reserved
 
 
 class Draft(NamedTuple):
-    """A ledger entry to be: deltas of the lines it names."""
+    """A ledger entry to be written: deltas of the lines it names."""
 
     cause: Cause
     effect_id: str | None
@@ -113,11 +118,10 @@ class Draft(NamedTuple):
 
 @dataclass(slots=True)
 class Plan:
-    """A posting worked out: changes by dimension, drafts in order, the excess over reservations, the money
-    moved.
+    """A computed posting: changes by dimension, drafts in order, the overrun, and the money moved.
 
-    `money` lists (effect, reserved, actual) of the settlements that concern US$; `wanted` is the US$ newly
-    asked for.
+    `overrun` is the excess over the reservations. `money` lists (effect, reserved, actual) of the
+    settlements that concern US$; `wanted` is the US$ newly requested.
     """
 
     changes: dict[Dimension, Change] = field(default_factory=dict)
@@ -127,7 +131,7 @@ class Plan:
     wanted: Decimal = ZERO
 
     def at(self, dimension: Dimension) -> Change:
-        """The change of a dimension."""
+        """Return the change of a dimension, created if absent."""
         change = self.changes.get(dimension)
         if change is None:
             change = self.changes[dimension] = Change(gauge=dimension in GAUGES)
@@ -135,10 +139,12 @@ class Plan:
 
 
 def plan_posting(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan:
-    """The net changes of one posting. Raises DimensionUnknown, AmountInvalid.
+    """Compute the net changes of one posting.
 
-    What no effect reserved is booked with the first settlement there is, so that time passing costs no row of
-    its own.
+    Usage that no effect reserved is booked with the first settlement, if there is one, so that elapsed time
+    costs no row of its own.
+
+    Raises: DimensionUnknown, AmountInvalid.
     """
     plan = Plan()
     effects = [settle for settle in settles if settle.effect_id]
@@ -216,8 +222,7 @@ def _plan_usage(plan: Plan, amounts: Vector) -> None:
 
 
 def explain_posting_refusal(lines: Mapping[Dimension, LineState], plan: Plan) -> Refusal | None:
-    """The first line of the run that cannot give what the plan wants, in the dimensions' order
-    (R-BUDGET-16)."""
+    """Return the first refusal of the run's lines, in order of dimensions, or None (R-BUDGET-16)."""
     for dimension in Dimension:
         change = plan.changes.get(dimension)
         if change is None or change.check is None:
@@ -228,7 +233,7 @@ def explain_posting_refusal(lines: Mapping[Dimension, LineState], plan: Plan) ->
 
 
 def refused_by(dimension: Dimension, line: LineState, change: Change) -> Refusal | None:
-    """Whether the line cannot give what the change wants of it."""
+    """Return the refusal if the line cannot provide the amount that the change wants, else None."""
     if line.limit is None or change.check is None or line.used + line.reserved + change.check <= line.limit:
         return None
     before = line.used + line.reserved + change.check - change.wanted
@@ -238,7 +243,7 @@ def refused_by(dimension: Dimension, line: LineState, change: Change) -> Refusal
 
 
 def apply_plan(lines: Mapping[Dimension, LineState], plan: Plan) -> dict[Dimension, LineState]:
-    """The lines after the plan: the model that the database is tested against."""
+    """Apply the plan to the lines: the model that the database is tested against."""
     after = dict(lines)
     for dimension, change in plan.changes.items():
         line = lines[dimension]

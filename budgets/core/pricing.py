@@ -1,5 +1,7 @@
-"""What a model call can cost and did cost, from a pinned price (R-BUDGET-2, R-BUDGET-15). Amounts are US$ and
-tokens."""
+"""Worst-case and actual cost of a model call, from a pinned price. Amounts are US$ and tokens.
+
+Spec: R-BUDGET-2, R-BUDGET-15.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -30,7 +32,7 @@ class Rate(BaseModel):
 
     @property
     def dearest_input(self) -> Decimal:
-        """The most that one input token can cost, cached or not."""
+        """The highest possible cost of one input token, cached or not."""
         return max(self.input, self.cache_read or ZERO, self.cache_write or ZERO)
 
 
@@ -41,10 +43,10 @@ class LongRate(Rate):
 
 
 class ModelPrice(Rate):
-    """One version of a model's price: per token, with rates for long inputs, plus a sum per request.
+    """One version of a model's price: per token, with rates for long inputs, plus a fee per request.
 
-    `source` says who stated it: a `tenant`, or the `operator` of the house; `declared` is the worst case that
-    a policy charges where the true price is unknown.
+    `source` names the origin of the price: a `tenant`, or the `operator` of the deployment; `declared` is
+    the worst case that a policy charges where the true price is unknown.
     """
 
     provider: str
@@ -57,7 +59,7 @@ class ModelPrice(Rate):
 
     @classmethod
     def free(cls, provider: str, model: str, *, version: str = "scripted") -> Self:
-        """The price of a model that asks no money: the scripted provider."""
+        """Build the zero price of the scripted provider."""
         return cls(
             provider=provider, model=model, input=ZERO, output=ZERO, source="scripted", version=version
         )
@@ -72,17 +74,20 @@ class ModelPrice(Rate):
         return self.model_copy(update=changes)
 
     def rate(self, tokens_in: Decimal) -> Rate:
-        """The rate of a call with that many input tokens: the highest threshold it passes counts for all
-        tokens."""
+        """Return the rate of a call with that many input tokens.
+
+        The highest threshold that the call exceeds applies to all of its tokens.
+        """
         passed = [long for long in self.long if tokens_in > long.above]
         return max(passed, key=lambda long: long.above, default=self)
 
 
 def worst_cost(price: ModelPrice | None, tokens_in: Decimal, tokens_out: Decimal) -> Decimal:
-    """The most that a call with at most so many tokens can cost, in US$. Raises PriceUnknown where there is
-    no price.
+    """Compute the highest cost of a call with at most that many tokens, in US$.
 
-    A shorter input may stand under a dearer rate, so every rate that can be reached counts.
+    A shorter input may have a higher rate, so every rate that can be reached counts.
+
+    Raises: PriceUnknown if there is no price.
     """
     known = _require_price(price)
     rates: list[Rate] = [known, *(long for long in known.long if tokens_in > long.above)]
@@ -91,9 +96,12 @@ def worst_cost(price: ModelPrice | None, tokens_in: Decimal, tokens_out: Decimal
 
 
 def compute_affordable_output(price: ModelPrice | None, tokens_in: Decimal, left: Decimal) -> Decimal | None:
-    """The most output tokens that a call with so many input tokens may have when `left` US$ are left: its
-    worst case then is no more than that. 0 where not one is; None where output costs nothing and the rest
-    does. Raises PriceUnknown."""
+    """Compute the most output tokens for which the worst case of a call costs at most `left` US$.
+
+    0 if not even one output token is affordable; None if output is free and the input is affordable.
+
+    Raises: PriceUnknown.
+    """
     known = _require_price(price)
     if worst_cost(known, tokens_in, ZERO) > left:
         return ZERO
@@ -101,14 +109,14 @@ def compute_affordable_output(price: ModelPrice | None, tokens_in: Decimal, left
     rest = left - known.per_request
     bounds = [(rest - rate.dearest_input * tokens_in) // rate.output for rate in rates if rate.output]
     most = min(bounds, default=None)
-    # A cost is booked rounded up: what just fits may not, once it is.
+    # A cost is rounded up when booked, so an output that just fits may no longer fit after rounding.
     return most - ONE if most and worst_cost(known, tokens_in, most) > left else most
 
 
 def actual_cost(price: ModelPrice | None, usage: Mapping[str, Decimal]) -> Decimal:
-    """What a call with this (sane) usage costs, in US$; cached tokens are part of the input tokens.
+    """Compute the cost of a call with this (sane) usage, in US$; input tokens include cached ones.
 
-    Raises PriceUnknown where there is no price.
+    Raises: PriceUnknown if there is no price.
     """
     known = _require_price(price)
     tokens_in = usage.get("input_tokens", ZERO)
@@ -135,10 +143,11 @@ def worst_case(
     overhead_per_message: int = 16,
     overhead_per_tool: int = 64,
 ) -> Vector:
-    """What a model call must reserve: every byte of the request a token, plus overheads, plus the output
-    limit.
+    """Compute the reservation of a model call (R-BUDGET-2).
 
-    R-BUDGET-2. Raises PriceUnknown.
+    Every byte of the request counts as a token, plus overheads, plus the output limit.
+
+    Raises: PriceUnknown.
     """
     tokens_in = Decimal(request_bytes + messages * overhead_per_message + tools * overhead_per_tool)
     tokens_out = Decimal(max_output)
@@ -148,9 +157,11 @@ def worst_case(
 def compute_actual_usage(
     price: ModelPrice | None, usage: Mapping[str, object], reserved: Mapping[str, Decimal] = NOTHING
 ) -> Vector:
-    """What a reply took, from the usage as the provider reported it; where it is unusable, what was reserved.
+    """Compute the actual usage of a call from the usage reported by the provider.
 
-    Never negative. Raises PriceUnknown.
+    If the reported usage is unusable, the reserved amounts are used instead. The result is never negative.
+
+    Raises: PriceUnknown.
     """
     sane, _ = sane_usage(usage, reserved)
     return _build_call_vector(
@@ -161,11 +172,11 @@ def compute_actual_usage(
 def sane_usage(
     reported: Mapping[str, object], estimate: Mapping[str, Decimal]
 ) -> tuple[dict[str, Decimal], Literal["provider", "estimated"]]:
-    """The usage to settle with, and who counted it (M11).
+    """Return the usage to settle with, and its origin: the provider or the estimate (M11).
 
-    A figure that is absent, no whole number, negative or beyond any model makes the reported usage worthless:
-    the estimate (what was reserved) takes its place, for input and output together, without any cached
-    tokens.
+    If the input or output figure is absent, not a whole number, negative or larger than any model allows,
+    the reported usage is discarded. The estimate (the reservation) then replaces input and output together,
+    without any cached tokens.
     """
     tokens_in, tokens_out = (
         parse_token_count(reported.get("input_tokens")),
@@ -179,7 +190,7 @@ def sane_usage(
 
 
 def parse_token_count(figure: object) -> Decimal | None:
-    """A count of tokens, or None for anything that is not one. Text is not a number here, nor is True."""
+    """Parse a count of tokens; None for anything else, including text and booleans."""
     if isinstance(figure, bool) or not isinstance(figure, int | float | Decimal):
         return None
     if isinstance(figure, Decimal) and not figure.is_finite():

@@ -1,4 +1,4 @@
-"""How much a tenant and each of its principals may submit, by tier where nobody set it (R-BUDGET-11)."""
+"""Submission limits of a tenant and of each of its principals, by tier by default (R-BUDGET-11)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from budgets.core.errors import RateReached
 
 MINUTE: Final = timedelta(minutes=1)
-# How long a queue takes to move is not known; a client that asks again this soon does no harm.
+# The time until a queue moves is unknown; a client that retries this soon does no harm.
 BUSY_SECONDS: Final = 5
 WHOSE: Final = MappingProxyType({"": "the tenant", "key_": "one key or person"})
 WHAT: Final = MappingProxyType(
@@ -25,8 +25,11 @@ WHAT: Final = MappingProxyType(
 
 
 class Rates(BaseModel):
-    """Limits of admission; None is none. `concurrent_runs` counts runs that are queued or at work (not those
-    that wait for people), `queue_depth` the queued alone; `key_…` hold for each principal."""
+    """Limits of admission; None is no limit.
+
+    `concurrent_runs` counts runs that are queued or at work (not those that wait for people), `queue_depth`
+    only the queued ones. The limits `key_…` apply to each principal.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     submissions_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
@@ -38,7 +41,7 @@ class Rates(BaseModel):
 
     @property
     def tag(self) -> str:
-        """What changes whenever a limit does: an entity tag without its quotes."""
+        """An entity tag without its quotes; it changes whenever a limit does."""
         return "-".join("none" if limit is None else str(limit) for _, limit in self)
 
 
@@ -46,7 +49,7 @@ NAMES: Final = tuple(Rates.model_fields)
 
 
 def format_limit_name(name: str) -> str:
-    """A limit's name as people read it."""
+    """Format a limit's name for people."""
     prefix = "key_" if name.startswith("key_") else ""
     return f"{WHAT[name.removeprefix('key_')]} of {WHOSE[prefix]}"
 
@@ -73,22 +76,27 @@ DEFAULT_TIER: Final = "standard"
 
 
 def of_tier(tier: str) -> Rates:
-    """The limits of a tier; an unlisted one has those of the default, never none at all."""
+    """Return the limits of a tier; an unknown tier has those of the default tier, never none."""
     return TIERS.get(tier, TIERS[DEFAULT_TIER])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What counts against one limit: how many there are, up to the limit, and of a minute's the time at which
-    the oldest of them began."""
+    """The current count against one limit, capped at the limit.
+
+    For a per-minute limit, `since` is the time of the oldest counted item.
+    """
 
     number: int
     since: datetime | None = None
 
 
 def check_rate_limits(rates: Rates, counts: Mapping[str, Count], at: datetime) -> None:
-    """Refuse one more where a limit is reached. Raises RateReached, with the limit's name, its value and when
-    to come back; of several the one that opens last."""
+    """Check that one more submission is within every limit.
+
+    Raises: RateReached, with the limit's name, its value and the seconds to wait; of several limits the one
+      that opens last.
+    """
     reached: list[tuple[int, str, int]] = []
     for name, limit in rates:
         found = counts.get(name)

@@ -1,11 +1,12 @@
-"""A run's share of its tenant's ceilings, held ahead so that shared lines are touched rarely (docs/ring.md,
-R-BUDGET-9).
+"""A run's share of its tenant's ceilings, held ahead so that shared lines are rarely locked.
 
-A tranche is an amount of US$ that counts as reserved on one tenant day and one tenant month. The run draws on
-it alone. When it runs short, the tenant's lines are locked and the tranche is *squared*: what was spent moves
-from reserved to used on the tenant's lines, and the rest is held anew. A tranche of a day that is over is
-squared at every settlement and closed with its last one, so that a call across midnight settles where it was
-reserved.
+A tranche (docs/ring.md) is an amount of US$ that counts as reserved on one tenant day and one tenant month.
+The run draws on it alone. When the tranche runs short, the tenant's lines are locked and the tranche is
+*squared*: the spent amount moves from reserved to used on the tenant's lines, and the rest is held again. A
+tranche of a past day is squared at every settlement and closed with its last one, so that a call across
+midnight settles where it was reserved.
+
+Spec: R-BUDGET-9.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +27,10 @@ Name = Literal["", "tenant_day", "tenant_month"]
 
 
 class Tranche(NamedTuple):
-    """What a run holds of one tenant day and month, in US$: `held` covers `used` and `reserved` always.
+    """The amounts that a run holds on one tenant day and month, in US$.
 
-    `day` and `month` are account ids; the day runs from `starts_at` up to `ends_at`.
+    `held` always covers `used` and `reserved`. `day` and `month` are account ids; the day runs from
+    `starts_at` up to `ends_at`.
     """
 
     id: UUID
@@ -41,16 +43,16 @@ class Tranche(NamedTuple):
     reserved: Decimal = ZERO
 
     def covers(self, at: datetime) -> bool:
-        """Whether `at` falls into its day."""
+        """Return whether `at` falls into the tranche's day."""
         return self.starts_at <= at < self.ends_at
 
 
 class Windows(NamedTuple):
-    """The tenant's accounts of the moment and what is left on them (None: no ceiling). They hold up to
-    `ends_at`, where the first of the two ends.
+    """The tenant's current accounts and the amounts left on them (None: no ceiling).
 
-    `over` when a ceiling was lowered, or a provider overran, below what is in use: then no run draws on a
-    tranche it was granted before without asking again.
+    They are valid up to `ends_at`, the earlier of their two ends. `over`: more is in use than the ceiling,
+    because a ceiling was lowered or a provider overran; then no run draws on a tranche granted before
+    without a new check.
     """
 
     day: UUID
@@ -65,7 +67,7 @@ class Windows(NamedTuple):
 
     @property
     def scarcer(self) -> tuple[Name, Decimal | None]:
-        """Which window has less left, and its ceiling; ("", None) where neither has one."""
+        """The window with less left, and its ceiling; ("", None) if neither has a ceiling."""
         day, month = self.day_left, self.month_left
         if day is None and month is None:
             return "", None
@@ -76,24 +78,26 @@ class Windows(NamedTuple):
 
 @dataclass(slots=True)
 class Drawing:
-    """What a plan does to the run's tranches: (reserved, used) by tranche, None for one that is yet to be
-    opened."""
+    """The effect of a plan on the run's tranches: (reserved, used) by tranche.
+
+    The key None denotes a tranche that is yet to be opened.
+    """
 
     by_tranche: dict[UUID | None, tuple[Decimal, Decimal]] = field(default_factory=dict)
     wanted: Decimal = ZERO
 
     def draw(self, tranche: UUID | None, reserved: Decimal, used: Decimal) -> None:
-        """Add to what the tranche has to bear."""
+        """Add amounts to the draw on a tranche."""
         before = self.by_tranche.get(tranche, (ZERO, ZERO))
         self.by_tranche[tranche] = (before[0] + reserved, before[1] + used)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Squaring:
-    """One tranche set right with its tenant's lines: what it books as used there, and what it then holds
-    there.
+    """One tranche reconciled with its tenant's lines.
 
-    `drawn` are the (reserved, used) of the plan on it. `closes` when nothing is left to hold.
+    `booked` is the amount booked as used on the lines, `held` the amount then held there. `drawn` is the
+    (reserved, used) of the plan on the tranche. `closes` when nothing is left to hold.
     """
 
     tranche: Tranche
@@ -105,17 +109,17 @@ class Squaring:
 
     @property
     def held_more(self) -> Decimal:
-        """The change of what is reserved on the tenant's lines."""
+        """The change of the amount reserved on the tenant's lines."""
         return self.held - self.tranche.held
 
     @property
     def idle(self) -> bool:
-        """Whether it changes nothing at all."""
+        """Return whether the squaring changes nothing."""
         return not (self.opens or self.closes or self.booked or self.held_more or any(self.drawn))
 
     @property
     def cause(self) -> Cause:
-        """The cause of its ledger entry."""
+        """The cause of the squaring's ledger entry."""
         if self.opens:
             return Cause.TRANCHE
         if self.held + self.booked > self.tranche.held:
@@ -124,15 +128,18 @@ class Squaring:
 
 
 def choose_current_tranche(tranches: Iterable[Tranche], at: datetime) -> Tranche | None:
-    """The tranche that new reservations draw on."""
+    """Return the tranche that new reservations draw on."""
     return next((tranche for tranche in tranches if tranche.covers(at)), None)
 
 
 def assign_amounts_to_tranches(
     plan: Plan, tranches: Iterable[Tranche], at: datetime, origins: Mapping[str, UUID | None]
 ) -> Drawing:
-    """Which tranche bears what. `origins` says where an effect's reservation was drawn; others draw on the
-    current one."""
+    """Assign the amounts of a plan to tranches.
+
+    `origins` names the tranche on which an effect's reservation was drawn; other effects draw on the
+    current one.
+    """
     now = choose_current_tranche(tranches, at)
     home = now.id if now else None
     drawn = Drawing(wanted=plan.wanted)
@@ -145,14 +152,14 @@ def assign_amounts_to_tranches(
 
 
 def in_flight(tranches: Iterable[Tranche]) -> list[Tranche]:
-    """The tranches with reservations: where there is one, every reservation in flight is drawn on it."""
+    """List the tranches with reservations: if there is one, every reservation in flight is drawn on it."""
     return [tranche for tranche in tranches if tranche.reserved]
 
 
 def is_covered_by_tranche(
     drawn: Drawing, tranches: Iterable[Tranche], at: datetime, *, over: bool = False
 ) -> bool:
-    """Whether the current tranche bears the drawing alone, so that the tenant's lines can be left alone."""
+    """Return whether the current tranche covers the whole drawing, so that no tenant line is needed."""
     now = choose_current_tranche(tranches, at)
     if over and drawn.wanted:
         return False
@@ -165,8 +172,10 @@ def is_covered_by_tranche(
 
 
 def chunk_for(run_limit: Decimal | None, setting: Decimal | None) -> Decimal:
-    """How much a run asks for at once: the tenant's setting, else an eighth of the run's limit, at least the
-    default."""
+    """Return the amount that a run requests at once.
+
+    That is the tenant's setting, else an eighth of the run's limit, at least the default.
+    """
     if setting is not None:
         return setting
     return DEFAULT_CHUNK if run_limit is None else max(DEFAULT_CHUNK, run_limit / PART_OF_LIMIT)
@@ -183,12 +192,12 @@ def rebalance_tranches(
     run_left: Decimal | None,
     rest: bool = False,
 ) -> tuple[list[Squaring], Refusal | None]:
-    """Set every tranche right with the tenant's lines; or the refusal of the day's or the month's line.
+    """Reconcile every tranche with the tenant's lines, or return the refusal of one of these lines.
 
     `lines` are the locked US$ lines of all accounts named; `opened` is the empty tranche to open when the
-    current day has none; `run_left` is what the run itself may still reserve after this plan (None: no
-    limit). Near the ceiling a run gets what the line still has, but never less than it needs: then it is
-    refused. `rest`: nothing is kept beyond what is reserved, for others may want it meanwhile.
+    current day has none; `run_left` is the amount that the run itself may still reserve after this plan
+    (None: no limit). Near the ceiling a run gets the rest of the line; if that is less than the run needs,
+    it is refused. `rest`: nothing is kept beyond the reservations, since others may need it meanwhile.
     """
     standing = dict(lines)
     done: list[Squaring] = []
@@ -220,12 +229,12 @@ def rebalance_tranches(
 
 
 def has_spare(tranches: Iterable[Tranche]) -> bool:
-    """Whether more is held of the tenant's lines than effects in flight may take."""
+    """Return whether more is held on the tenant's lines than effects in flight may take."""
     return any(tranche.held > tranche.reserved for tranche in tranches)
 
 
 def close_tranches(tranches: Iterable[Tranche]) -> list[Squaring]:
-    """The squarings that end a run's tranches: what was spent is booked, the rest is given back."""
+    """Build the squarings that end a run's tranches: spending is booked, the rest is released."""
     return [_build_rebalance(tranche, (ZERO, ZERO), ZERO, opens=False, closing=True) for tranche in tranches]
 
 
@@ -253,7 +262,7 @@ def _apply_to_lines(standing: dict[UUID, LineState], squaring: Squaring) -> None
 def _compute_tranche_room(
     lines: Mapping[UUID, LineState], tranche: Tranche, *, booked: Decimal
 ) -> dict[str, Decimal | None]:
-    """How much the tranche could hold on each of its two lines once `booked` is used there."""
+    """Compute the amount the tranche could hold on each of its two lines once `booked` is used there."""
     room: dict[str, Decimal | None] = {}
     for account, line in (("tenant_day", lines[tranche.day]), ("tenant_month", lines[tranche.month])):
         others = line.used + booked + line.reserved - tranche.held

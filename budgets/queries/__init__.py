@@ -1,4 +1,4 @@
-"""What budgets can be asked: headroom, usage, the ledger of a run. All inside the tenant's context."""
+"""Queries of budgets: headroom, usage, the ledger of a run. All run in the tenant's context."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,8 +28,10 @@ from tenancy.db.tenant_context import current_tenant, raw_cursor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryView:
-    """One entry as people read it; `tenant_line` marks those of the tenant's day and month instead of the
-    run."""
+    """One entry for display.
+
+    `tenant_line` marks the entries of the tenant's day and month instead of the run.
+    """
 
     id: UUID
     cause: str
@@ -44,10 +46,11 @@ class EntryView:
 
 
 def get_headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> Headroom:
-    """What is left on every line of the run, its tenant's day and month included, in one statement
-    (R-BUDGET-6).
+    """Load the headroom of the run and of its tenant's day and month, in one statement (R-BUDGET-6).
 
-    Inside a pipeline send `book.HEADROOM` and read it with `book.read_headroom`. Raises AccountMissing.
+    Inside a pipeline send `account_snapshot.HEADROOM` and parse it with `account_snapshot.read_headroom`.
+
+    Raises: AccountMissing.
     """
     cursor = cursor or raw_cursor()
     cursor.execute(HEADROOM, build_snapshot_parameters(_require_tenant_id(), run_id, at), prepare=True)
@@ -58,8 +61,10 @@ def get_headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> He
 
 
 def get_account_snapshot(run_id: UUID, at: datetime | None = None, cursor: Cursor | None = None) -> Book:
-    """What a posting has to know, without the run's own lines: cheaper than `get_headroom`. Raises
-    AccountMissing."""
+    """Load the account state for a posting, without the run's own lines: cheaper than `get_headroom`.
+
+    Raises: AccountMissing.
+    """
     cursor = cursor or raw_cursor()
     cursor.execute(BOOK, build_snapshot_parameters(_require_tenant_id(), run_id, at), prepare=True)
     found = read_book(run_id, cursor.fetchall())
@@ -69,7 +74,7 @@ def get_account_snapshot(run_id: UUID, at: datetime | None = None, cursor: Curso
 
 
 def get_usage_lines(run_id: UUID) -> Mapping[Dimension, LineState]:
-    """Every line of the run: limit, used, reserved, left. Empty where the run has no account."""
+    """Load every line of the run: limit, used, reserved, left. Empty if the run has no account."""
     rows = {line.dimension: line for line in Line.objects.filter(account_id=run_id)}
     return {
         dimension: LineState(limit=row.limit, used=row.used, reserved=row.reserved)
@@ -79,16 +84,18 @@ def get_usage_lines(run_id: UUID) -> Mapping[Dimension, LineState]:
 
 
 def list_run_entries(run_id: UUID) -> list[EntryView]:
-    """The run's entries in the order in which they were written, by the database's clock (R-BUDGET-3). An id
-    is made in a process, whose clock may be another."""
+    """List the run's entries in the order written, by the database's clock (R-BUDGET-3).
+
+    Ids are made in a process, whose clock may differ.
+    """
     return [_build_entry_view(entry) for entry in Entry.objects.filter(run_id=run_id).order_by("at", "id")]
 
 
 def tenant_spending(at: datetime) -> Mapping[str, Decimal]:
-    """What the tenant has spent today and this month, in US$: booked on its lines, and drawn on tranches
-    since.
+    """Sum the tenant's spending of today and of this month, in US$.
 
-    Keys: tenant_day, tenant_month.
+    The sum covers amounts booked on the tenant's lines and amounts drawn on open tranches. Keys:
+    tenant_day, tenant_month.
     """
     cursor = raw_cursor()
     cursor.execute(

@@ -1,4 +1,7 @@
-"""What a tenant's people are told of its days and months (R-BUDGET-10). In the tenant's context."""
+"""Queries of current budget alerts and disabled alert webhooks, in the tenant's context.
+
+Spec: R-BUDGET-10.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,9 +15,9 @@ from tenancy.models import Webhook
 
 
 def standing_alerts(at: datetime) -> Sequence[Alert]:
-    """The highest alert of each window that holds `at` and is still as full, the day's before the month's.
+    """List the highest alert per current window that still applies, the day's before the month's.
 
-    What a raised ceiling has overtaken is told no more; that it was told once stays written.
+    An alert that a raised ceiling has made obsolete is left out here; its row remains.
     """
     lines = {
         kind: LineState(limit=window.limit, used=window.spent, reserved=window.held)
@@ -28,6 +31,6 @@ def standing_alerts(at: datetime) -> Sequence[Alert]:
 
 
 def silent_webhooks() -> Sequence[Webhook]:
-    """The endpoints that asked for alerts and are off: nobody hears of any there."""
+    """List the webhooks that subscribe to alerts and are switched off, so that no alert reaches them."""
     rows = Webhook.objects.filter(removed_at=None, events__contains=[BUDGET_ALERT]).exclude(off_at=None)
     return list(rows.defer("sealed", "sealed_before").order_by("name", "id"))

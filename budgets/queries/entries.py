@@ -1,7 +1,7 @@
-"""The ledger as people read it: entries of a tenant's day, or every entry of a run (R-BUDGET-3, R-UI-7).
+"""The ledger for display: entries of a tenant's day, or every entry of a run (R-BUDGET-3, R-UI-7).
 
-Without a run those of the tenant's own lines are shown, which an index leads to; a run's are found by the
-run. All inside the tenant's context.
+Without a run, the entries of the tenant's own lines are listed by an index; a run's entries are found by
+the run. All functions run in the tenant's context.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """Which entries: of a day by its account, of a run, of a cause, of a dimension; `before` is the last one
-    seen; one that is none is left out."""
+    """A filter of entries by a day's account, a run, a cause or a dimension. Empty fields do not filter.
+
+    `before` is the last entry already seen.
+    """
 
     day: UUID | None = None
     run: UUID | None = None
@@ -40,23 +42,23 @@ class Sought:
 
     @property
     def any(self) -> bool:
-        """Whether anything but a day is asked for."""
+        """Return whether the filter is narrower than a day."""
         return bool(self.run or self.cause or self.dimension)
 
     def query(self, **more: str) -> str:
-        """As an address says it."""
+        """Encode the filter as a query string."""
         given = {"day": self.day, "run": self.run, "cause": self.cause, "dimension": self.dimension, **more}
         return urlencode({name: str(value) for name, value in given.items() if value})
 
     def after(self, entry: UUID) -> Self:
-        """What follows that entry."""
+        """Return the filter for the entries after that entry."""
         return replace(self, before=entry)
 
     @classmethod
     def of(
         cls, *, day: UUID | None, run: UUID | None, cause: str, dimension: str, before: UUID | None
     ) -> Self:
-        """As asked for; a cause or dimension that is none is left out."""
+        """Build the filter; an unknown cause or dimension is left out."""
         return cls(
             day=day,
             run=run,
@@ -68,7 +70,7 @@ class Sought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one entry says of one dimension: deltas of what is used, reserved and allowed."""
+    """One dimension of one entry: deltas of used, reserved and limit."""
 
     entry: UUID
     at: datetime
@@ -85,7 +87,7 @@ class Row:
 
     @property
     def cells(self) -> tuple[object, ...]:
-        """As a line of a file, by COLUMNS."""
+        """The values for a CSV row, in the order of COLUMNS."""
         return (
             self.entry, self.at.isoformat(), self.cause, self.run or "", self.effect,
             "tenant" if self.of_tenant else "run", self.dimension.value, Figure(self.used),
@@ -94,20 +96,23 @@ class Row:
 
 
 class Figure(Decimal):
-    """A number as a file writes it: never with an exponent."""
+    """A number that is never formatted with an exponent."""
 
     def __str__(self) -> str:
         return f"{self:f}"
 
 
 def list_ledger_entries(sought: Sought, day: Window, most: int) -> Sequence[Entry]:
-    """The newest entries sought, at most so many."""
+    """List the newest matching entries, at most `most`."""
     return list(_filter_entries(sought, day)[:most])
 
 
 def iterate_row_chunks(sought: Sought, day: Window, size: int, most: int) -> Iterator[Sequence[Row]]:
-    """The rows of entries, piece by piece; each piece is one look, so that no transaction lasts as long as a
-    reader is slow. The caller brings the tenant's context to each step."""
+    """Yield the rows of entries in chunks, each read by one query.
+
+    No transaction then lasts as long as a slow reader. The caller provides the tenant's context for each
+    step.
+    """
     left = most
     while left > 0 and (found := list_ledger_entries(sought, day, min(size, left))):
         yield list(iterate_entry_rows(found, sought.dimension))
@@ -115,7 +120,7 @@ def iterate_row_chunks(sought: Sought, day: Window, size: int, most: int) -> Ite
 
 
 def iterate_entry_rows(found: Sequence[Entry], dimension: str = "") -> Iterator[Row]:
-    """Entries as rows, one a dimension; of one dimension alone."""
+    """Yield a row per dimension of each entry, or only the rows of one dimension."""
     for entry in found:
         used, reserved, limit = read_amounts(entry.amounts)
         for name in Dimension:
@@ -145,5 +150,5 @@ def _filter_entries(sought: Sought, day: Window) -> "QuerySet[Entry]":
         found = found.filter(amounts__contains=f'"{sought.dimension}"')
     if sought.before is not None and (last := Entry.objects.filter(id=sought.before).first()) is not None:
         found = found.filter(Q(at__lt=last.at) | Q(at=last.at, id__lt=last.id))
-    # An id is made in a process, whose clock may be ahead; the time is the database's.
+    # Ids are made in a process, whose clock may be ahead; `at` is the database's time.
     return found.order_by("-at", "-id")

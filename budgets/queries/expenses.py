@@ -1,7 +1,9 @@
-"""What a tenant spent, by workflow, model and tool, and how its runs' figures are spread (R-BUDGET-14).
+"""Spending of a tenant by workflow, model and tool, and the spread of its runs' figures.
 
-Small tables that each run's end adds to: a page costs the same with a hundred runs and with a hundred
-thousand. All inside the tenant's context.
+The tables are small aggregates that each run's end adds to: a page costs the same with a hundred runs and
+with a hundred thousand. All functions run in the tenant's context.
+
+Spec: R-BUDGET-14.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +26,7 @@ _COLUMNS: Final = tuple(name for metric in METRICS for name in (metric, f"{metri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What went to one workflow, model or tool, in US$, and in how many calls."""
+    """The spending on one workflow, model or tool, in US$, and its number of calls."""
 
     name: str
     usd: Decimal
@@ -33,7 +35,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """Where a stretch of days went, the largest first, of runs that ended. `total` is their sum."""
+    """Spending of ended runs over a range of days, largest first. `total` is the sum."""
 
     workflows: Sequence[Share]
     models: Sequence[Share]
@@ -41,12 +43,12 @@ class Spending:
 
     @property
     def total(self) -> Decimal:
-        """What ended runs spent; the rest of a window is runs under way."""
+        """The spending of ended runs; the rest of a window belongs to runs in progress."""
         return sum((share.usd for share in self.workflows), ZERO)
 
 
 def get_spending(first: date, last: date) -> Spending:
-    """Where the tenant's days from `first` to `last` went."""
+    """Sum the tenant's spending on the days from `first` to `last`, by workflow, model and tool."""
     rows = DaySpend.objects.filter(day__gte=first, day__lte=last)
     grouped = rows.values("workflow", "kind", "name").annotate(dollars=Sum("usd"), number=Sum("calls"))
     found = list(grouped.values_list("workflow", "kind", "name", "dollars", "number"))
@@ -58,13 +60,13 @@ def get_spending(first: date, last: date) -> Spending:
 
 
 def of_month(at: datetime, zone: ZoneInfo) -> tuple[date, date]:
-    """The first day of the tenant's month that holds `at`, and its day."""
+    """Return the first day of the tenant's month that contains `at`, and the day of `at`."""
     today = at.astimezone(zone).date()
     return today.replace(day=1), today
 
 
 def daily_by_model(at: datetime, zone: ZoneInfo, days: int) -> Mapping[date, Mapping[str, Decimal]]:
-    """US$ by day and model or tool, of the last `days` days in which anything was spent."""
+    """Sum US$ by day and model or tool, for those of the last `days` days that had spending."""
     since = at.astimezone(zone).date() - timedelta(days=days - 1)
     rows = DaySpend.objects.filter(day__gte=since, usd__gt=0)
     found: dict[date, dict[str, Decimal]] = {}
@@ -75,7 +77,10 @@ def daily_by_model(at: datetime, zone: ZoneInfo, days: int) -> Mapping[date, Map
 
 
 def workflows_run() -> Sequence[str]:
-    """The workflows whose runs have ended, by name. A skip from name to name: their runs may be many."""
+    """List the workflows whose runs have ended, by name.
+
+    Uses one index lookup per name, since a workflow may have many runs.
+    """
     found: list[str] = []
     rows = RunFigures.objects.order_by("workflow").values_list("workflow", flat=True)
     while (name := rows.filter(workflow__gt=found[-1] if found else "").first()) is not None:
@@ -84,11 +89,13 @@ def workflows_run() -> Sequence[str]:
 
 
 def get_usage_spreads(workflow: str) -> Mapping[str, Spread]:
-    """By metric, the spread of the newest runs of a workflow against as many before them; empty where none
-    ended."""
+    """Compute, by metric, the spread of a workflow's newest runs against as many before them.
+
+    Empty if no run has ended.
+    """
     newest_first = RunFigures.objects.filter(workflow=workflow).order_by(F("ended_at").desc())
     rows = [dict(zip(_COLUMNS, row, strict=True)) for row in newest_first.values_list(*_COLUMNS)[: 2 * RUNS]]
-    # Too few to compare are all shown as the newest.
+    # If there are too few runs to compare, all of them count as the newest.
     half = len(rows) if len(rows) < 2 * LEAST else min(RUNS, -(-len(rows) // 2))
     found = {
         metric: spread_of(

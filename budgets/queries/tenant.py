@@ -1,7 +1,7 @@
-"""What a tenant may spend and has spent: windows, ceilings, days (R-BUDGET-9, R-UI-7).
+"""Ceilings and spending of a tenant: windows, versions of limits, days (R-BUDGET-9, R-UI-7).
 
-All inside the tenant's context. The sums are those of the lines and tranches that the reservations are made
-on, so a page and the API say the same to the cent.
+All functions run in the tenant's context. The sums are those of the lines and tranches that the
+reservations are made on, so that a page and the API agree to the cent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from budgets.models import RateLimit, TenantCeiling
 from tenancy.core.errors import OutsideTenant
 from tenancy.db.tenant_context import current_tenant, raw_cursor
 
-# A line holds what was booked and what tranches hold; what runs have drawn on an open tranche is spent too.
+# A line counts booked and held amounts; amounts that runs have used of an open tranche are spent too.
 _WINDOWS: Final = """
 WITH held AS MATERIALIZED (
   SELECT day_id, month_id, sum(used) AS used FROM budgets_tranche
@@ -28,7 +28,7 @@ SELECT a.kind, a.id, a.window_start, a.window_end, l."limit", l.used, l.reserved
  WHERE a.tenant_id = %(tenant)s AND a.kind IN ({kinds}) AND a.window_end > %(since)s
    AND a.window_start <= %(at)s
  ORDER BY a.window_start"""
-# Line by line: joined freely, a plan for any number of runs goes through the lines of all of them.
+# One lookup per line: with a plain join, the planner may scan the lines of all runs.
 _LARGEST: Final = """
 WITH seen AS (
   (SELECT id FROM budgets_runfigures
@@ -57,17 +57,17 @@ class Window:
 
     @property
     def left(self) -> Decimal | None:
-        """What may still be reserved."""
+        """The amount that may still be reserved, never below zero; None without a ceiling."""
         return None if self.limit is None else max(ZERO, self.limit - self.spent - self.held)
 
     def outlook(self, at: datetime) -> SpendForecast | None:
-        """Where it is heading."""
+        """Forecast the window's spending."""
         return forecast_spending(self.spent, self.held, self.limit, start=self.start, end=self.end, at=at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Largest:
-    """A run that took much: US$ used and its limit. `workflow` is "" while it is under way."""
+    """A run with large spending: US$ used and its limit. `workflow` is "" while the run is in progress."""
 
     run: UUID
     workflow: str
@@ -76,41 +76,41 @@ class Largest:
 
 
 def windows_now(at: datetime) -> Mapping[str, Window]:
-    """The day (`tenant_day`) and the month (`tenant_month`) that hold `at`, as far as they were opened."""
+    """Load the day (`tenant_day`) and month (`tenant_month`) that contain `at`, if they were opened."""
     found = _list_windows(("tenant_day", "tenant_month"), since=at, at=at)
     return {window.kind: window for window in found}
 
 
 def list_day_windows(at: datetime, count: int) -> list[Window]:
-    """The tenant's days of the last `count` days that were opened, oldest first."""
+    """List the opened days among the tenant's last `count` days, oldest first."""
     return _list_windows(("tenant_day",), since=at - timedelta(days=count), at=at)
 
 
 def largest_runs(since: datetime, most: int = 10) -> list[Largest]:
-    """The runs that ended since then, or are under way, that took the most."""
+    """List the runs with the largest spending that are in progress or ended since then."""
     cursor = raw_cursor()
     cursor.execute(_LARGEST, {"tenant": _require_tenant_id(), "since": since, "most": most})
     return [Largest(run=row[0], used=row[1], limit=row[2], workflow=row[3]) for row in cursor.fetchall()]
 
 
 def ceiling_versions(most: int = 20) -> "Sequence[TenantCeiling]":
-    """Who set which ceilings, newest first."""
+    """List the versions of the ceilings with their authors, newest first."""
     return list(TenantCeiling.objects.order_by("-set_at", "-id")[:most])
 
 
 def ceiling_version_at(at: datetime) -> "TenantCeiling | None":
-    """The version of the ceilings that was in force at `at`; None where the tenant's tier gave them."""
+    """Return the version of the ceilings in force at `at`; None if the tenant's tier applied."""
     return TenantCeiling.objects.filter(set_at__lte=at).order_by("-set_at", "-id").first()
 
 
 def rate_versions(most: int = 20) -> "Sequence[RateLimit]":
-    """Who set which rate limits, newest first."""
+    """List the versions of the rate limits with their authors, newest first."""
     return list(RateLimit.objects.order_by("-set_at", "-id")[:most])
 
 
 def _list_windows(kinds: tuple[str, ...], *, since: datetime, at: datetime) -> list[Window]:
     cursor = raw_cursor()
-    # Said in the statement: a plan for any kinds goes through the accounts of all runs.
+    # The kinds are literals: with parameters, the planner scans the accounts of all runs.
     statement = _WINDOWS.format(kinds=", ".join(f"'{kind}'" for kind in kinds))
     cursor.execute(statement.encode(), {"tenant": _require_tenant_id(), "since": since, "at": at})
     return [_parse_window_row(row) for row in cursor.fetchall()]

@@ -1,5 +1,7 @@
-"""GET /budgets, POST /budgets/rates: what is spent, what may be, and how much may come in
-(R-UI-7, R-BUDGET-9, 10, 11, 14)."""
+"""GET /budgets, POST /budgets/rates: the pages of spending, ceilings and rate limits.
+
+Spec: R-UI-7, R-BUDGET-9, 10, 11, 14.
+"""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -47,8 +49,10 @@ MEANWHILE = "Somebody set them in the meantime. Below is your form; look again."
 
 
 class CeilingsForm(forms.Form):
-    """The three ceilings: an amount each, or a tick that there is none. A field left empty by mistake removes
-    nothing."""
+    """The three ceilings: an amount each, or a checkbox for no ceiling.
+
+    A field left empty by mistake removes no ceiling.
+    """
 
     reason = forms.CharField(
         label="Reason", max_length=500, help_text="Saved to the audit log.",
@@ -66,7 +70,7 @@ class CeilingsForm(forms.Form):
             self.fields[f"no_{name}"] = forms.BooleanField(label=f"No ceiling for {what}", required=False)
 
     def clean(self) -> dict[str, Any]:
-        """Each ceiling as an amount or None. Adds an error where neither was said, or both."""
+        """Parse each ceiling as an amount or None; add an error if neither or both were given."""
         given = super().clean() or self.cleaned_data
         for name in BOUNDS:
             if name in self.errors or (given.get(name) is None) == given[f"no_{name}"]:
@@ -79,16 +83,16 @@ class CeilingsForm(forms.Form):
 
     @property
     def bounds(self) -> list[tuple[forms.BoundField, forms.BoundField]]:
-        """Each amount, with the tick that there is none."""
+        """Each amount field with its checkbox for no ceiling."""
         return [(self[name], self[f"no_{name}"]) for name in BOUNDS]
 
     def wanted(self) -> dict[str, Decimal | None]:
-        """The ceilings by name."""
+        """Return the ceilings by name."""
         return {name: self.cleaned_data[name] for name in BOUNDS}
 
 
 class RatesForm(forms.Form):
-    """The six limits of admission; an empty field is none."""
+    """The six limits of admission; an empty field is no limit."""
 
     prefix = "rates"
     reason = forms.CharField(
@@ -111,14 +115,14 @@ class RatesForm(forms.Form):
 
     @property
     def limits(self) -> list[forms.BoundField]:
-        """The fields of limits, in their order."""
+        """The fields of the limits, in order."""
         return [self[name] for name in NAMES]
 
 
 @require_safe
 @require_member(Scope.READ)
 def show_budgets_page(request: PageRequest) -> HttpResponse:
-    """The tenant's day and month, where the money went, its ceilings and rates."""
+    """Show the tenant's day and month, its spending, ceilings and rate limits."""
     return budgets_page(request)
 
 
@@ -150,7 +154,7 @@ def budgets_page(
     rates_form: RatesForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The page, with a form that was refused where there is one."""
+    """Render the page, with a refused form if there is one."""
     house = request.member.tenant
     with tenant_transaction(house.id):
         at = database_now()
@@ -182,7 +186,7 @@ def budgets_page(
 
 
 def _build_spending_context(month: Window, at: datetime, zone: str) -> dict[str, Any]:
-    """Where the month went: bars by workflow, model and tool, and what runs under way have taken."""
+    """Build the month's spending: bars by workflow, model and tool, and the share of runs in progress."""
     found: Spending = get_spending(*of_month(at, ZoneInfo(zone)))
     return {
         "went": [
@@ -210,7 +214,7 @@ def _by_model(at: datetime, request: PageRequest) -> list[tuple[str, list[tuple[
 
 
 def _with_current_tag(form: Any, tag: str) -> Any:
-    """A form that was refused, with the tag of what holds now."""
+    """Return a refused form with the tag of the current version."""
     if form is None:
         return None
     name = form.add_prefix("tag")
@@ -240,7 +244,7 @@ def _build_window_context(window: Window, at: datetime) -> dict[str, Any]:
 
 
 def _last_days(known: list[Window], at: datetime, zone: ZoneInfo) -> dict[str, Any]:
-    """The last 30 days, those without a run among them: as columns, and as a table, newest first."""
+    """Build the last 30 days, including days without a run: as columns and as a table, newest first."""
     today = at.astimezone(zone).date()
     spent = {day.start.astimezone(zone).date(): day.spent for day in known}
     dates = [today - timedelta(days=number) for number in reversed(range(DAYS))]

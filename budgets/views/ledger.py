@@ -1,4 +1,7 @@
-"""GET /budgets/ledger and /budgets/ledger.csv: every entry, filtered, page by page (R-UI-7, R-BUDGET-3)."""
+"""GET /budgets/ledger and /budgets/ledger.csv: every entry, filtered and paginated.
+
+Spec: R-UI-7, R-BUDGET-3.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -31,7 +34,7 @@ from tenancy.web.page_auth import PageRequest, require_member
 
 DAYS = 30
 PAGE = 100
-# An entry of a run is a row for each dimension that it moved.
+# An entry of a run has one row per dimension that it changed.
 PAGE_OF_A_RUN = 30
 PIECE = 1_000
 MOST = 100_000
@@ -40,7 +43,7 @@ MOST = 100_000
 @require_safe
 @require_member(Scope.READ)
 def show_ledger_page(request: PageRequest) -> HttpResponse:
-    """A page of the ledger: of a day of the tenant, or of a run with all its dimensions."""
+    """Show a page of the ledger: of a day of the tenant, or of a run with all its dimensions."""
     sought = sought_of(request)
     with tenant_transaction(request.member.tenant.id):
         known = _list_days(request.member.tenant.id)
@@ -67,8 +70,10 @@ def show_ledger_page(request: PageRequest) -> HttpResponse:
 @require_safe
 @require_member(Scope.READ)
 def ledger_file(request: PageRequest) -> HttpResponseBase:
-    """What the page shows, whole, as CSV: a row for each dimension of each entry, newest first, of at most
-    100,000 entries."""
+    """Stream the filtered ledger as CSV: a row per dimension of each entry, newest first.
+
+    The file covers at most 100,000 entries.
+    """
     sought, house = sought_of(request), request.member.tenant.id
     with tenant_transaction(house):
         day = _choose_day(sought, _list_days(house))
@@ -77,7 +82,7 @@ def ledger_file(request: PageRequest) -> HttpResponseBase:
 
 
 def sought_of(request: PageRequest) -> Sought:
-    """What the address asks for; what it says wrongly is left out."""
+    """Parse the filter from the request's query string; invalid values are left out."""
     asked = request.GET
     return Sought.of(
         day=uuid_or_none(asked.get("day", "")),
@@ -89,7 +94,7 @@ def sought_of(request: PageRequest) -> Sought:
 
 
 def _stream_csv_rows(house: UUID, sought: Sought, day: Window) -> Iterator[Sequence[Any]]:
-    """The file's rows in pieces, each read in a transaction of its own."""
+    """Yield the file's rows in chunks, each read in a transaction of its own."""
     yield [COLUMNS]
     reading = iterate_row_chunks(sought, day, PIECE, MOST)
     while True:

@@ -1,4 +1,4 @@
-"""Where the pages of money are. No trailing slashes."""
+"""Page routes of budgets. No trailing slashes."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""What the schema says of our own parts (R-API-1)."""
+"""OpenAPI schema of the project's own authentication, serializers and fields (R-API-1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenancy.core.amounts import MOST, amount_schema
 from tenancy.db.model_schema import SHAPES, member_schema, shapes_of
 from tenancy.rest.serializer_fields import MOMENT, Formed, StrictCharField
 
-# Python counts the separators of ASCII among the blanks.
+# Python counts the ASCII separators as whitespace.
 VISIBLE = r"[^\s\x1c-\x1f\x85]"
 
 POST_ONCE = OpenApiParameter(
@@ -91,7 +91,7 @@ WRITING = {
     "507": "The store is full: no new work.",
 }
 MISSING = {"404": "There is no such thing here."}
-# Things named in the body may be missing, as those of a path may.
+# Things named in the body may be missing, like those named in a path.
 NAMING = frozenset({"decide_approvals", "correct_price"})
 
 
@@ -109,24 +109,23 @@ TAGGED: dict[str, tuple[OpenApiParameter, ...]] = {
 
 
 class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """`Authorization: Bearer ilk_…`, as every operation asks for it (R-API-1)."""
+    """`Authorization: Bearer ilk_…`, required by every operation (R-API-1)."""
 
     target_class = "tenancy.rest.authentication.KeyAuthentication"
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        """An HTTP bearer scheme."""
         return {"type": "http", "scheme": "bearer", "bearerFormat": "ilk_<id>_<secret>"}
 
 
 class ExactShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """An input that refuses unknown fields says so, and how long its lists of objects may be (R-SEC-7)."""
+    """Closes the schema of inputs that refuse unknown fields, and bounds their lists of objects (R-SEC-7)."""
 
     target_class = "tenancy.rest.serializer_fields.StrictSerializer"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """The shape as it is mapped by itself, closed."""
+        """Return the mapped schema, closed to additional properties."""
         mapped: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # noqa: SLF001 - the way of drf-spectacular's own extensions
         if self.target.one_of:
             mapped["oneOf"] = [
@@ -148,44 +147,44 @@ class ExactAmount(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
     match_subclasses = True
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """Both ways of writing it."""
+        """Return the schema of both notations."""
         return amount_schema(min(MOST, int(self.target.max_value or MOST)), self.target.decimal_places)
 
 
 class ExactForm(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """A text of one form says which."""
+    """States the pattern of a text with a fixed form."""
 
     target_class = "tenancy.rest.serializer_fields.Formed"
     match_subclasses = True
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """Its pattern, and how long it may be where that is not in the pattern."""
+        """Return the pattern, and the maximum length if the pattern does not contain it."""
         most = self.target.max_length
         return {"type": "string", "pattern": self.target.form} | ({} if most is None else {"maxLength": most})
 
 
 class ExactMoment(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """A moment has a zone, and a year that every zone knows."""
+    """A moment has a time zone, and a year that is valid in every time zone."""
 
     target_class = "tenancy.rest.serializer_fields.Moment"
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """The format, and what of it is taken."""
+        """Return the format and the pattern of accepted values."""
         return {"type": "string", "format": "date-time", "pattern": MOMENT}
 
 
 class JudgedMember(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """A member that a pydantic model is made of refers to the schema that judges it."""
+    """Refers from a member built as a pydantic model to the schema of that model."""
 
     target_class = "tenancy.rest.serializer_fields.Judged"
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
-        """The reference; `with_problems` adds the components."""
+        """Return the reference; `with_problems` adds the components."""
         JUDGED.update(shapes_of(self.target.model))
         return {"$ref": SHAPES + self.target.model.__name__}
 
 
-# The components of pydantic models. They join the document after its enums were given names of their own.
+# The components of pydantic models. They are added to the document after its enums were renamed.
 JUDGED: dict[str, dict[str, Any]] = {}
 TIGHTER = (
     "pattern", "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems",
@@ -193,21 +192,23 @@ TIGHTER = (
 
 
 def tighten_schema(mapped: dict[str, Any], judged: dict[str, Any]) -> None:
-    """Say of a member, or of the members of a list, what the model that it goes into asks of it."""
+    """Add the model's constraints to the schema of a member, or to the items of a list."""
     mapped |= {word: judged[word] for word in TIGHTER if word in judged}
     if "items" in judged and "items" in mapped:
         tighten_schema(mapped["items"], judged["items"])
 
 
 def build_alternative_schema(names: tuple[str, ...], every: tuple[tuple[str, ...], ...]) -> dict[str, Any]:
-    """One of the sets of members of which exactly one is given: these, and none of the others."""
+    """Return the schema of one alternative: its members are required, those of the others forbidden."""
     others = [name for one in every if one != names for name in one]
     return {"required": list(names), "not": {"anyOf": [{"required": [name]} for name in others]}}
 
 
 def refuse_blank(mapped: dict[str, Any], field: Any) -> None:
-    """Say of a text that is trimmed, and may not be empty then, that it has more than blanks; of one with
-    a form that may be empty, that its form says so."""
+    """Require a visible character in text that is trimmed and may not be empty then.
+
+    Text with a pattern that may be empty gets the pattern's own schema.
+    """
     blank = isinstance(field, StrictCharField) and field.trim_whitespace and not field.allow_blank
     if isinstance(field, Formed) and "oneOf" in mapped:
         mapped |= mapped.pop("oneOf")[0]
@@ -218,10 +219,10 @@ def refuse_blank(mapped: dict[str, Any], field: Any) -> None:
 
 
 class Schema(AutoSchema):
-    """Adds the headers that doors of a kind share."""
+    """Adds the headers shared by operations of a kind."""
 
     def get_override_parameters(self) -> list[Any]:
-        """Idempotency-Key on every POST, ETags and their conditions where there are some."""
+        """Return the parameters with Idempotency-Key on every POST, and with ETags and their conditions."""
         given: list[Any] = super().get_override_parameters()
         if self.method == "POST":
             given = [*given, POST_ONCE, REPLAYED]
@@ -230,7 +231,7 @@ class Schema(AutoSchema):
 
 
 def simplify_schema(node: Any) -> Any:
-    """A document in which "anything, or null" is "anything": as oneOf it would refuse null, which is both."""
+    """Replace "anything, or null" by "anything": as oneOf it would refuse null, which matches both."""
     if isinstance(node, dict):
         if node.get("oneOf") == [{}, {"type": "null"}]:
             return {name: simplify_schema(value) for name, value in node.items() if name != "oneOf"}
@@ -239,14 +240,14 @@ def simplify_schema(node: Any) -> Any:
 
 
 def _asks_for_one(result: dict[str, Any], operation: dict[str, Any]) -> bool:
-    """Whether the body has one of several sets of members, none of which is required by itself."""
+    """Return whether the body needs one of several sets of members, none of which is required by itself."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     name = content.get("schema", {}).get("$ref", "").removeprefix(SHAPES)
     return "oneOf" in result["components"]["schemas"].get(name, {})
 
 
 def with_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """The hook of drf-spectacular: every operation that asks for a key documents its refusals."""
+    """drf-spectacular hook: document the refusals of every operation that requires a key."""
     shapes: dict[str, Any] = result["components"].setdefault("schemas", {})
     shapes |= {"Problem": PROBLEM} | JUDGED
     reference = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}

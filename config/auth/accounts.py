@@ -1,5 +1,4 @@
-"""How people sign in, where ours differs from the library's: nobody makes an account for themselves
-(R-SEC-2)."""
+"""Sign-in as it differs from the library's: people cannot create accounts for themselves (R-SEC-2)."""
 
 from __future__ import annotations
 
@@ -36,46 +35,53 @@ LOG = structlog.get_logger(__name__)
 
 
 class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
-    """Accounts are made by administrators; errors name the wait and never the account."""
+    """Accounts are created by administrators. Errors name the waiting time and never the account."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
         "email_password_mismatch": "The e-mail address and the password do not belong together.",
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Never."""
+        """Return False always."""
         return False
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """The address as all of Interlock reads it. Raises PermissionDenied where it cannot be told."""
+        """Return the client's address as the rest of Interlock determines it.
+
+        Raises: PermissionDenied if it cannot be determined.
+        """
         address = visitor_of(request).address
         if address is None:
             raise PermissionDenied("the client's address cannot be told")
         return str(address)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: Any) -> None:
-        """Weigh the try by address and account. Raises ValidationError, and ImmediateHttpResponse where the
-        address has to wait whatever the account."""
+        """Rate-limit the attempt by address and account.
+
+        Raises: ValidationError; ImmediateHttpResponse if the address has to wait whatever the account.
+        """
         self._attempt = begin_sign_in_attempt(request, str(credentials.get("email", "")), "password")
 
     def _rollback_login_failed_rl_usage(self) -> None:
-        """The password was right: the library says so by this name."""
+        """Take back the counted attempt: the library calls this method once the password was right."""
         take_back_attempt(self._attempt)
 
     def set_password(self, user: Person, password: str) -> None:
-        """A new password makes every browser a stranger's, until its person signs in there."""
+        """Set the password and forget every known browser until the person signs in there again."""
         super().set_password(user, password)
         forget_devices(user)
 
     def get_reauthentication_methods(self, user: Person) -> list[dict[str, Any]]:
-        """How somebody who is signed in proves again who they are: by a second factor where they have one,
-        for which the password is no substitute."""
+        """Return the ways to reauthenticate: only second factors, if the person has any.
+
+        The password is no substitute for a second factor.
+        """
         methods: list[dict[str, Any]] = super().get_reauthentication_methods(user)
         factors = [one for one in methods if one["id"] != "reauthenticate"]
         return factors or methods
 
     def post_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse:
-        """Signed in, by whatever way: it is written down, and the browser is known from now on."""
+        """Record the sign-in, by whatever method, and remember the browser."""
         note_sign_in(user, by=_list_authentication_methods(request, user))
         answer: HttpResponse = super().post_login(request, user, **how)
         device = device_of(request) or fresh_device()
@@ -84,7 +90,7 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
         return answer
 
     def pre_login(self, request: HttpRequest, user: Person, **how: Any) -> HttpResponse | None:
-        """Proven to be who they are, and switched off: that is written down, too."""
+        """Record the refused sign-in of a person who is authenticated but switched off."""
         if not user.is_active:
             note_sign_in(
                 user, by=_list_authentication_methods(request, user), refused="The account is switched off."
@@ -94,12 +100,15 @@ class Accounts(DefaultAccountAdapter):  # type: ignore[misc]
 
 
 def _list_authentication_methods(request: HttpRequest, user: Person) -> list[str]:
-    """How this browser proved who is there: `password`, `socialaccount`, `totp`, `webauthn`, …"""
+    """List the methods that authenticated this browser: `password`, `socialaccount`, `totp`, `webauthn`, …"""
     return [str(one.get("type") or one["method"]) for one in get_authentication_records(request, user)]
 
 
 def begin_sign_in_attempt(request: HttpRequest, name: str, step: str) -> UUID:
-    """Begin a try to sign in; its id. Raises as `Accounts.pre_authenticate` does."""
+    """Begin a sign-in attempt and return its id.
+
+    Raises: as `Accounts.pre_authenticate`.
+    """
     begun = begin_attempt(name, step, visitor_of(request), device_of(request))
     if not isinstance(begun, Refusal):
         return begun
@@ -120,15 +129,17 @@ def _format_wait(minutes: int) -> str:
 
 
 class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Who comes from the configured provider must be known here by their verified address.
+    """Accounts of the configured provider, which must be known here by their verified address.
 
-    The library would take the password of whom it recognizes by an address, for anybody might have made the
-    account; here an administrator did.
+    The library would remove the password of a person recognized by an address, since anybody might have
+    created the account; here an administrator did.
     """
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """The first time, tie the provider's account to the person with that address. Raises
-        PermissionDenied where it is not to sign in: a borrowed session would tie a lasting door to itself."""
+        """Connect the provider's account to the person with that address at the first sign-in.
+
+        Raises: PermissionDenied for any process but a sign-in: a stolen session would gain lasting access.
+        """
         if sociallogin.state.get("process") != AuthProcess.LOGIN:
             raise PermissionDenied("the provider signs people in, and nothing else")
         if sociallogin.is_existing:
@@ -139,7 +150,7 @@ class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
             note_tie(person, provider=sociallogin.account.provider, account=sociallogin.account.uid)
 
     def get_requests_session(self) -> Session:
-        """One that follows no redirect: only the provider's own addresses were looked at."""
+        """Return a session that follows no redirect, since only the provider's own addresses were checked."""
         session: Session = super().get_requests_session()
         session.max_redirects = 0
         return session
@@ -147,37 +158,40 @@ class ForeignAccounts(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def on_authentication_error(
         self, request: HttpRequest, provider: Any, error: Any = None, exception: Any = None, **_more: Any
     ) -> None:
-        """The page says that it failed; why is for who runs the house."""
+        """Log the reason of a failure for the operator. The page says only that the sign-in failed."""
         LOG.warning("sign_on_refused", provider=str(provider), error=str(error), reason=str(exception))
 
     def send_notification_mail(self, *args: Any, **kwargs: Any) -> None:
-        """None: a mail server that is away must keep nobody out."""
+        """Send no mail: an unavailable mail server must not prevent a sign-in."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        """Never; whom the provider proved and nobody added is for who runs the house."""
+        """Return False always, and log the account that the provider proved but no administrator added."""
         account = sociallogin.account
         LOG.warning("sign_on_refused", provider=account.provider, account=account.uid, reason="nobody here")
         return False
 
 
 class SecondFactors(DefaultMFAAdapter):  # type: ignore[misc]
-    """What codes are made from is stored encrypted (R-SEC-4): the database alone makes none."""
+    """Stores the seeds of codes encrypted (R-SEC-4): the database alone cannot produce a code."""
 
     error_messages = DefaultMFAAdapter.error_messages | {
         "incorrect_code": "The code is not right. Codes change every 30 seconds; try the next one.",
     }
 
     def encrypt(self, text: str) -> str:
-        """As it is stored."""
+        """Return the text as it is stored."""
         return _build_fernet().encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """As it was. Raises InvalidToken under a foreign secret key."""
+        """Return the text in clear.
+
+        Raises: InvalidToken under a foreign secret key.
+        """
         return _build_fernet().decrypt(encrypted_text.encode()).decode()
 
 
 def _build_fernet() -> MultiFernet:
-    """Keys drawn from the secret key, and from those it replaced."""
+    """Derive the encryption keys from the secret key and from those it replaced."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     digests = (hashlib.sha256(b"interlock.second-factor:" + str(one).encode()).digest() for one in secrets)
     return MultiFernet([Fernet(urlsafe_b64encode(digest)) for digest in digests])

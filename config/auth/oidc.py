@@ -1,9 +1,8 @@
-"""Signing in by a provider of identities: what OpenID Connect asks of who relies on one, and the library
-leaves out (R-SEC-2).
+"""OpenID Connect sign-in: the checks of a relying party that the library leaves out (R-SEC-2).
 
-The library takes the identity token for true because it came over TLS. Here its signature, issuer, audience,
-age and nonce are checked all the same, the provider's own description is held against the configured address,
-and what the provider says of a person must be of the person whom the token names.
+The library trusts the identity token because it came over TLS. Here its signature, issuer, audience, age and
+nonce are checked as well, the provider's description is compared with the configured address, and the user
+information must concern the person whom the token names.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.http import Http404, HttpRequest, HttpResponse
 from requests import RequestException
 
-# With a public key only: a token signed with the client's secret, or not at all, is not one.
+# Public-key algorithms only: a token signed with the client's secret, or unsigned, is refused.
 ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 )  # fmt: skip
 REQUIRED: Final = ("iss", "sub", "aud", "exp", "iat")
 ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-# How far the provider's clock may be from ours.
+# The largest accepted difference between the provider's clock and ours.
 LEEWAY_SECONDS: Final = 30
 WELL_KNOWN: Final = "/.well-known/"
 
@@ -46,7 +45,10 @@ class IdentityRefused(OAuth2Error):  # type: ignore[misc]
 def verified_claims(
     token: str, keys: dict[str, Any], *, issuer: str, client: str, nonce: str
 ) -> dict[str, Any]:
-    """The claims of an identity token (OpenID Connect Core 3.1.3.7). Raises IdentityRefused."""
+    """Return the verified claims of an identity token (OpenID Connect Core 3.1.3.7).
+
+    Raises: IdentityRefused.
+    """
     try:
         header = jwt.get_unverified_header(token)
         if header.get("alg") not in ALGORITHMS:
@@ -62,7 +64,7 @@ def verified_claims(
         )
     except (jwt.PyJWTError, TypeError, ValueError, KeyError) as fault:
         raise IdentityRefused(f"the token does not hold: {fault}") from fault
-    # `azp` says for whom a token was made that several may read.
+    # `azp` names the client for which a token with several audiences was issued.
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if claims.get("azp", None if several else client) != client:
         raise IdentityRefused("the token was made for another client")
@@ -72,7 +74,10 @@ def verified_claims(
 
 
 def _select_signing_key(keys: dict[str, Any], header: dict[str, Any]) -> Any:
-    """The provider's public key that the token names; the only one of its kind where it names none."""
+    """Return the provider's public key that the token names, or the only key if it names none.
+
+    Raises: IdentityRefused.
+    """
     fitting = [
         key
         for key in jwt.PyJWKSet.from_dict(keys).keys
@@ -84,15 +89,18 @@ def _select_signing_key(keys: dict[str, Any], header: dict[str, Any]) -> Any:
 
 
 class Identities(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
-    """One sign-in by the provider. `nonce` is the one this browser was sent away with."""
+    """One sign-in through the provider. `nonce` is the one sent with this browser's redirect."""
 
     nonce: str | None = None
 
     @property
     def openid_config(self) -> dict[str, Any]:
-        """What the provider says of itself. Raises IdentityRefused where it is another's, or not by TLS."""
+        """Return the provider's description of itself.
+
+        Raises: IdentityRefused if it describes another issuer, or if an address is neither https nor local.
+        """
         expected = self.get_provider().server_url.partition(WELL_KNOWN)[0].rstrip("/")
-        # Whoever stands between could name endpoints of their own: asked first, fetched then.
+        # An attacker in between could name other endpoints, so the address is checked before the fetch.
         if not _is_confidential_url(expected):
             raise IdentityRefused(f"{expected} is no https address")
         found: dict[str, Any] = super().openid_config
@@ -104,7 +112,10 @@ class Identities(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         return found
 
     def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **kwargs: Any) -> Any:
-        """The sign-in of whom the identity token names. Raises IdentityRefused, RequestException."""
+        """Return the sign-in of the person whom the identity token names.
+
+        Raises: IdentityRefused, RequestException.
+        """
         told, description = kwargs["response"].get("id_token"), self.openid_config
         if not isinstance(told, str) or self.nonce is None:
             raise IdentityRefused("the provider sent no identity token")
@@ -118,10 +129,11 @@ class Identities(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
         source = claims
         if "userinfo_endpoint" in description:
             said = self._fetch_user_info(token.token)
-            # Anybody's access token opens that address: it must be of the one whom the token proves.
+            # Any access token can read that address, so the answer must concern the subject of the identity
+            # token.
             if said.get("sub") != claims["sub"]:
                 raise IdentityRefused("the provider told of somebody else")
-            # An address and whether it is verified come from one mouth.
+            # An address and its verified flag must come from the same source.
             source = said if "email" in said else claims
         known = {name: source.get(name) for name in ("email", "email_verified", "name")}
         return self.get_provider().sociallogin_from_response(
@@ -140,7 +152,7 @@ class Identities(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]
 
 
 def _is_confidential_url(url: str) -> bool:
-    """Whether nobody between can read or change what goes there: https, or this machine."""
+    """Return whether no third party can read or change the traffic to `url`: https, or this machine."""
     at = urlsplit(url)
     if at.scheme == "https" and at.hostname:
         return True
@@ -151,15 +163,17 @@ def _is_confidential_url(url: str) -> bool:
 
 
 class Provider(OpenIDConnectProvider):  # type: ignore[misc]
-    """The configured provider. What it is asked is ours to say: a link's parameters do not reach it."""
+    """The configured provider. Its request parameters are set here: those of a link are not passed on."""
 
     oauth2_adapter_class = Identities
 
     def redirect(
         self, request: HttpRequest, process: str, next_url: str | None = None, data: Any = None, **kwargs: Any
     ) -> HttpResponse:
-        """Send the browser there with a nonce, remembered beside the state. Raises IdentityRefused where
-        something else is wanted than signing in: tying an account by hand is no way in here."""
+        """Send the browser to the provider with a nonce, which is stored with the state.
+
+        Raises: IdentityRefused for any process but a sign-in: accounts cannot be connected manually.
+        """
         if process != AuthProcess.LOGIN:
             raise IdentityRefused(f"the provider signs people in, and does not {process!r}")
         nonce = secrets.token_urlsafe(32)
@@ -168,12 +182,14 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return answer
 
     def extract_uid(self, data: dict[str, Any]) -> str:
-        """One name for one person of one issuer: another provider's people have the same subjects."""
+        """Return one name per person and issuer: different providers may use the same subject."""
         return hashlib.sha256(f"{data['iss']}\n{data['sub']}".encode()).hexdigest()
 
     def extract_email_addresses(self, data: dict[str, Any]) -> list[Any]:
-        """The address, verified where the provider says exactly that; one that is not plain ASCII is
-        nobody's, for another's may fold to it."""
+        """Return the address, verified only if the provider says so explicitly.
+
+        An address that is not plain ASCII is not verified, since another person's address may fold to it.
+        """
         said = data.get("email_verified")
         verified = (said is True or said == "true") and str(data.get("email")).isascii()
         addresses: list[Any] = super().extract_email_addresses({**data, "email_verified": verified})
@@ -188,12 +204,12 @@ class _Back(OAuth2CallbackView):  # type: ignore[misc]
 
 
 def redirect_to_provider(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """To the provider."""
+    """Redirect to the provider."""
     return _call_provider_view(OAuth2LoginView.adapter_view, request, provider_id)
 
 
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """From the provider, with its code."""
+    """Handle the return from the provider, with its code."""
     return _call_provider_view(_Back.adapter_view, request, provider_id)
 
 
@@ -206,6 +222,6 @@ def _call_provider_view(view: Callable[..., Any], request: HttpRequest, provider
     try:
         answer: HttpResponse = view(adapter)(request)
     except (OAuth2Error, RequestException, ValueError) as fault:
-        # The description is read outside of what the library guards, and a provider may be away.
+        # The description is read outside the library's error handling, and a provider may be unavailable.
         answer = render_authentication_error(request, provider, exception=fault)
     return answer

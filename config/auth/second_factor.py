@@ -1,7 +1,7 @@
-"""Asking a person for their second factor, before a change or before anything (R-SEC-11).
+"""Requests for a person's second factor, before a change or before any access (R-SEC-11).
 
-A form that was sent is drawn again with what was typed in it, and with a field for the code: it goes to the
-same address once more, so nothing typed is lost and nothing of it is kept here.
+A submitted form is rendered again with its input and a field for the code. It is sent to the same address
+once more, so no input is lost and none is stored here.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ SENT_PLAINLY: Final = "Interlock-Send-Plainly"
 
 
 def ask_for_factor(request: PageRequest, lack: Lack) -> HttpResponse | None:
-    """The page that asks to set up a second factor or to show it; None where the form that came has just
-    shown it."""
+    """Return the page that asks to set up or to show a second factor; None if this form has just shown it."""
     if request.headers.get("HX-Request"):
         return _told_to_script(request)
     if request.method != "POST":
@@ -48,7 +47,7 @@ def ask_for_factor(request: PageRequest, lack: Lack) -> HttpResponse | None:
 
 
 def _has_proven(form: Form | None) -> bool:
-    """Whether a form shows the factor; the session remembers it then."""
+    """Return whether a form shows the factor, and record the proof in the session if so."""
     if form is None or not form.is_bound or not form.is_valid():
         return False
     form.save()  # type: ignore[attr-defined]  # both forms of the library have one
@@ -68,7 +67,7 @@ def _credential_form(request: PageRequest) -> ReauthenticateWebAuthnForm | None:
 
 
 def _forget_proof(request: PageRequest) -> None:
-    """Leave the form as it was sent first."""
+    """Restore the form as it was sent first."""
     request.POST = _copy_typed_fields(request)  # type: ignore[assignment]  # the stubs ask for one that cannot change
 
 
@@ -85,7 +84,7 @@ def _asked_again(
     code: CodeAgainForm | None,
     credential: ReauthenticateWebAuthnForm | None,
 ) -> HttpResponse:
-    """What was typed, in a form that asks for the factor as well."""
+    """Render the previous input in a form that also asks for the factor."""
     person = request.member.person
     held = set(Authenticator.objects.filter(user=person).values_list("type", flat=True))
     faults = [one for form in (code, credential) if form is not None for one in _faults_of(form)]
@@ -108,20 +107,22 @@ def _faults_of(form: Form) -> list[str]:
 
 
 def _to_set_up(request: PageRequest) -> HttpResponse:
-    """The page of somebody who has no second factor, where their role needs one."""
+    """Render the page for a person whose role needs a second factor and who has none."""
     return render(
         request, "account/second_factor.html", {"lack": Lack.ENROL.value, "typed": None}, status=403
     )
 
 
 def _to_show(request: PageRequest) -> HttpResponse:
-    """To the page that asks for the factor, and back."""
+    """Redirect to the page that asks for the factor and then returns."""
     return HttpResponse(status=302, headers={"Location": _way_to_show(request.get_full_path())})
 
 
 def _told_to_script(request: PageRequest) -> HttpResponse:
-    """A fragment must not be replaced by a whole page: a form is sent again plainly, a part that is read is
-    left for the page that it belongs to."""
+    """Answer a script's request without a page, since a whole page must not replace a fragment.
+
+    A form is to be submitted again as a plain form; for a GET, the page around the fragment is loaded.
+    """
     if request.method == "POST":
         return HttpResponse(status=403, headers={SENT_PLAINLY: "yes"})
     return HttpResponse(status=403, headers={"HX-Redirect": request.headers.get("HX-Current-URL", "/")})
@@ -133,7 +134,7 @@ def _way_to_show(back: str) -> str:
 
 @receiver(authenticator_added)
 def note_added_factor(request: HttpRequest, authenticator: Authenticator, **_more: Any) -> None:
-    """Whoever has just set up a second factor has shown it in this session."""
+    """Record that a person who has just set up a second factor has shown it in this session."""
     if authenticator.type == Authenticator.Type.RECOVERY_CODES:
         return
     person = authenticated_user(request)

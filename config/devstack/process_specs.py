@@ -1,4 +1,4 @@
-"""What `manage.py up` starts, in which order, and how each part shows that it is ready."""
+"""Processes that `manage.py up` starts, in their order, with their readiness checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Part:
-    """One child of the supervisor: how to start it, how to know it is ready, what to do before and after."""
+    """One child of the supervisor: its command, readiness check, and actions before and after the start."""
 
     name: str
     command: Callable[[], Command]
@@ -32,20 +32,20 @@ class Part:
 
 
 def build_python_command(*arguments: str, environment: dict[str, str], patience: float = 15.0) -> Command:
-    """A command of this interpreter in the checkout."""
+    """Build a command of this interpreter in the checkout."""
     argv = (sys.executable, *arguments)
     return Command(argv=argv, environment=environment, folder=ROOT, patience=patience)
 
 
 def free_port() -> int:
-    """A loopback port nobody listens on just now."""
+    """Return a loopback port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def port_taken(host: str, port: int) -> bool:
-    """Whether somebody already listens there."""
+    """Return whether a socket is already bound to the address."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -56,7 +56,7 @@ def port_taken(host: str, port: int) -> bool:
 
 
 def is_url_responding(url: str, *, at_all: bool = False) -> bool:
-    """Whether a GET of `url` gives 200; with `at_all`, any answer will do."""
+    """Return whether a GET of `url` gives 200; with `at_all`, an HTTP error is accepted too."""
     try:
         with urllib.request.urlopen(url, timeout=3) as response:  # noqa: S310 - a loopback address of ours
             return bool(response.status == 200)
@@ -67,7 +67,7 @@ def is_url_responding(url: str, *, at_all: bool = False) -> bool:
 
 
 def database_answers(url: str) -> bool:
-    """Whether an external PostgreSQL takes connections."""
+    """Return whether an external PostgreSQL accepts connections."""
     try:
         psycopg.connect(url, connect_timeout=3).close()
     except psycopg.OperationalError:
@@ -76,7 +76,7 @@ def database_answers(url: str) -> bool:
 
 
 def broker_answers(url: str) -> bool:
-    """Whether an external broker answers a PING."""
+    """Return whether an external broker answers a PING."""
     try:
         with redis.Redis.from_url(url, socket_timeout=3, socket_connect_timeout=3) as client:
             return bool(client.ping())
@@ -85,14 +85,14 @@ def broker_answers(url: str) -> bool:
 
 
 def demo_company(url: str, data: Path, environment: dict[str, str]) -> Part:
-    """The demo company: its own process, its own database."""
+    """Build the demo company: its own process, its own database."""
     port = url.rpartition(":")[2]
     command = build_python_command("-m", "demo", "--port", port, "--data", str(data), environment=environment)
     return Part("demo", lambda: command, lambda: is_url_responding(f"{url}/status", at_all=True))
 
 
 def build_web_part(host: str, port: int, environment: dict[str, str]) -> Part:
-    """uvicorn on the ASGI application."""
+    """Build the web server: uvicorn with the ASGI application."""
     command = build_python_command("-m", "config.devstack.serve", environment=environment)
     return Part("web", lambda: command, lambda: is_url_responding(f"http://{host}:{port}/readyz"))
 
@@ -103,7 +103,7 @@ def _build_celery_part(
     mark = data / f"{name}.ready"
     told = environment | {"INTERLOCK_READY_FILE": str(mark)}
     if os.geteuid() == 0:
-        # Celery fears root for its pickles; ours is JSON only.
+        # Celery refuses root because of pickle; this project uses JSON only.
         told |= {"C_FORCE_ROOT": "1", "PYTHONWARNINGS": "ignore:::celery.platforms"}
     command = build_python_command(
         "-m", "celery", "-A", "config.celery", "-q", *arguments, environment=told, patience=patience
@@ -116,8 +116,9 @@ def _build_celery_part(
 
 
 def build_worker_part(data: Path, environment: dict[str, str], *, threads: int, drain: float) -> Part:
-    """The Celery worker, threads in one process; it may take `drain` seconds to hand its runs back
-    (R-SESS-13).
+    """Build the Celery worker, threads in one process.
+
+    It may take `drain` seconds to release its runs (R-SESS-13).
     """
     arguments = (
         "worker", "--pool", "threads", "--concurrency", str(threads), "--loglevel", "INFO",
@@ -127,6 +128,6 @@ def build_worker_part(data: Path, environment: dict[str, str], *, threads: int, 
 
 
 def build_beat_part(data: Path, environment: dict[str, str]) -> Part:
-    """The clock of the static schedule. Its memory of past beats is worth nothing after a restart."""
+    """Build the clock of the static schedule. Its record of past beats is useless after a restart."""
     arguments = ("beat", "--schedule", str(data / "beat"), "--pidfile=", "--loglevel", "INFO")
     return _build_celery_part("beat", data, environment, 10, *arguments)

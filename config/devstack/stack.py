@@ -1,4 +1,4 @@
-"""The plan of this house for the supervisor: which servers are ours, what runs once, what is said."""
+"""The local stack's plan for the supervisor: embedded servers, one-time steps and messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTED = (
 
 
 class LocalStack:
-    """Everything `manage.py up` decides before it starts the first process."""
+    """Everything that `manage.py up` decides before it starts the first process."""
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
@@ -41,7 +41,10 @@ class LocalStack:
         self._lock: IO[str] | None = None
 
     def enter(self) -> None:
-        """Take the data folder for this supervisor alone and look at the port. Raises StartFailedError."""
+        """Lock the data folder for this supervisor and check the port.
+
+        Raises: StartFailedError.
+        """
         make_folder(self.data, 0o711 if os.geteuid() == 0 else 0o700)
         self._lock = (self.data / "supervisor.lock").open("a")
         try:
@@ -52,7 +55,7 @@ class LocalStack:
         killed_before = self._begin_lock_file()
         patience = PORT_SECONDS if killed_before else 0.0
         try:
-            # The web server of a supervisor that was killed ends by itself, and has the port until then.
+            # The web server of a killed supervisor ends by itself and keeps the port until then.
             wait_for(lambda: not process_specs.port_taken(self.given.host, self.given.port), patience, "")
         except TimeoutError:
             where = f"Port {self.given.port} of {self.given.host}"
@@ -61,7 +64,7 @@ class LocalStack:
             ) from None
 
     def _begin_lock_file(self) -> bool:
-        """Write this supervisor's id into its lock file; whether a killed one left its own there."""
+        """Write this supervisor's id into the lock file; return whether a killed one left its id."""
         assert self._lock is not None  # noqa: S101 - `enter` holds it
         killed_before = self._lock.tell() > 0
         self._lock.truncate(0)
@@ -75,8 +78,9 @@ class LocalStack:
             self._lock.truncate(0)
 
     def steps(self) -> list[Step | tuple[Step, ...]]:
-        """What to do, in order; side by side what stands in one tuple. The demo company is there before the
-        worker, who may have runs in hand that act on it.
+        """Return the steps in order; the steps of one tuple run concurrently.
+
+        The demo company is ready before the worker, whose runs may act on the company.
         """
         database, broker = self._database(), self._broker()
         self._furnish()
@@ -127,7 +131,7 @@ class LocalStack:
         return [process_specs.demo_company(url, self.data / "demo", self.environment)]
 
     def _books(self) -> list[Step]:
-        """The demo company's books, for the tools that ask databases; none where the operator names some."""
+        """Return the step that creates the demo database; none if the operator configured databases."""
         named = self.given.demo_url or self.given.databases
         if self.postgres is None or named or not self.given.demo or not find_spec("demo"):
             return []
@@ -136,7 +140,10 @@ class LocalStack:
         return [lambda: demo_database.create_demo_database(postgres, passwords)]
 
     def _furnish(self) -> None:
-        """The environment of every child: what was given, and ours. The owner's address is not in it."""
+        """Set the environment of every child: the given variables and the stack's own.
+
+        The database URL of the owner is left out.
+        """
         kept = {name: value for name, value in os.environ.items() if name != "DATABASE_OWNER_URL"}
         added = {
             "INTERLOCK_SECRET_KEY": unwrap_secret(self.given.secret_key) or secrets_in(self.data).secret_key,
@@ -153,7 +160,10 @@ class LocalStack:
         self.environment = kept | self.environment | added
 
     def _prepare(self) -> Command:
-        """Migrations, checks and seed in one process: each process of its own spends seconds on imports."""
+        """Return the command for migrations, checks and seed in one process.
+
+        Each separate process would spend seconds on imports.
+        """
         environment, wanted = self.environment, ["--seed"] if self._seeds() else []
         if self.owner_url is None:
             self.journal.say("DATABASE_OWNER_URL is not set: the database is taken as migrated")
@@ -163,14 +173,17 @@ class LocalStack:
         return build_python_command("manage.py", "prepare", *wanted, environment=environment)
 
     def _write_down(self) -> None:
-        """Leave the addresses where `config.env` finds them: `manage.py key create` needs no setting then."""
+        """Write the addresses for `config.env`, so that `manage.py key create` needs no setting."""
         known = {name: self.environment[name] for name in NOTED if name in self.environment}
         if self.given.database_url is None and self.owner_url is not None:
             known["DATABASE_OWNER_URL"] = self.owner_url
         write_private(self.data / SERVERS_FILE, json.dumps(known))
 
     def _seeds(self) -> bool:
-        """Demo people have a published password: an external database gets them when asked alone."""
+        """Return whether to seed the demo people.
+
+        The demo people have a published password, so an external database gets them only on explicit request.
+        """
         if not self.given.demo:
             return False
         if self.given.database_url is not None and not self.given.seed_demo:
@@ -180,7 +193,7 @@ class LocalStack:
         return True
 
     def announce(self) -> None:
-        """Print what there is to know, the address and the demonstration accounts last (R-TOOL-23)."""
+        """Print the summary, with the address and the demonstration accounts last (R-TOOL-23)."""
         self.journal.show(["", *self._models(), *self._keys(), "", *self._address(), *self._accounts(), ""])
 
     def _models(self) -> list[str]:
@@ -196,7 +209,7 @@ class LocalStack:
         ]
 
     def _unpriced(self) -> list[str]:
-        """Say what calls are charged at where nobody said what the operator's own model costs."""
+        """Describe the charge of calls if the price of the operator's own model is not configured."""
         given = self.given
         if not given.openai_base_url or given.model_price is not None:
             return []
@@ -227,7 +240,7 @@ class LocalStack:
 
 
 def run_stack() -> int:
-    """The whole house until it is told to end: 0 after a stop that was asked for, 1 when the start failed."""
+    """Run the whole stack until it is stopped: 0 after a requested stop, 1 if the start failed."""
     journal = Journal()
     house = LocalStack(journal)
     try:
@@ -242,6 +255,6 @@ def run_stack() -> int:
 
 
 def list_scenario_names() -> list[str]:
-    """The names of the scripted scenarios that ship."""
+    """List the names of the bundled scripted scenarios."""
     folder = Path(__file__).resolve().parents[2] / "orchestrator" / "scenarios"
     return sorted(path.stem for path in folder.glob("*.yaml"))

@@ -1,5 +1,4 @@
-"""How large a request's body may be, by its address, and all bodies together, judged before anything else
-reads a byte (R-SEC-7)."""
+"""Size limits of request bodies, per address and in total, checked before any other reader (R-SEC-7)."""
 
 from __future__ import annotations
 
@@ -30,18 +29,18 @@ _Refusal = tuple[HTTPStatus, list[tuple[bytes, bytes]], bytes]
 
 BODY_LIMITS: Final[tuple[tuple[str, int], ...]] = (
     ("/api/", MIB),
-    # The files of a task (8 MiB) and the fields beside them.
+    # The files of a task (8 MiB) and the other fields.
     ("/new/", 11 * MIB),
     # One document of 2 MiB, or its text.
     ("/corpora", 5 * MIB),
     ("/account/", 64 * KIB),
     ("/static/", 64 * KIB),
-    # Django's own bound of a form's fields.
+    # Django's own limit for the fields of a form.
     ("/", 2560 * KIB),
 )
 """The most bytes of a body by the beginning of its address; the first that fits holds."""
-# A client that is refused while it still sends would lose the answer to a reset connection: so much and so
-# long is read on and thrown away.
+# A client that is refused while it is still sending would lose the answer to a reset connection: so many
+# bytes, for so many seconds, are read and discarded.
 DISCARDED_BYTES: Final = 256 * KIB
 DISCARD_SECONDS: Final = 1.0
 PAGE: Final = (
@@ -51,13 +50,16 @@ PAGE: Final = (
 
 
 def body_limit(path: str) -> int:
-    """The most bytes that a body sent to this address may have."""
+    """Return the maximum number of body bytes for this address."""
     return next((limit for beginning, limit in BODY_LIMITS if path.startswith(beginning)), 64 * KIB)
 
 
 class LimitBodies:
-    """Wraps the whole application: a body that says it is, or turns out, too large is answered with 413, one
-    for which there is no room at the moment with 503."""
+    """Wraps the whole application and limits the bodies of requests.
+
+    A body that declares to be or turns out too large is answered with 413, one for which there is currently
+    no room with 503.
+    """
 
     def __init__(
         self, application: Application, room: BodyRoom | None = None, identify: Identify = identify_nobody
@@ -84,7 +86,10 @@ class LimitBodies:
 
 
 class _Place:
-    """One request's place in the room. Its sender is looked up once the body is more than small."""
+    """The memory that one request's body takes up.
+
+    The sender is identified once the body is more than small.
+    """
 
     def __init__(self, room: BodyRoom, identify: Identify, scope: MutableMapping[str, Any]) -> None:
         self._room, self._identify, self._scope = room, identify, scope
@@ -92,11 +97,11 @@ class _Place:
         self._held = 0
 
     async def has(self, size: int) -> bool:
-        """True if there is room for a body of this size now; nothing is held for what is only declared."""
+        """Return whether there is room for a body of this size now. A declared size reserves nothing."""
         return size <= SMALL or self._room.has(await self._known(), size - SMALL)
 
     async def hold(self, size: int) -> bool:
-        """Hold a body that has come to this size; False where there is no room."""
+        """Reserve memory for a body that has reached this size; False if there is no room."""
         more = size - SMALL - self._held
         if more <= 0:
             return True
@@ -107,7 +112,7 @@ class _Place:
         return True
 
     def leave(self) -> None:
-        """The request is over."""
+        """Release the memory at the end of the request."""
         if self._held:
             self._room.give_back(self._sender or UNKNOWN, self._held)
             self._held = 0
@@ -121,7 +126,7 @@ class _Place:
 
 
 class _Body:
-    """One request's body as it comes in."""
+    """The body of one request as it arrives."""
 
     def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send, place: _Place) -> None:
         self.path: str = scope["path"]
@@ -132,7 +137,10 @@ class _Body:
         self._whole = self._started = self._refused = False
 
     async def receive(self) -> Message:
-        """The next piece; once there is too much the answer is given, and the client is gone."""
+        """Return the next message.
+
+        Once the body is too large, the refusal is sent and a disconnect is returned.
+        """
         if self._refused:
             return {"type": "http.disconnect"}
         message = await self._receive()
@@ -150,17 +158,17 @@ class _Body:
         return None if await self._place.hold(self._received) else _no_room(self.path)
 
     async def send(self, message: Message) -> None:
-        """Pass on what the application answers, unless the request was refused meanwhile."""
+        """Pass on the application's answer, unless the request was refused meanwhile."""
         if not self._refused:
             self._started = True
             await self._send(message)
 
     async def refuse(self, refusal: _Refusal) -> None:
-        """Answer why, where no answer has begun, and end the connection."""
+        """Send the refusal unless an answer has begun, and end the connection."""
         self._refused = True
         if self._started:
             return
-        # What was held is thrown away by now or in a moment; what is still read is kept nowhere.
+        # Buffered data are discarded now or soon; data still read are not stored.
         status, headers, body = refusal
         await self._send({"type": "http.response.start", "status": int(status), "headers": headers})
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
@@ -180,7 +188,7 @@ class _Body:
 
 
 def declared_length(headers: list[tuple[bytes, bytes]]) -> int:
-    """What Content-Length says; 0 where there is none, or none that is a number."""
+    """Return the Content-Length; 0 if it is missing or not a number."""
     for name, value in headers:
         if name == b"content-length":
             return int(value) if value.isdigit() and len(value) <= 19 else 0
@@ -195,7 +203,10 @@ def _too_large(path: str, limit: int) -> _Refusal:
 
 
 def _no_room(path: str) -> _Refusal:
-    """Small bodies are taken all the while, so this says nothing of the house as a whole."""
+    """Build the 503 refusal for a lack of room.
+
+    Small bodies are still accepted, so the refusal does not describe the state of the whole server.
+    """
     status, headers, body = _build_refusal_response(
         path, HTTPStatus.SERVICE_UNAVAILABLE, "bodies-full", "No room for that request just now",
         f"Too much is being sent at once. Send it again in {RETRY_SECONDS} seconds.",

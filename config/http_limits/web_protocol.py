@@ -1,7 +1,7 @@
-"""uvicorn's HTTP protocol with bounds of its own: heads by size and time, bodies and answers by pace, and how
-many connections there are (R-SEC-7).
+"""uvicorn's HTTP protocol with limits on heads, bodies, answers and connections (R-SEC-7).
 
-httptools bounds neither a head nor how long it takes; h11 bounds a head only.
+Heads are limited by size and time, bodies and answers by pace. httptools limits neither a head nor its
+duration; h11 limits a head only.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionBounds:
-    """How many, how large and how slow, in connections, bytes, lines and seconds."""
+    """Limits in connections, bytes, lines and seconds."""
 
     connections: int = 512
     head_bytes: int = 64 * 1024
     head_lines: int = 128
     head_seconds: float = 20.0
-    # A body has so long to begin with, and a second more for each `bytes_a_second` that came.
+    # A body has this time at first, and one more second for each `bytes_a_second` received.
     body_seconds: float = 20.0
     bytes_a_second: int = 500
-    # Requests that a client may send before the first of them is answered.
+    # Maximum number of requests that a client may send before the first of them is answered.
     pipelined: int = 16
-    # Messages of a WebSocket that may wait to be read, and pieces that one message may have.
+    # Maximum number of unread WebSocket messages, and of fragments of one message.
     waiting: int = 64
-    # A refused client may read its answer for so long while what it still sends is thrown away.
+    # Time that a refused client has to read its answer while its further input is discarded.
     parting_seconds: float = 1.0
 
 
@@ -53,12 +53,12 @@ class WritePace:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, transport: asyncio.Transport) -> None:
-        """Look at the pace until everything is written; once for any number of calls."""
+        """Check the pace until everything is written. Further calls have no effect meanwhile."""
         if self._timer is None and (size := transport.get_write_buffer_size()):
             self._timer = self._loop.call_later(self._bounds.body_seconds, self._look, transport, size)
 
     def stop(self) -> None:
-        """The connection is over."""
+        """Stop checking at the end of the connection."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -73,42 +73,45 @@ class WritePace:
 
 
 class BoundedSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that gives its connection's slot back when it is over."""
+    """A WebSocket that releases its connection's slot when it is closed."""
 
     bounds: ClassVar[ConnectionBounds]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Watch what is written."""
+        """Start watching the write pace."""
         super().connection_made(transport)
         self._pace = WritePace(self.bounds, self.loop)
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than it is written to."""
+        """Watch the pace of a client that reads more slowly than the server writes."""
         super().pause_writing()
         self._pace.watch(self.transport)
 
     def handle_ping(self) -> None:
-        """Answer a ping, unless the client leaves the answers before it unread: nothing bounds the pings."""
+        """Answer a ping, unless the client leaves earlier answers unread.
+
+        The number of pings is not limited.
+        """
         answer = b"".join(self.conn.data_to_send())
         if self.writable.is_set():
             self.transport.write(answer)
 
     def handle_cont(self, event: Frame) -> None:
-        """Take a piece of a message. Empty ones do not count against the size of the message."""
+        """Accept a fragment of a message. Empty fragments do not count towards the size of the message."""
         if len(self.frames) >= self.bounds.waiting:
             self.transport.abort()
         else:
             super().handle_cont(event)
 
     def send_receive_event_to_app(self) -> None:
-        """Queue a message. One read from the network may hold thousands of small ones."""
+        """Queue a message. One read from the network may contain thousands of small messages."""
         if self.queue.qsize() >= self.bounds.waiting:
             self.transport.abort()
         else:
             super().send_receive_event_to_app()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the slot back."""
+        """Release the slot."""
         self._pace.stop()
         super().connection_lost(exc)
         if (slot := self.app_state.get(STATE_KEY)) is not None:
@@ -116,7 +119,7 @@ class BoundedSocket(WebSocketsSansIOProtocol):
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """One HTTP connection within bounds. `bounds` and `slots` are those of its server."""
+    """One HTTP connection within limits. `bounds` and `slots` are those of its server."""
 
     bounds: ClassVar[ConnectionBounds]
     slots: ClassVar[ConnectionSlots]
@@ -127,14 +130,14 @@ class BoundedHttp(HttpToolsProtocol):
         self._pace = WritePace(self.bounds, self.loop)
         self._timer: asyncio.TimerHandle | None = None
         self._in_head, self._too_large, self._refused, self._upgraded = True, False, False, False
-        # Bytes of the head as they came, and as they were read; its lines; bytes since the last of the body.
+        # Bytes of the head received and parsed; its lines; bytes since the last part of the body.
         self._came = self._read = self._lines = self._framing = 0
         self._body_began, self._body_bytes = 0.0, 0
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a slot, or refuse."""
+        """Take a slot, or refuse the connection."""
         super().connection_made(transport)
         self._slot = self.slots.take(transport.abort)
         if self._slot is None:
@@ -146,7 +149,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Give the slot back, unless a WebSocket has it now."""
+        """Release the slot, unless a WebSocket has it now."""
         self._pace.stop()
         self._stop_timer()
         if self._slot is not None:
@@ -156,7 +159,7 @@ class BoundedHttp(HttpToolsProtocol):
     # What comes in
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser as much as may come."""
+        """Feed the parser as much as is allowed."""
         if self._refused:
             return
         if self._in_head:
@@ -165,14 +168,14 @@ class BoundedHttp(HttpToolsProtocol):
             self._framing += len(data)
             super().data_received(data)
             if self._framing > self.bounds.head_bytes:
-                # Trailers, or the marks of pieces that hold nothing.
+                # Trailers, or chunk headers of empty chunks.
                 self._refuse(431)
 
     def _goes_on(self) -> bool:
         return not (self._refused or self._upgraded or self.transport.is_closing())
 
     def _feed_head(self, data: bytes) -> bytes:
-        """Feed what a head may still have; the rest, which is none of the head."""
+        """Feed what still fits into a head, and return the rest, which belongs to no head."""
         if self._timer is None:
             self._await_head()
         room = self.bounds.head_bytes - self._came
@@ -185,19 +188,19 @@ class BoundedHttp(HttpToolsProtocol):
         return rest
 
     def on_message_begin(self) -> None:
-        """A head begins."""
+        """Start the count and the timer of a new head."""
         super().on_message_begin()
         self._in_head, self._read, self._lines = True, 0, 0
         if self._timer is None:
             self._await_head()
 
     def on_url(self, url: bytes) -> None:
-        """Count the address."""
+        """Count the bytes of the address."""
         super().on_url(url)
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a line of the head, or of what follows a body."""
+        """Count a line of the head or of the trailers."""
         super().on_header(name, value)
         self._lines += 1
         self._count(len(name) + len(value) + 4)
@@ -206,11 +209,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._read += size
         if self._read > self.bounds.head_bytes or self._lines > self.bounds.head_lines:
             self._too_large = True
-            # The parser stops, and says so as it does of what it cannot read.
+            # The parser stops and reports this like unreadable input.
             raise ValueError("the head is too large")
 
     def on_headers_complete(self) -> None:
-        """The head is whole; the body's time begins."""
+        """Start the timer of the body after a complete head."""
         self._in_head, self._framing = False, 0
         self._stop_timer()
         super().on_headers_complete()
@@ -226,7 +229,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole: from here on it is our turn."""
+        """Mark the request as complete: from here on the server has to act."""
         self._stop_timer()
         self._in_head, self._came, self._framing = True, 0, 0
         if self._slot is not None:
@@ -234,7 +237,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        """A WebSocket goes on with the connection and its slot."""
+        """Keep the connection and its slot for the WebSocket."""
         self._upgraded = True
         self._stop_timer()
         if self._slot is not None:
@@ -244,19 +247,19 @@ class BoundedHttp(HttpToolsProtocol):
     # What goes out
 
     def on_response_complete(self) -> None:
-        """The answer is given: the client's turn."""
+        """Mark the answer as complete: from here on the client has to act."""
         super().on_response_complete()
         if self._slot is not None and not self.pipeline:
             self._slot.wait()
         self._pace.watch(self.transport)
 
     def pause_writing(self) -> None:
-        """The client reads more slowly than it is written to."""
+        """Watch the pace of a client that reads more slowly than the server writes."""
         super().pause_writing()
         self._pace.watch(self.transport)
 
     def send_400_response(self, msg: str) -> None:
-        """What the parser stopped at."""
+        """Refuse with 431 if the head was too large, else with 400."""
         self._refuse(431 if self._too_large else 400)
 
     # What takes too long
@@ -271,7 +274,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def _head_is_due(self) -> None:
         if self.flow.read_paused:
-            # We do not read; the client cannot be late.
+            # The server does not read, so the client cannot be late.
             self._await_head()
         elif self._came:
             self._refuse(408)
@@ -288,7 +291,7 @@ class BoundedHttp(HttpToolsProtocol):
             self._timer = self.loop.call_later(pause, self._body_is_due)
 
     def _refuse(self, status: int) -> None:
-        """Say why, where nothing was said yet, and end the connection."""
+        """Send the refusal unless an answer has begun, and end the connection."""
         if self._refused:
             return
         self._refused = True
@@ -300,7 +303,7 @@ class BoundedHttp(HttpToolsProtocol):
             self.transport.close()
             return
         if cycle is not None:
-            # Nobody answers any more, and nothing else comes.
+            # No answer follows, and no more input is read.
             cycle.disconnected = True
             cycle.message_event.set()
             self.flow.resume_reading()
@@ -314,7 +317,7 @@ class BoundedHttp(HttpToolsProtocol):
 
 
 def bounded_protocols(bounds: ConnectionBounds) -> tuple[type[BoundedHttp], type[BoundedSocket]]:
-    """The protocols of one server, which counts its own connections."""
+    """Build the protocols of one server, which counts its own connections."""
     slots = ConnectionSlots(bounds.connections)
     http = type("BoundedHttp", (BoundedHttp,), {"bounds": bounds, "slots": slots})
     return http, type("BoundedSocket", (BoundedSocket,), {"bounds": bounds})

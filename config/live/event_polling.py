@@ -1,4 +1,4 @@
-"""Where a page without a socket asks what is new (traces/views/event_polling.py)."""
+"""URLs that pages without a WebSocket poll for changes (traces/views/event_polling.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from traces.views.event_polling import poll_feed
 @require_member(Scope.READ)
 @mark_unattended
 def poll_run_events(request: PageRequest, run_id: UUID) -> HttpResponseBase:
-    """A run's page."""
+    """Poll changes of a run's page."""
     return poll_feed(request, RUN, run_id)
 
 
@@ -26,7 +26,7 @@ def poll_run_events(request: PageRequest, run_id: UUID) -> HttpResponseBase:
 @require_member(Scope.READ)
 @mark_unattended
 def poll_run_list(request: PageRequest) -> HttpResponseBase:
-    """The list of runs."""
+    """Poll changes of the list of runs."""
     return poll_feed(request, RUNS, request.member.tenant.id)
 
 
@@ -34,7 +34,7 @@ def poll_run_list(request: PageRequest) -> HttpResponseBase:
 @require_member(Scope.READ)
 @mark_unattended
 def poll_inbox(request: PageRequest) -> HttpResponseBase:
-    """The inbox."""
+    """Poll changes of the inbox."""
     return poll_feed(request, INBOX, request.member.tenant.id)
 
 
@@ -42,7 +42,7 @@ def poll_inbox(request: PageRequest) -> HttpResponseBase:
 @require_member(Scope.READ)
 @mark_unattended
 def poll_overview(request: PageRequest) -> HttpResponseBase:
-    """The first page."""
+    """Poll changes of the start page."""
     return poll_feed(request, OVERVIEW, request.member.tenant.id)
 
 

@@ -1,4 +1,4 @@
-"""What can be followed in this house, each feed with the functions that render it for a page."""
+"""The feeds that can be followed, each with the functions that render it for a page."""
 
 from __future__ import annotations
 

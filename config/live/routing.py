@@ -1,4 +1,4 @@
-"""Where WebSockets and streams lead: one hub a process, and the feeds of the floors (R-API-5)."""
+"""Routing of WebSockets and streams: one hub per process, and the feeds of all packages (R-API-5)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def build_hub(limits: Limits | None = None) -> Hub:
-    """A hub of this build."""
+    """Build a hub for this version of Interlock."""
     return Hub(limits, build=settings.INTERLOCK_VERSION)
 
 
 def build_live_application(http: Application, shared: Hub) -> LimitBodies:
-    """The whole application: HTTP with its streams, and the sockets, all on one hub, behind the bound of
-    bodies."""
+    """Build the whole application: HTTP with streams, and WebSockets, on one hub and with limited bodies."""
     sockets = build_socket_router(
         {
             "^ws/runs$": Socket(shared, RUNS),
@@ -47,13 +46,13 @@ def build_live_application(http: Application, shared: Hub) -> LimitBodies:
 
 
 def build_socket_router(sockets: dict[str, Any]) -> URLRouter:
-    """Sockets by their address. Django's patterns are typed for views, Channels' router for its own."""
+    """Route sockets by address. Django's patterns are typed for views, Channels' router for its own."""
     routes: Any = [re_path(address, socket) for address, socket in sockets.items()]
     return URLRouter(routes)
 
 
 async def _reject_unknown_socket(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-    """An address of nothing looks like a run that is not there."""
+    """Close a socket of an unknown address like that of a run that does not exist."""
     await receive()
     await send({"type": "websocket.accept"})
     await send({"type": "websocket.close", "code": GONE})

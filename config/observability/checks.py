@@ -1,4 +1,4 @@
-"""What the house refuses to start with (docs/operations.md, R-SEC-8)."""
+"""Checks that make Interlock refuse to start (docs/operations.md, R-SEC-8)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEDGERS = (
     "budgets_entry",
     "tenancy_auditentry",
 )
-# A role may also do what the roles may that it is a member of: by inheritance, or after `SET ROLE`.
+# A role also has the rights of the roles it is a member of: by inheritance, or after `SET ROLE`.
 _WHO = (
     "SELECT current_user, bool_or(rolsuper), bool_or(rolbypassrls), bool_or(rolcreaterole) FROM pg_roles"
     " WHERE pg_has_role(current_user, oid, 'MEMBER')"
@@ -38,7 +38,7 @@ _OWNS = (
 def a_key_outside_embedded_mode(
     app_configs: Sequence[AppConfig] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
-    """Each process would sign with another key if none is given."""
+    """Report a missing secret key, without which each process would sign with a key of its own."""
     if settings.SECRET_KEY_GIVEN or settings.INTERLOCK_EMBEDDED or settings.DEBUG:
         return []
     hint = "Set INTERLOCK_SECRET_KEY to at least 50 random characters."
@@ -49,7 +49,7 @@ def a_key_outside_embedded_mode(
 def isolation_of_scripts(
     app_configs: Sequence[AppConfig] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
-    """Warn where code of a model runs without the system's isolation on this machine, or not at all."""
+    """Warn if model code runs without system isolation on this machine, or not at all."""
     why = bubblewrap.explain_unavailability()
     if not why:
         return []
@@ -64,7 +64,7 @@ def isolation_of_scripts(
 
 
 def power_of_the_role() -> list[CheckMessage]:
-    """One error for each thing that lets the application's role step round what guards the ledgers."""
+    """Return one error for each right that lets the application's role bypass the guards of the ledgers."""
     try:
         with connections["default"].cursor() as cursor:
             cursor.execute(_WHO)
@@ -93,12 +93,15 @@ def power_of_the_role() -> list[CheckMessage]:
 def the_role_is_powerless(
     app_configs: Sequence[AppConfig] | None = None, *, databases: Sequence[str] | None = None, **_kwargs: Any
 ) -> list[CheckMessage]:
-    """`check --database default` refuses a role that could break what it must obey."""
+    """Refuse, in `check --database default`, a role that could bypass its own restrictions."""
     return power_of_the_role() if "default" in (databases or ()) else []
 
 
 def refuse_power() -> None:
-    """Called by every long-lived process before it takes work. Raises SystemCheckError."""
+    """Refuse to start with a missing key or a too powerful role. Called by every long-lived process.
+
+    Raises: SystemCheckError.
+    """
     if errors := [*a_key_outside_embedded_mode(), *power_of_the_role()]:
         message = "; ".join(f"{error.msg} {error.hint}" for error in errors)
         raise SystemCheckError(message)

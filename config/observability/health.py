@@ -1,8 +1,8 @@
-"""Is it alive, and can it take work? (R-TRACE-14)
+"""Health endpoints: liveness and readiness. (R-TRACE-14)
 
-`/livez` asks nobody. `/readyz` asks the database, which decides, and the broker, which does not: a run
-accepted while the broker is down is found by the sweep, so a dead broker is a degradation and no reason to
-turn work away.
+`/livez` queries no other service. `/readyz` queries the database, which decides, and the broker, which does
+not: a run accepted while the broker is down is found by the sweep, so a dead broker degrades the service but
+is no reason to turn work away.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BROKER_SECONDS = 1.0
 
 
 def database_answers() -> bool:
-    """Whether PostgreSQL answers at all."""
+    """Return whether PostgreSQL answers a query."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -31,7 +31,7 @@ def database_answers() -> bool:
 
 
 def broker_answers(url: str) -> bool:
-    """Whether the broker at `url` answers a PING within a second."""
+    """Return whether the broker at `url` answers a PING within a second."""
     try:
         client = redis.Redis.from_url(
             url, socket_timeout=BROKER_SECONDS, socket_connect_timeout=BROKER_SECONDS
@@ -45,14 +45,14 @@ def broker_answers(url: str) -> bool:
 @never_cache
 @require_safe
 def livez(_request: HttpRequest) -> HttpResponse:
-    """200 as long as the process serves requests."""
+    """Answer 200 as long as the process serves requests."""
     return JsonResponse({"status": "alive"})
 
 
 @never_cache
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """200 with `ready` or `degraded` (broker away), 503 with `unready` (database away)."""
+    """Answer 200 with `ready` or `degraded` (broker down), 503 with `unready` (database down)."""
     database, broker = database_answers(), broker_answers(settings.REDIS_URL)
     word = "unready" if not database else "ready" if broker else "degraded"
     body: dict[str, Any] = {"status": word, "checks": {"database": database, "broker": broker}}

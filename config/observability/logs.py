@@ -1,4 +1,4 @@
-"""One log for the house: structlog over the standard library, run ids bound by contextvars (R-TRACE-14)."""
+"""Logging: structlog over the standard library, with run ids bound by contextvars (R-TRACE-14)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 
 _PROBES = ("GET /readyz", "GET /livez")
-# What brings a person in once, where an address carries it.
+# One-time credentials that an address may carry.
 _CODES = (
     (re.compile(r"^(\S+ /account/[^?]*)\?.*", re.DOTALL), r"\1?…"),
     (re.compile(r"(/account/password/reset/key/)[^/?]+"), r"\1…"),
@@ -19,7 +19,7 @@ _CODES = (
 
 
 def drop_probes(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """A probe every few seconds would drown the log; one that fails is kept."""
+    """Drop successful health probes, which would flood the log. A failed probe is kept."""
     if event.get("request") in _PROBES and event.get("code", 200) == 200:
         raise structlog.DropEvent
     return event
@@ -28,7 +28,7 @@ def drop_probes(_logger: Any, _method: str, event: structlog.typing.EventDict) -
 def without_codes(
     _logger: Any, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """What brings a person in (a provider's code, a link's key) is in no line of the log (R-SEC-2)."""
+    """Mask one-time credentials (a provider's code, a link's key) in request addresses (R-SEC-2)."""
     if isinstance(event.get("request"), str):
         for pattern, shown in _CODES:
             event["request"] = pattern.sub(shown, event["request"])
@@ -36,14 +36,14 @@ def without_codes(
 
 
 class OneLineRefusals(logging.Filter):
-    """A refused request is the caller's affair: one line, without a traceback (R-SEC-7).
+    """Logs a refused request in one line without a traceback, since it is the caller's fault (R-SEC-7).
 
-    django-structlog writes that line when the request is over; it gets the reason from here. What is refused
-    before or after it, such as a foreign host, keeps the line of Django.
+    django-structlog writes that line at the end of the request and gets the reason from here. A request
+    refused before or after it, such as one for a foreign host, keeps Django's own line.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is written."""
+        """Return whether the line is written."""
         status = getattr(record, "status_code", 500)
         if not record.name.startswith(("django.request", "django.security")) or status >= 500:
             return True
@@ -67,7 +67,7 @@ def _build_shared_processors() -> list[structlog.typing.Processor]:
 
 
 # One list for the whole process: a logger keeps the list that it was first used with, so a second list would
-# leave loggers in use with the old one, where `structlog.testing.capture_logs` does not hear them.
+# leave active loggers with the old one, where `structlog.testing.capture_logs` does not see them.
 _PROCESSORS: list[structlog.typing.Processor] = [
     structlog.stdlib.filter_by_level,
     drop_probes,
@@ -78,11 +78,11 @@ _PROCESSORS: list[structlog.typing.Processor] = [
 
 
 def choose_log_renderer(style: str, *, tty: bool) -> structlog.typing.Processor:
-    """The last step of a line: `console` for eyes, `json` for machines, `auto` by where it goes."""
+    """Return the renderer: `console` for people, `json` for machines, `auto` by the terminal."""
     if style == "json":
         return structlog.processors.JSONRenderer()
-    # The library's own way of showing an exception prints every local of every frame: seconds of work each
-    # time, and whatever secret was at hand.
+    # The library's own exception formatter prints every local of every frame: that takes seconds each time,
+    # and may expose secrets.
     return structlog.dev.ConsoleRenderer(
         colors=tty and style != "plain", pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
     )
@@ -94,7 +94,7 @@ def configure_logging(*, style: str, level: str) -> None:
     `style` is `auto`, `console` or `json`; `level` is a standard level's name.
     """
     render = choose_log_renderer(style, tty=sys.stderr.isatty())
-    # Each beat, each job and each socket, several a second, are of use to whoever looks for a fault alone.
+    # Each beat, job and socket, several per second, is useful for debugging only.
     routine = level.upper() if level.upper() == "DEBUG" else "WARNING"
     tail: list[structlog.typing.Processor] = [
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,

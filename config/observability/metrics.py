@@ -1,8 +1,9 @@
-"""What this process did, for Prometheus (R-API-1, R-BUDGET-12): requests by route, calls by gateway, breakers
-that tripped, and the process.
+"""Prometheus metrics of this process: requests, gateway calls, tripped breakers, and the process itself.
 
-Each process tells its own numbers on a port of its own; the web server tells them under /metrics as well, to
-whoever shows the operator's token (R-SEC-11). Nothing in them names a tenant, a run or a person.
+Each process exports its own numbers on its own port; the web server also exports them under /metrics to
+clients with the operator's token. The metrics name no tenant, run or person.
+
+Spec: R-API-1, R-BUDGET-12, R-SEC-11.
 """
 
 from __future__ import annotations
@@ -37,11 +38,14 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Calls(Collector):
-    """The gateways' own books, and the breakers that tripped."""
+    """Collects the gateways' own counts and the breakers that tripped."""
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """One counter of calls by gateway, subject and outcome; one of breakers by name and reason; one of
-        changes of circuits."""
+        """Yield the counters of calls, tripped breakers and circuit changes.
+
+        Calls are counted by gateway, subject and outcome; breakers by name and reason; circuit changes by
+        subject and state.
+        """
         counted = CounterMetricFamily(
             "interlock_calls",
             "Calls that gateways made or refused.",
@@ -71,13 +75,13 @@ REGISTRY.register(Calls())
 
 
 class Measured:
-    """Counts and times every request by its route, never by its address, which a stranger chooses."""
+    """Counts and times every request by route, never by address, which an outsider chooses."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The response."""
+        """Answer the request and measure it."""
         started = perf_counter()
         response = self.get_response(request)
         match = request.resolver_match
@@ -91,7 +95,10 @@ class Measured:
 @never_cache
 @require_safe
 def export_metrics(request: HttpRequest) -> HttpResponse:
-    """The text format of Prometheus, for the operator's token. Without one configured nothing is here."""
+    """Return the metrics in Prometheus' text format to the holder of the operator's token.
+
+    Raises: Http404 if no token is configured.
+    """
     token: str | None = settings.INTERLOCK_METRICS_TOKEN
     if token is None:
         raise Http404
@@ -105,7 +112,10 @@ def export_metrics(request: HttpRequest) -> HttpResponse:
 
 
 def start_metrics_server(host: str, port: int) -> bool:
-    """Answer Prometheus on a port of this process's own; whether it could. It works without it, too."""
+    """Serve the metrics on this process's own port and return whether that succeeded.
+
+    The process also works without the port.
+    """
     try:
         start_http_server(port, addr=host)
     except OSError as error:
@@ -115,6 +125,6 @@ def start_metrics_server(host: str, port: int) -> bool:
 
 
 def serve_web() -> None:
-    """Answer Prometheus on the web process's own port, where one is given."""
+    """Serve the metrics on the web process's own port, if one is configured."""
     if settings.INTERLOCK_WEB_METRICS_PORT is not None:
         start_metrics_server(settings.INTERLOCK_METRICS_HOST, settings.INTERLOCK_WEB_METRICS_PORT)

@@ -1,5 +1,4 @@
-"""What the palette finds besides the pages and actions it can see itself: a run, a request, by its id, and
-the person's own views of the runs."""
+"""Server-side search of the command palette: runs and requests by id, and the person's own views of runs."""
 
 from __future__ import annotations
 
@@ -31,8 +30,11 @@ class Found(TypedDict):
 
 
 def search_palette(member: Member, text: str) -> list[Found]:
-    """Runs and requests of the member's tenant whose id begins or ends with `text`; for no text, the member's
-    own views of the runs, which the palette asks for once and then looks through itself (R-UI-2)."""
+    """Find runs and requests of the member's tenant whose id begins or ends with `text`.
+
+    Without text, the result is the member's own views of the runs, which the palette fetches once and then
+    searches itself (R-UI-2).
+    """
     if not text:
         return _list_saved_views(member)
     digits = re.sub(r"[^0-9a-f]", "", text.lower())
@@ -62,7 +64,7 @@ def search_palette(member: Member, text: str) -> list[Found]:
 
 
 def _list_saved_views(member: Member) -> list[Found]:
-    """The views by name; none where runs may not be read."""
+    """List the member's views by name; none if the member may not read runs."""
     if Scope.READ not in member.scopes:
         return []
     with tenant_transaction(member.tenant.id):
@@ -77,7 +79,7 @@ def _list_saved_views(member: Member) -> list[Found]:
 
 
 def _match_ids(rows: QuerySet[Any], digits: str) -> list[Any]:
-    """A range of ids for a beginning; for an ending, among the newest alone: no index reads backwards."""
+    """Find ids by a range for a prefix; for a suffix, search the newest only, since no index helps there."""
     low, high = UUID(digits.ljust(32, "0")[:32]), UUID(digits.ljust(32, "f")[:32])
     begins = list(rows.filter(id__gte=low, id__lte=high)[:MOST])
     ends = [row for row in rows[:NEWEST] if row.id.hex.endswith(digits)] if not begins else []

@@ -1,4 +1,4 @@
-"""What every answer carries besides Django's own, and how files travel."""
+"""Middleware for response headers beyond Django's own, and for the compression of static files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PERMISSIONS = ", ".join(f"{name}=()" for name in NOT_NEEDED)
 
 @sync_and_async_middleware
 def permissions_policy(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Say `Permissions-Policy`: no page asks a device for anything but a passkey (R-SEC-5)."""
+    """Set `Permissions-Policy`: no page uses any device feature except passkeys (R-SEC-5)."""
     if iscoroutinefunction(get_response):
 
         async def answer_later(request: HttpRequest) -> HttpResponseBase:
@@ -43,25 +43,27 @@ def permissions_policy(get_response: Callable[[HttpRequest], Any]) -> Callable[[
 
 
 class CompressStatic(GZipMiddleware):
-    """Compress files, and no page: what a page repeats of a caller's input beside a secret must not shrink
-    with it.
+    """Compresses static files only.
+
+    A page may repeat a caller's input next to a secret; the size of its compressed form would leak the
+    secret.
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        """The file, compressed where the browser takes it."""
+        """Return the response; a static file is compressed if the browser accepts that."""
         if not request.path.startswith(settings.STATIC_URL):
             return response
         chunks = response.streaming_content if isinstance(response, StreamingHttpResponse) else None
         compressed: HttpResponseBase = super().process_response(request, response)
         squeezed = compressed.headers.get("Content-Encoding") == "gzip"
         if squeezed and isinstance(compressed, StreamingHttpResponse) and compressed.is_async:
-            # Django makes each chunk a file of its own, of which browsers read the first.
+            # Django compresses each chunk as a separate gzip file, of which browsers read the first only.
             compressed.streaming_content = one_file(cast("AsyncIterator[bytes]", chunks))
         return compressed
 
 
 async def one_file(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Chunks as one gzip file."""
+    """Compress the chunks into one gzip file."""
     packer = zlib.compressobj(wbits=31)
     async for chunk in chunks:
         if packed := packer.compress(chunk):

@@ -1,4 +1,4 @@
-"""What every page has around it: navigation with what waits, the person's preferences, the build."""
+"""The frame of every page: navigation with pending requests, the person's preferences, the version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ DENSITIES = ("comfortable", "compact")
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """How a person likes it, kept in cookies: it must be known before the first byte, signed in or not."""
+    """A person's display preferences, stored in cookies.
+
+    They must be known before the first byte of a page, with or without a sign-in.
+    """
 
     theme: str = "system"
     density: str = "comfortable"
@@ -34,7 +37,7 @@ class Preferences:
 
     @classmethod
     def of(cls, request: HttpRequest) -> Preferences:
-        """What the cookies say; nonsense counts as nothing said."""
+        """Read the preferences from the cookies; an invalid value counts as unset."""
         theme, density = request.COOKIES.get("theme", ""), request.COOKIES.get("density", "")
         return cls(
             theme if theme in THEMES else "system",
@@ -45,7 +48,7 @@ class Preferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A place of the navigation."""
+    """One entry of the navigation."""
 
     name: str
     word: str
@@ -55,7 +58,7 @@ class Link:
     count: int = 0
 
 
-# name, word, keys, scope it needs
+# name, label, keys, required scope
 PLACES = (
     ("overview", "Overview", "g o", Scope.READ),
     ("runs", "Runs", "g r", Scope.READ),
@@ -77,24 +80,24 @@ Places = tuple[tuple[str, str, str, Scope], ...]
 
 
 def resolve_page_url(name: str) -> str | None:
-    """The address called `name`, or None where no floor has such a page."""
+    """Return the URL named `name`, or None if no package has such a page."""
     try:
         found: str = reverse(name)
     except NoReverseMatch:
         return None
-    # The API's addresses have names too; pages come later and win.
+    # The API's URLs have names too; pages are registered later and take precedence.
     return None if found.startswith("/api/") else found
 
 
 class Shell:
-    """Lazily, so that an answer without a page pays for nothing."""
+    """The frame of a page. It is built lazily, so that an answer without a page costs nothing."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = request
         self.preferences = Preferences.of(request)
         self.version: str = settings.INTERLOCK_VERSION
         self.member: Member | None = member_of(request) if hasattr(request, "user") else None
-        # Whoever lacks a second factor that the tenant asks for sees nothing of it yet.
+        # A person without the second factor that the tenant requires sees no content yet.
         self._inside = self.member is not None and self.member.lack is None
         self.pending = waiting_for(self.member) if self.member is not None and self._inside else 0
         self.places = tuple(self._links(PLACES))
@@ -111,17 +114,17 @@ class Shell:
 
     @property
     def is_platform_admin(self) -> bool:
-        """Whether the person administers the platform: their menu leads to it."""
+        """True if the person administers the platform, so that the menu links to its pages."""
         return self.member is not None and is_platform_admin(self.member.person.id)
 
     @property
     def single_sign_on(self) -> bool:
-        """Whether a provider of identities is configured, so that people have accounts of it to look at."""
+        """True if an identity provider is configured, so that people have external accounts to view."""
         return bool(settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"])
 
     @property
     def demonstration(self) -> tuple[tuple[str, str], ...]:
-        """The demonstration's people, each with their role, where anybody may sign in as one of them."""
+        """The demonstration's people with their roles, if sign-in as one of them is open to all."""
         if not settings.INTERLOCK_DEMO_ACCOUNTS:
             return ()
         return tuple((f"{title}@{HOUSES[0][0]}.example", role.value) for title, role, _queues in CAST)
@@ -133,17 +136,17 @@ class Shell:
 
     @property
     def tenant_here(self) -> bool:
-        """Whether this is one of the tenant's own pages."""
+        """True if this is one of the tenant's own pages."""
         return any(link.here for link in self.tenant_places)
 
 
 def waiting_for(member: Member) -> int:
-    """How many requests wait for this member, as their inbox counts them, at most a hundred."""
+    """Count the requests that wait for this member, as in their inbox, at most a hundred."""
     with tenant_transaction(member.tenant.id):
         return requests_for(decider_of(member))[:MOST_COUNTED].count()
 
 
 def build_page_context(request: HttpRequest) -> dict[str, Any]:
-    """The context processor: `shell` and `member` in every template."""
+    """Context processor: provide `shell` and `member` to every template."""
     drawn: Any = SimpleLazyObject(lambda: Shell(request))
     return {"shell": drawn, "member": SimpleLazyObject(lambda: drawn.member)}

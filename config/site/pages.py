@@ -1,4 +1,4 @@
-"""The roof's own pages: refusals, preferences, the palette's search, the style guide."""
+"""Pages outside the packages: refusals, preferences, the palette's search, the style guide."""
 
 from __future__ import annotations
 
@@ -38,13 +38,15 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Whether a person is looking: an address outside the API, asked by something that reads HTML."""
+    """Return whether the request expects a page: its address is outside the API, and HTML is accepted."""
     return not request.path.startswith("/api/") and "text/html" in request.headers.get("Accept", "")
 
 
 def render_refusal_page(request: HttpRequest, status: int, sentence: str, **more: Any) -> HttpResponse:
-    """The page, or the fragment for htmx, that says what is refused. From 500 on it asks the database
-    nothing."""
+    """Render the page, or the fragment for htmx, that explains a refusal.
+
+    From status 500 on, the page makes no database query.
+    """
     template = (
         "pages/problem_bare.html" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "pages/problem.html"
     )
@@ -64,7 +66,10 @@ def _choose_tone(status: int) -> str:
 
 
 def render_error_page(request: HttpRequest, error: InterlockError) -> HttpResponse:
-    """An `InterlockError` as a page; what nobody outside can cause is logged and not told (R-SEC-7)."""
+    """Render an `InterlockError` as a page.
+
+    An error that no client can cause is logged and its content is not shown (R-SEC-7).
+    """
     status = status_of(error)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("internal_refusal", code=error.code, data=error.data, exc_info=error)
@@ -76,7 +81,7 @@ def render_error_page(request: HttpRequest, error: InterlockError) -> HttpRespon
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form without its token: sent from elsewhere, or kept open over a sign-out."""
+    """Refuse a form without a valid token: sent from another site, or kept open over a sign-out."""
     log.warning("csrf_refused", reason=reason, path=request.path)
     return render_refusal_page(
         request, 403, "The form was too old or did not come from this site. Nothing was changed.",
@@ -85,7 +90,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def too_many(request: HttpRequest, minutes: int = 1) -> HttpResponse:
-    """429 of the sign-in pages: names the wait, and not the account."""
+    """Answer 429 on the sign-in pages, with the waiting time and without the account."""
     wait = "one minute" if minutes == 1 else f"{minutes} minutes"
     response = render_refusal_page(request, 429, f"Too many attempts from here. Wait {wait}, then try again.")
     response.headers["Retry-After"] = str(60 * minutes)
@@ -94,7 +99,10 @@ def too_many(request: HttpRequest, minutes: int = 1) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def show_preferences_page(request: HttpRequest) -> HttpResponse:
-    """Theme, density, single-key shortcuts and time zone, for this browser. Works without script."""
+    """Render and save theme, density, single-key shortcuts and time zone for this browser.
+
+    The page works without JavaScript.
+    """
     if request.method != "POST":
         context = {
             "zones": ZONES,
@@ -121,7 +129,7 @@ def show_preferences_page(request: HttpRequest) -> HttpResponse:
 
 
 def _set_preference_cookie(request: HttpRequest, response: HttpResponse, name: str, value: str) -> None:
-    """Readable by scripts: theme.js and keys.js follow it before the next page."""
+    """Set a cookie that scripts can read: theme.js and keys.js apply it before the next page."""
     response.set_cookie(
         name, quote(value, safe="/"), max_age=YEAR, samesite="Lax", secure=request.is_secure()
     )
@@ -130,14 +138,14 @@ def _set_preference_cookie(request: HttpRequest, response: HttpResponse, name: s
 @require_safe
 @require_member()
 def list_palette_results(request: PageRequest) -> HttpResponse:
-    """What the palette finds for `q`: [{text, detail, url}], ten at the most; without it one's own views."""
+    """Return the palette's results for `q`: [{text, detail, url}], ten at most; without `q` the own views."""
     return JsonResponse({"results": search_palette(request.member, request.GET.get("q", "")[:100])})
 
 
 @require_safe
 @require_member()
 def show_styleguide_page(request: PageRequest) -> HttpResponse:
-    """Every component in every state (R-UI-11)."""
+    """Render every component in every state (R-UI-11)."""
     from config.ui.styleguide_samples import build_styleguide_samples  # noqa: PLC0415 - nobody else needs them in memory
 
     return render(request, "pages/styleguide.html", build_styleguide_samples())

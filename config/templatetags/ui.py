@@ -1,6 +1,6 @@
 """The console's components as tags: `{% load ui %}`. Each is one template in `templates/components/`.
 
-Text that came from outside goes through `{% hostile %}`; everything else is escaped as any template value.
+Text from outside goes through `{% hostile %}`; any other value is escaped as usual.
 """
 
 from __future__ import annotations
@@ -44,20 +44,22 @@ Tag = TypeVar("Tag", bound=Callable[..., Context])
 
 
 def component(name: str) -> Callable[[Tag], Tag]:
-    """An inclusion tag that draws `templates/components/<name>.html`."""
+    """Return a decorator that registers an inclusion tag for `templates/components/<name>.html`."""
     decorate: Callable[[Tag], Tag] = register.inclusion_tag(f"components/{name}.html", name=name)
     return decorate
 
 
 def kept(name: str) -> Callable[[Tag], Tag]:
-    """A component that says the same whenever it is asked the same, wherever it stands: what
-    `templates/components/<name>.html` draws is kept, because a list asks for it a hundred times."""
+    """Return a decorator for a component whose output depends on its arguments only.
+
+    The rendered `templates/components/<name>.html` is cached, because a list asks for it a hundred times.
+    """
 
     def decorate(tag: Tag) -> Tag:
         def drawn(*given: Any, **named: Any) -> SafeString:
             return render_to_string(f"components/{name}.html", tag(*given, **named))
 
-        # `typed`: an escaped text equals the same one that is yet to be escaped.
+        # `typed`: an escaped text equals the same text before escaping.
         once = lru_cache(maxsize=KEPT, typed=True)(drawn)
 
         @wraps(tag)
@@ -72,38 +74,41 @@ def kept(name: str) -> Callable[[Tag], Tag]:
 
 @kept("state_chip")
 def state_chip(status: str, terminal_code: str = "") -> Context:
-    """Icon, word and colour of a run's or a request's state."""
+    """Return icon, label and colour of the state of a run or a request."""
     return {"look": state_look(str(status), str(terminal_code or "")), "status": status}
 
 
 @kept("class_chip")
 def class_chip(risk: str) -> Context:
-    """Letter and word of a risk class."""
+    """Return letter and label of a risk class."""
     tone, letter, word = class_look(str(risk))
     return {"tone": tone, "letter": letter, "word": word}
 
 
 @register.filter
 def risk_word(risk: str) -> str:
-    """A risk class as its chip calls it, where no markup can stand."""
+    """Format a risk class like its chip, for places without markup."""
     return " ".join(class_look(str(risk))[1:])
 
 
 @register.filter
 def state_word(status: str) -> str:
-    """A state in words."""
+    """Return the label of a state."""
     return state_look(str(status)).word
 
 
 @register.filter
 def unit_word(name: str) -> str:
-    """A dimension of a budget in words."""
+    """Return the label of a budget dimension."""
     return str(name).replace("_", " ").replace("usd", "(US$)")
 
 
 @kept("meter")
 def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft: Any = None) -> Context:
-    """Used, reserved and free of a limit; a tick where warnings begin. No limit: the amount alone."""
+    """Show used, reserved and free parts of a limit, with a tick at the warning threshold.
+
+    Without a limit, only the amount is shown.
+    """
     share = number_format.compute_percentage(used, limit)
     held = min(number_format.compute_percentage(reserved, limit), Decimal(100) - share)
     warned = None if soft is None else number_format.compute_percentage(soft, limit)
@@ -116,26 +121,26 @@ def meter(label: str, used: Any, reserved: Any, limit: Any, unit: str = "", soft
 
 @register.simple_tag
 def money(amount: Any) -> SafeString:
-    """An amount of dollars."""
+    """Format an amount of dollars."""
     exact = "" if amount in (None, "") else str(amount)
     return format_html('<data class="num" value="{}">{}</data>', exact, number_format.format_money(amount))
 
 
 @register.simple_tag
 def duration(seconds: Any) -> SafeString:
-    """A stretch of time."""
+    """Format a duration."""
     return format_html('<span class="num">{}</span>', number_format.format_duration(seconds))
 
 
 @register.simple_tag
 def quantity(amount: Any, unit: str = "") -> SafeString:
-    """An amount with its unit."""
+    """Format an amount with its unit."""
     return format_html('<span class="num">{}</span>', number_format.format_quantity(amount, unit))
 
 
 @register.simple_tag
 def when(at: datetime | None, prefix: str = "") -> SafeString:
-    """A moment: absolute in the reader's zone; `time.js` turns the text to "4 min ago"."""
+    """Format a moment in the reader's time zone; `time.js` turns the text to "4 min ago"."""
     if at is None:
         return mark_safe("–")
     local = timezone.localtime(at)
@@ -147,7 +152,7 @@ def when(at: datetime | None, prefix: str = "") -> SafeString:
 
 @register.simple_tag
 def clock(at: datetime, classes: str) -> SafeString:
-    """A moment of a known day in the reader's zone: its hour, with the whole of it in the title."""
+    """Format the time of day in the reader's time zone, with the full moment in the title."""
     local = timezone.localtime(at)
     return format_html(
         CLOCK, classes, at.isoformat(), f"{local:%Y-%m-%d %H:%M:%S.%f %Z}", f"{local:%H:%M:%S}"
@@ -158,26 +163,26 @@ def clock(at: datetime, classes: str) -> SafeString:
 def empty(
     title: str, text: str = "", action_url: str = "", action_text: str = "", icon: str = "inbox"
 ) -> Context:
-    """Nothing here: what will appear, and the one action that fills it."""
+    """Show an empty state: the content that will appear, and the one action that creates it."""
     return {"title": title, "text": text, "action_url": action_url, "action_text": action_text, "icon": icon}
 
 
 @component("notice")
 def notice(tone: str, title: str, text: str = "", code: str = "") -> Context:
-    """A region's error, stale or forbidden state. `tone`: error, stale, forbidden, loading or info."""
+    """Show a region's error, stale or forbidden state. `tone`: error, stale, forbidden, loading or info."""
     icons = {"error": "alert", "stale": "hourglass", "forbidden": "lock", "loading": "loop", "info": "info"}
     return {"tone": tone, "title": title, "text": text, "code": code, "icon": icons.get(tone, "info")}
 
 
 @kept("icon")
 def icon(name: str, label: str = "") -> Context:
-    """A symbol of the sprite; decorative unless it has a label."""
+    """Show a symbol of the sprite; it is decorative unless it has a label."""
     return {"name": name, "label": label}
 
 
 @register.simple_tag
 def hostile(text: Any, limit: int = LONG) -> SafeString:
-    """Text from outside, whole: escaped, hidden characters marked, beyond `limit` folded."""
+    """Show a whole text from outside: escaped, hidden characters marked, folded beyond `limit`."""
     whole = "" if text is None else str(text)
     head, rest = format_html(HOSTILE, _shown(whole[:limit])), whole[limit:]
     return head + format_html(FOLDED, len(whole), format_html(HOSTILE, _shown(rest))) if rest else head
@@ -185,14 +190,14 @@ def hostile(text: Any, limit: int = LONG) -> SafeString:
 
 @register.simple_tag
 def hostile_line(text: Any, limit: int = 120) -> SafeString:
-    """Text from outside on one line (a list's row, a link): beyond `limit` cut, and said so."""
+    """Show a text from outside on one line (a list's row, a link); a cut at `limit` is marked."""
     whole = " ".join(str("" if text is None else text).split(maxsplit=400))
     head, left = format_html(LINE, _shown(whole[:limit])), len(whole) - limit
     return head + format_html(CUT, left) if left > 0 else head
 
 
 def _shown(text: str) -> SafeString:
-    """Stretches and marks. A long page has a thousand of these: each is drawn without a template."""
+    """Return the text with its marks. A long page has a thousand of these, so no template is used."""
     return SafeString(
         "".join(_mark(one) if one.mark else escape(one.text) for one in mark_untrusted_text(text))
     )
@@ -205,14 +210,16 @@ def _mark(one: Piece) -> SafeString:
 
 @register.filter
 def hides(text: Any) -> bool:
-    """Whether letters in it hide or rearrange others: what stands in a field is then shown marked beside
-    it."""
+    """Return whether characters of the text hide or rearrange others.
+
+    The text of such a field is also shown with marks.
+    """
     return any(piece.mark and piece.title != "shortened" for piece in mark_untrusted_text(str(text)))
 
 
 @register.filter
 def marked(text: Any) -> str:
-    """A text for where no markup can stand (a choice): what hides or rearranges is named in brackets."""
+    """Return the text for a place without markup (a choice), with hidden characters named in brackets."""
     return "".join(
         f"[{piece.text}]" if piece.mark else piece.text for piece in mark_untrusted_text(str(text))
     )
@@ -220,13 +227,13 @@ def marked(text: Any) -> str:
 
 @register.inclusion_tag("components/json.html", name="json")
 def json_viewer(value: Any, label: str = "") -> Context:
-    """A JSON value that folds, without a script."""
+    """Show a JSON value that can be folded without JavaScript."""
     return {"node": build_json_tree(value), "label": label}
 
 
 @component("diff")
 def diff(before: Any, after: Any) -> Context:
-    """What differs: lines of two texts, or places of two values."""
+    """Show the difference: lines of two texts, or entries of two values."""
     if isinstance(before, str) and isinstance(after, str):
         return {"lines": differences.diff_text_lines(before, after)}
     return {"entries": differences.diff_json_entries(before, after)}
@@ -234,20 +241,23 @@ def diff(before: Any, after: Any) -> Context:
 
 @register.simple_tag
 def kbd(keys: str) -> SafeString:
-    """The keys of a shortcut. Hidden from screen readers: the control says it by `aria-keyshortcuts`."""
+    """Show the keys of a shortcut.
+
+    They are hidden from screen readers, since the control names them by `aria-keyshortcuts`.
+    """
     several = [format_html("<kbd>{}</kbd>", key) for key in keys.split(" ")]
     return format_html('<span class="kbd" aria-hidden="true">{}</span>', mark_safe("".join(several)))  # noqa: S308 - joined from format_html
 
 
 @component("copy")
 def copy(text: Any, label: str = "Copy") -> Context:
-    """A button that copies a text; without script the text itself can be selected."""
+    """Show a button that copies a text; without JavaScript the text itself can be selected."""
     return {"text": str(text), "label": label}
 
 
 @component("field")
 def field(form_field: BoundField) -> Context:
-    """A form's field: label, control, help and errors, tied together for every reader."""
+    """Show a form field: label, control, help and errors, linked for assistive technology."""
     described = [
         f"{form_field.auto_id}_{part}"
         for part, there in (("help", form_field.help_text), ("error", form_field.errors))
@@ -269,7 +279,7 @@ def field(form_field: BoundField) -> Context:
 
 
 def _legible(choices: Any) -> list[tuple[Any, Any]]:
-    """Choices whose words show what hides in them: no markup can stand in an option."""
+    """Return the choices with hidden characters named in brackets, since an option cannot hold markup."""
     return [
         (value, _legible(label) if isinstance(label, list | tuple) else marked(label))
         for value, label in choices
@@ -278,14 +288,14 @@ def _legible(choices: Any) -> list[tuple[Any, Any]]:
 
 @register.inclusion_tag("components/errors.html", name="form_errors")
 def form_errors(form: Any) -> Context:
-    """The summary above a form that was refused: each error leads to its field."""
+    """Show the error summary above a refused form: each error links to its field."""
     named = [(found, found.errors) for found in form if found.errors]
     return {"general": form.non_field_errors(), "named": named, "any": bool(form.errors)}
 
 
 @component("sparkline")
 def sparkline(values: Sequence[Any], label: str) -> Context:
-    """A small line; `label` says what it shows."""
+    """Show a small line; `label` describes its content."""
     return {
         "points": charts.build_sparkline_points(values),
         "label": label,
@@ -296,19 +306,22 @@ def sparkline(values: Sequence[Any], label: str) -> Context:
 
 @component("bars")
 def bar_chart(rows: Sequence[tuple[str, Any, str]], label: str) -> Context:
-    """Bars with direct labels, as a table: (label, value, text) each."""
+    """Show bars with direct labels, as a table: (label, value, text) each."""
     return {"bars": charts.build_bars(rows), "label": label}
 
 
 @register.simple_tag
 def short_id(value: UUID | str) -> SafeString:
-    """The last eight digits of an id, whole on hover. The first ones are a time and much alike."""
+    """Show the last eight digits of an id, with the whole id on hover.
+
+    The first digits are a time and therefore similar.
+    """
     return format_html('<span class="mono" title="{}">…{}</span>', value, str(value)[-8:])
 
 
 @register.simple_tag(takes_context=True)
 def modules(context: Context) -> SafeString:
-    """The import map of every page (config.static)."""
+    """Return the import map of every page (config.static)."""
     nonce = getattr(context.get("request"), "csp_nonce", "")
     return format_html(
         '<script type="importmap" nonce="{}">{}</script>',
@@ -319,5 +332,5 @@ def modules(context: Context) -> SafeString:
 
 @register.simple_tag
 def version() -> str:
-    """The build's version."""
+    """Return the version of this build."""
     return str(settings.INTERLOCK_VERSION)

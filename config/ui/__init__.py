@@ -1,1 +1,1 @@
-"""What the console draws: pure helpers behind the template tags, imported by nobody else."""
+"""Pure helper functions of the console's template tags, not imported by other code."""

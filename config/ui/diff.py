@@ -1,4 +1,4 @@
-"""What differs between two values: by line for texts, by pointer for everything else."""
+"""Differences between two values: by line for texts, by pointer for other values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Line(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A place of a value with what stood there and what stands there; None: nothing did."""
+    """One place of a value with its content before and after; None means that the place did not exist."""
 
     pointer: str
     what: str
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
 
 def diff_text_lines(before: str, after: str) -> list[Line]:
-    """Both texts as one, line by line."""
+    """Merge both texts line by line, each line kept, removed or added."""
     old, new = before.splitlines(), after.splitlines()
     found: list[Line] = []
     for what, a, b, c, d in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
@@ -40,7 +40,7 @@ def diff_text_lines(before: str, after: str) -> list[Line]:
 
 
 def diff_json_entries(before: Any, after: Any) -> list[Entry]:
-    """The places that differ, in order."""
+    """List the places that differ, in order."""
     return [
         Entry(
             change.pointer or "(all)", change.what,

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formatting of numbers for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ Number = Decimal | int | float | str
 
 
 def format_money(amount: Number | None, currency: str = "$") -> str:
-    """Two decimals, four below $0.10; the currency always. None is unknown, never zero."""
+    """Format an amount with two decimals, four below $0.10, and always the currency.
+
+    None is unknown, never zero.
+    """
     if amount is None or amount == "":
         return UNKNOWN
     exact = Decimal(str(amount))
@@ -27,7 +30,7 @@ def format_money(amount: Number | None, currency: str = "$") -> str:
 
 
 def format_quantity(amount: Number | None, unit: str) -> str:
-    """An amount with its unit: "USD" as money, seconds as a duration, counts with their word."""
+    """Format an amount with its unit: "USD" as money, seconds as a duration, counts with their label."""
     if amount is None or amount == "":
         return UNKNOWN
     if unit in DOLLARS:
@@ -40,7 +43,7 @@ def format_quantity(amount: Number | None, unit: str) -> str:
 
 
 def used_of(used: Number | None, reserved: Number | None, limit: Number | None, unit: str) -> str:
-    """What a meter says: "17 of 20 calls, 1 reserved", "$0.41 of $1.00"."""
+    """Format the text of a meter: "17 of 20 calls, 1 reserved", "$0.41 of $1.00"."""
     if limit is None:
         said = format_quantity(used, unit)
     else:
@@ -51,7 +54,7 @@ def used_of(used: Number | None, reserved: Number | None, limit: Number | None, 
 
 
 def format_duration(seconds: Number | timedelta | None) -> str:
-    """The two greatest units: "0.4 s", "3 min 40 s", "2 h 5 min", "3 d 4 h"."""
+    """Format a duration in its two largest units: "0.4 s", "3 min 40 s", "2 h 5 min", "3 d 4 h"."""
     if seconds is None or seconds == "":
         return "–"
     exact = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
@@ -76,7 +79,10 @@ def format_duration(seconds: Number | timedelta | None) -> str:
 
 
 def compute_percentage(part: Number | None, whole: Number | None) -> Decimal:
-    """`part` of `whole` in percent, 0 to 100. Of a limit of nothing anything is all."""
+    """Return `part` as a percentage of `whole`, clamped to 0–100.
+
+    With a limit of zero, any positive part counts as 100. The result is 0 if either value is None.
+    """
     if part is None or whole is None:
         return Decimal(0)
     above, below = Decimal(str(part)), Decimal(str(whole))

@@ -1,7 +1,7 @@
-"""How states and risk classes look: word, icon and tone, in one table. Colours and the style guide follow it.
+"""Label, icon and tone of states and risk classes, in one table that colours and style guide follow.
 
-A tone is a set of three colours in `static/css/tokens.css`: `--<tone>-text`, `-tint`, `-solid`. Never colour
-alone: every chip has its icon and its word.
+A tone is a set of three colours in `static/css/tokens.css`: `--<tone>-text`, `-tint`, `-solid`. A state is
+never shown by colour alone: every chip has its icon and its label.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Tone(StrEnum):
-    """The sets of colours a state can have."""
+    """The colour sets of states."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -26,7 +26,7 @@ class Tone(StrEnum):
 
 
 class Look(NamedTuple):
-    """What a chip shows."""
+    """The content of a chip: label, icon and tone."""
 
     word: str
     icon: str
@@ -34,7 +34,7 @@ class Look(NamedTuple):
 
 
 STATES: dict[str, Look] = {
-    # Of runs, as R-SESS-5 names them.
+    # Of runs, named as in R-SESS-5.
     "queued": Look("Queued", "circle", Tone.QUEUED),
     "in_progress": Look("Running", "play", Tone.RUNNING),
     "awaiting_gate": Look("Needs approval", "diamond", Tone.APPROVAL),
@@ -45,7 +45,7 @@ STATES: dict[str, Look] = {
     "expired": Look("Expired", "hourglass", Tone.EXPIRED),
     "rejected": Look("Rejected", "thumb", Tone.CANCELLED),
     "cancelled": Look("Cancelled", "ban", Tone.CANCELLED),
-    # Within a run, or how it ended.
+    # Within a run, or of its end.
     "retrying": Look("Retrying", "loop", Tone.RETRYING),
     "limit": Look("Stopped at limit", "square", Tone.LIMIT),
     "partial": Look("Partly done", "half", Tone.SUCCEEDED),
@@ -64,14 +64,14 @@ STATES: dict[str, Look] = {
     "unmet": Look("Not met", "cross", Tone.FAILED),
     "not_yet": Look("Not yet", "circle", Tone.QUEUED),
     "open": Look("Not looked at yet", "question", Tone.QUEUED),
-    # Of requests, as R-APPR-2 names them.
+    # Of requests, named as in R-APPR-2.
     "pending": Look("Waits", "diamond", Tone.APPROVAL),
     "decided": Look("Decided", "check", Tone.SUCCEEDED),
     "withdrawn": Look("Withdrawn", "ban", Tone.CANCELLED),
 }
 BY_CODE = {"BUDGET_EXHAUSTED": "limit", "TIMEOUT": "limit", "PARTIAL_SUCCESS": "partial"}
 CLASSES: dict[str, tuple[str, str]] = {
-    # value: letter, word (R-TOOL-2)
+    # value: letter, label (R-TOOL-2)
     "read_only": ("R0", "Read only"),
     "local_write": ("R1", "Local write"),
     "network": ("R2", "Network"),
@@ -82,12 +82,12 @@ CLASSES: dict[str, tuple[str, str]] = {
 
 
 def state_look(status: str, terminal_code: str = "") -> Look:
-    """The look of a state; how a run ended refines it. An unknown word is shown as it is, never hidden."""
+    """Return the look of a state, refined by how a run ended. An unknown state is shown by its own name."""
     refined = BY_CODE.get(terminal_code, status) if status in {"completed", "failed"} else status
     return STATES.get(refined) or Look(status.replace("_", " ").capitalize(), "circle", Tone.QUEUED)
 
 
 def class_look(risk: str) -> tuple[str, str, str]:
-    """Tone, letter and word of a risk class; an unknown one is shown as the most dangerous."""
+    """Return tone, letter and label of a risk class; an unknown class is shown as the most dangerous."""
     letter, word = CLASSES.get(risk, ("R4", risk.replace("_", " ").capitalize() or "Unknown"))
     return letter.lower(), letter, word

@@ -1,4 +1,4 @@
-"""What the style guide shows: one of everything, and the six states of a region."""
+"""Sample data of the style guide: one of every component, and the six states of a region."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGED = SAMPLE | {"amount": {"value": "1240.50", "currency": "USD"}, "confirme
 
 
 class SampleForm(forms.Form):
-    """A field of each kind."""
+    """A form with a field of each kind."""
 
     order = forms.CharField(label="Order", help_text="Ten digits, as on the invoice.")
     amount = forms.DecimalField(label="Amount", min_value=Decimal("0.01"))
@@ -46,7 +46,7 @@ TEXTS = ("first line\nsecond line\nthird line", "first line\nsecond line, change
 
 
 def build_styleguide_samples() -> dict[str, Any]:
-    """The style guide's context."""
+    """Build the style guide's context."""
     now: datetime = timezone.now()
     refused = SampleForm({"order": "", "amount": "-3", "queue": "finance", "how": "card"})
     refused.is_valid()

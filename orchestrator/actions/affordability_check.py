@@ -1,5 +1,7 @@
-"""Whether a tenant's ceilings leave enough for a run to begin with (R-BUDGET-10): one that would end at once
-is refused before it is admitted, and its client told when to come back."""
+"""Check that a tenant's ceilings leave enough for a run to begin (R-BUDGET-10).
+
+A run that would end at once is refused before it is admitted, and the client learns when to try again.
+"""
 
 from datetime import datetime
 from decimal import Decimal
@@ -17,12 +19,16 @@ from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 
 def begins_within(graph: CompiledGraph, manifest: Manifest, state: RunState, at: datetime) -> None:
-    """Raises CeilingTooNear where the tenant's day or month leaves less than the run begins with, in the
-    `state` it is opened with. Joins the admission's transaction."""
+    """Check that the tenant's day and month leave what the run needs to begin in its opening `state`.
+
+    Joins the admission's transaction.
+
+    Raises: CeilingTooNear.
+    """
     windows = ensure_tenant_windows(manifest.tenant, at)
     lefts = [left for left in (windows.day_left, windows.month_left) if left is not None]
     limit = manifest.limits.get("cost_usd")
-    # The walk costs a millisecond or two: where the whole run fits, it is not made.
+    # The walk takes a millisecond or two, so it is skipped if the run's whole cost limit fits.
     if not lefts or (limit is not None and limit <= min(lefts)):
         return
     window, ceiling = windows.scarcer
@@ -33,7 +39,10 @@ def begins_within(graph: CompiledGraph, manifest: Manifest, state: RunState, at:
 
 
 def tell_too_near(tenant_id: UUID, refused: CeilingTooNear) -> None:
-    """Tell administrators that what is left turns tasks away, as a run that it stopped would have
-    (R-BUDGET-10). Outermost verb: the admission was undone."""
+    """Alert administrators that the remaining budget turns tasks away (R-BUDGET-10).
+
+    The alert is the same as for a run that the budget stopped. Outermost verb with a transaction of its own:
+    the admission's was rolled back.
+    """
     with tenant_transaction(tenant_id):
         tell_refused(tenant_id, Decimal(refused.data["wanted"]), database_now(), raw_cursor())

@@ -1,4 +1,4 @@
-"""What a walk asks of people, as requests in the same commit (docs/ring.md, step 5)."""
+"""Open a walk's requests to people in the same commit (docs/ring.md, step 5)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -20,9 +20,9 @@ def open_requests(
     bodies: Mapping[str, bytes],
     at: datetime,
 ) -> dict[str, str]:
-    """Open every request that the trace speaks of; what the record is to bind.
+    """Open every request that the trace records and return the digests that the commit's record binds.
 
-    One that a later signal of the same commit made void is withdrawn with the run's end, like any other.
+    A request that a later signal of the same commit made void is withdrawn when the run ends, like any other.
     """
     binds: dict[str, str] = {}
     for ask in asked:
@@ -35,8 +35,11 @@ def open_requests(
 
 
 def withdraw_obsolete_requests(hand: ClaimedRun, said: Iterable[TraceEventBody], at: datetime) -> None:
-    """Withdraw every request that the trace says nobody has to answer any more. One that was decided
-    meanwhile stays so: its word comes to the run, which says that it moved on."""
+    """Withdraw every request that, according to the trace, needs no answer any more.
+
+    A request that was decided in the meantime stays decided: the decision reaches the run, which records that
+    it moved on.
+    """
     for body in said:
         if isinstance(body, ApprovalWithdrawn):
             withdraw_one(hand.tenant, UUID(body.request), body.reason, at)

@@ -1,4 +1,4 @@
-"""What time does to a run's gates: they expire (R-APPR-7), and what people said of them takes effect."""
+"""Handle the timers of a run's approvals: expiry and due deferrals (R-APPR-7)."""
 
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from tenancy.db.tenant_context import tenant_transaction
 
 
 def expire_gates_of(run_id: UUID) -> int:
-    """Expire the run's requests that are past their time, by the database's clock; how many there were."""
+    """Expire the run's overdue requests by the database's clock and return how many there were."""
     tenant_id = tenant_of_run(run_id)
     if tenant_id is None:
         return 0
@@ -20,8 +20,10 @@ def expire_gates_of(run_id: UUID) -> int:
 
 
 def take_words_of(run_id: UUID) -> None:
-    """Let each yes to the run's requests take effect that could be taken back until now, by the database's
-    clock. One whose time has not come is looked at again then."""
+    """Apply each deferred approval of the run's requests that is due by the database's clock.
+
+    If a deferral is not due yet, a new attempt is scheduled for its due time.
+    """
     tenant_id = tenant_of_run(run_id)
     left = None if tenant_id is None else take_effect(tenant_id, run_id)
     if left is not None:

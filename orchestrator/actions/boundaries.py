@@ -1,5 +1,7 @@
-"""Publishing and retiring boundaries: what widens what runs may do waits for a second administrator
-(R-GRAPH-10, R-GRAPH-11)."""
+"""Publish and retire boundaries. A change that lets runs do more needs a second administrator.
+
+Spec: R-GRAPH-10, R-GRAPH-11.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +38,7 @@ from tenancy.people.queues import check_queues
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundaryPublication:
-    """A version, and whether this publication made it."""
+    """A boundary version, and whether this publication created it."""
 
     version: BoundaryVersion
     new: bool
@@ -52,7 +54,10 @@ class BoundaryPreview:
 
 
 def read_boundary_text(text: str) -> dict[str, Any]:
-    """Read a boundary's document from YAML. Raises InvalidInput with the line of what is no YAML."""
+    """Read a boundary's document from YAML.
+
+    Raises: InvalidInput with the line of invalid YAML.
+    """
     try:
         return read_source(text).document
     except CompileFailed as error:
@@ -63,8 +68,11 @@ def read_boundary_text(text: str) -> dict[str, Any]:
 
 
 def preview_boundary(tenant_id: UUID, document: Mapping[str, Any]) -> BoundaryPreview:
-    """Read a document and compare it with the version that stands; nothing changes. Opens the tenant's
-    transaction. Raises InvalidInput naming each wrong field."""
+    """Read a document and compare it with the current version. Changes nothing; opens the tenant's
+    transaction.
+
+    Raises: InvalidInput naming each wrong field.
+    """
     boundary = read_boundary(document)
     with tenant_transaction(tenant_id):
         return _build_boundary_preview(boundary)
@@ -73,11 +81,12 @@ def preview_boundary(tenant_id: UUID, document: Mapping[str, Any]) -> BoundaryPr
 def ask_to_publish_boundary(
     tenant_id: UUID, document: Mapping[str, Any], *, expected: int | None = None, who: Who, reason: str
 ) -> BoundaryPublication | ToolProposal:
-    """Publish a boundary, or keep what was asked where it widens what runs may do. Outermost verb: owns the
-    transaction.
+    """Publish a boundary, or store a proposal if it lets runs do more. Outermost verb: owns the transaction.
 
-    `expected` is the version that was looked at, 0 for none. Runs that were admitted before keep the version
-    that they are pinned to. Raises InvalidInput, Stale, ProposalOpen.
+    `expected` is the version that the caller looked at, 0 for none. Runs admitted before keep the version
+    that they are pinned to.
+
+    Raises: InvalidInput, Stale, ProposalOpen.
     """
     boundary = read_boundary(document)
     return or_propose(
@@ -95,8 +104,12 @@ def ask_to_publish_boundary(
 def ask_to_allow_tool(
     tenant_id: UUID, slug: str, tool: str, ceiling: Risk, *, who: Who, reason: str
 ) -> BoundaryPublication | ToolProposal:
-    """Publish a boundary's newest version with one more tool, or another ceiling for it; or keep what was
-    asked. Outermost verb: owns the transaction. Raises NotFound, InvalidInput, Stale, ProposalOpen."""
+    """Publish a boundary with one more tool or another ceiling for it, or store a proposal.
+
+    The boundary's newest version is the base. Outermost verb: owns the transaction.
+
+    Raises: NotFound, InvalidInput, Stale, ProposalOpen.
+    """
     with tenant_transaction(tenant_id):
         row = newest_boundary(slug)
         if row is None:
@@ -105,7 +118,7 @@ def ask_to_allow_tool(
     if ceiling.rank > before.risk_ceiling.rank:
         detail = f"The boundary's own ceiling is {before.risk_ceiling.value}."
         raise InvalidInput(errors=[{"pointer": "/risk_ceiling", "code": "invalid", "detail": detail}])
-    # The first grant that names a tool counts.
+    # The first grant that names a tool applies.
     others = [grant for grant in before.tools if grant.name != tool]
     tools = [ToolGrant(name=tool, risk_ceiling=ceiling), *others]
     document = {**boundary_document(row), "tools": [one.model_dump(mode="json") for one in tools]}
@@ -121,10 +134,12 @@ def publish_read_boundary(
     reason: str,
     agreed: UUID | None = None,
 ) -> BoundaryPublication:
-    """Publish a boundary that was read; audited. Joins or opens the tenant's transaction.
+    """Publish a parsed boundary, audited. Joins or opens the tenant's transaction.
 
-    `agreed` is who agreed to a wider one. The same again is the version that stands. Raises InvalidInput,
-    Stale, SecondPersonNeeded.
+    `agreed` is the administrator who agreed to a wider boundary. Publishing the current content again returns
+    the current version.
+
+    Raises: InvalidInput, Stale, SecondPersonNeeded.
     """
     check_reason(reason)
     with tenant_transaction(tenant_id):
@@ -153,8 +168,12 @@ def publish_read_boundary(
 def ask_to_retire_boundary(
     tenant_id: UUID, slug: str, number: int, *, who: Who, reason: str
 ) -> BoundaryVersion | ToolProposal:
-    """Take a version of a boundary out of choice, or keep what was asked where the version that is left lets
-    runs do more. Outermost verb: owns the transaction. Raises NotFound, InvalidInput, ProposalOpen."""
+    """Retire a version of a boundary, or store a proposal if the remaining version lets runs do more.
+
+    Outermost verb: owns the transaction.
+
+    Raises: NotFound, InvalidInput, ProposalOpen.
+    """
     return or_propose(
         tenant_id,
         lambda: retire_boundary(tenant_id, slug, number, by=who.principal, reason=reason),
@@ -168,11 +187,13 @@ def ask_to_retire_boundary(
 def retire_boundary(
     tenant_id: UUID, slug: str, number: int, *, by: UUID | None, reason: str, agreed: UUID | None = None
 ) -> BoundaryVersion:
-    """Take a version of a boundary out of choice; the newest that is left is what new runs get, and where
-    none is left nothing begins under it. Runs of it go on. Audited. Joins or opens the tenant's transaction.
+    """Retire a version of a boundary, audited. Joins or opens the tenant's transaction.
 
-    `agreed` is who agreed where the version that is left is wider. A version that was retired before keeps
-    its time. Raises NotFound, InvalidInput, SecondPersonNeeded.
+    New runs get the newest remaining version; if none is left, no run can begin under the boundary. Runs of
+    the retired version go on. `agreed` is the administrator who agreed if the remaining version is wider. A
+    version that was retired before keeps its time.
+
+    Raises: NotFound, InvalidInput, SecondPersonNeeded.
     """
     check_reason(reason)
     with tenant_transaction(tenant_id):
@@ -198,8 +219,11 @@ def retire_boundary(
 
 
 def widenings_of_retirement(row: BoundaryVersion) -> tuple[str, ...]:
-    """Where new runs may do more once this version is retired, a sentence each: what the version that is left
-    allows beyond it, if this one is in force. In the tenant's context."""
+    """List where new runs may do more once this version is retired, one sentence each.
+
+    The list holds what the remaining version allows beyond this one. It is empty if this version is not in
+    force or none is left. Call in the tenant's context.
+    """
     now, left = newest_boundary(row.slug), version_left(row.slug)
     if now is None or now.id != row.id or left is None:
         return ()
@@ -207,8 +231,11 @@ def widenings_of_retirement(row: BoundaryVersion) -> tuple[str, ...]:
 
 
 def _build_boundary_preview(boundary: Boundary) -> BoundaryPreview:
-    """A boundary beside the version that stands. A new one that is nowhere wider than another one that
-    stands widens nothing: a task may name that other one already."""
+    """Compare a boundary with the current version of its slug.
+
+    A new boundary that is nowhere wider than another current boundary widens nothing: a task may already name
+    that other one.
+    """
     row = newest_boundary(boundary.slug)
     before = boundary_in(row) if row is not None else None
     _check_tools(boundary, before)
@@ -220,8 +247,10 @@ def _build_boundary_preview(boundary: Boundary) -> BoundaryPreview:
 
 
 def _check_tools(boundary: Boundary, before: Boundary | None) -> None:
-    """Raises InvalidInput for a grant that names no tool of the tenant, as a misspelt one does; what the
-    version before names may stay."""
+    """Check that each grant names a tool of the tenant. Names in the version before may stay.
+
+    Raises: InvalidInput, for example for a misspelled name.
+    """
     known = tuple(ToolVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
     stands = {grant.name for grant in before.tools} if before is not None else frozenset()
     faults = [

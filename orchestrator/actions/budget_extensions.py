@@ -1,4 +1,4 @@
-"""What somebody may grant a run that asks for more budget (R-BUDGET-7)."""
+"""Decide which amounts may be granted to a run that asks for more budget (R-BUDGET-7)."""
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -19,12 +19,12 @@ from tenancy.db.tenant_context import raw_cursor
 from traces.core.canonical import encode_canonical, format_decimal
 
 COST, TRANSITIONS = Dimension.COST_USD.value, Dimension.TRANSITIONS.value
-# More than this of anything at once is a slip of the hand.
+# A larger amount is taken for a typing error.
 MOST = Decimal(10) ** 12
 FINEST = Decimal("0.000001")
 
 
-# What may change the world is granted by those who may decide on what changes it, at the least.
+# Granting these dimensions takes at least the authority to decide on a tool call that changes something.
 MUTATING = (Dimension.SIDE_EFFECTS.value, Dimension.GRANTED_SIDE_EFFECTS.value)
 
 
@@ -37,13 +37,13 @@ class Refused(Exception):
 
 
 def judge_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]) -> Judged:
-    """The judgement of an extension, for approvals' port. Inside the tenant's context.
+    """Judge an extension, for approvals' port. Call in the tenant's context.
 
-    Granted are amounts of the run's own limits, enough for what was refused: never of what is forbidden, cost
-    within the tenant's ceiling per run, of anything else at most as much again as the boundary gave the run.
-    What the reviewer's authority must reach is the cost of all grants to this run together, and a class that
-    changes something where changes are granted. The bound on transitions grows with the amounts. The day's
-    and the month's ceilings hold as they are.
+    An extension adds amounts to the run's own limits, enough for the refused effect. A forbidden dimension
+    cannot be raised. Cost must stay within the tenant's ceiling per run. Any other dimension grows by at most
+    what the boundary gave the run. The reviewer's authority must cover the cost of all grants to this run
+    together, and a risk class that changes something if side effects are granted. The bound on transitions
+    grows with the amounts. The ceilings per day and month apply unchanged.
     """
     try:
         asked = read_packet(packet)
@@ -72,8 +72,12 @@ def _load_manifest(tenant_id: UUID, run_id: UUID) -> Manifest:
 
 
 def _in_measure(manifest: Manifest, line: BudgetLine, amount: Decimal) -> None:
-    """Nothing of what is forbidden (R-BUDGET-16), and no more at once than the boundary gave; money has
-    limits of its own."""
+    """Check that an amount is of no forbidden dimension and within what the boundary gave (R-BUDGET-16).
+
+    Cost has limits of its own.
+
+    Raises: Refused.
+    """
     name = line.dimension
     given = manifest.pins.boundary.budget.get(name)
     given = manifest.limits.get(name, line.limit) if given is None else given
@@ -102,7 +106,12 @@ def _parse_granted_amount(lines: Mapping[str, BudgetLine], name: str, value: Any
 
 
 def _check_amount_sufficient(line: BudgetLine, granted: Mapping[str, Decimal]) -> None:
-    """Less than the next effect lacks would freeze the run again at once."""
+    """Check that a grant covers what the next effect lacks.
+
+    A smaller grant would freeze the run again at once.
+
+    Raises: Refused.
+    """
     lacking = (line.needed or Decimal(0)) - line.left
     given = granted.get(line.dimension, Decimal(0))
     if given <= 0 or given < lacking:
@@ -125,7 +134,7 @@ def _within_ceiling(tenant_id: UUID, line: BudgetLine | None, granted: Mapping[s
 
 
 def _with_transitions(run_id: UUID, granted: Mapping[str, Decimal]) -> dict[str, Decimal]:
-    """With the bound on transitions raised as admission would have derived it from the larger limits."""
+    """Return the grant with the bound on transitions that admission would derive from the larger limits."""
     run = Run.objects.get(id=run_id)
     limits = state_now(run_id).limits
     larger = {name: limit + granted.get(name, Decimal(0)) for name, limit in limits.items()}

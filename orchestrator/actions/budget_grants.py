@@ -1,4 +1,4 @@
-"""What people gave a run, written to its account in the commit that hears of it (R-BUDGET-7)."""
+"""Write granted budget extensions to the run's account in the commit that receives them (R-BUDGET-7)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,7 +22,7 @@ class CeilingLowered(InputsChanged):
         self.ceiling = ceiling
 
     def teach(self, learnt: RetryContext) -> None:
-        """The ceiling as it is now."""
+        """Pass on the current ceiling."""
         learnt.run_ceiling = self.ceiling
 
 
@@ -32,7 +32,10 @@ def apply_budget_grants(
     at: datetime,
     cursor: "psycopg.Cursor[Any]",
 ) -> dict[str, str]:
-    """Raise the run's limits; what the record is to bind. Raises CeilingLowered."""
+    """Raise the run's limits and return the digests that the commit's record binds.
+
+    Raises: CeilingLowered.
+    """
     binds: dict[str, str] = {}
     try:
         for amounts, by in granted:

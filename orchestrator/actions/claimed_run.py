@@ -1,4 +1,4 @@
-"""A run in a worker's hand: what it read when it claimed the run, kept up to date commit by commit."""
+"""A run claimed by a worker: the data read at the claim, kept up to date commit by commit."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -15,20 +15,21 @@ from traces.core.integrity.chain import Head
 from traces.sealed_values import Vault
 
 KEPT_BYTES = 16_000_000
-# A window of the conversation and the facts of a prompt, and room to move on.
+# Enough for the conversation window and the facts of one prompt, with some spare room.
 RENDERED = 256
 
 
 class ContentCache(Mapping[str, bytes]):
-    """Content by digest, bounded in bytes; the least recently read goes first. Only ever a copy of what is
-    stored."""
+    """Content by digest, bounded in bytes, least recently read evicted first. Holds copies of stored content
+    only.
+    """
 
     def __init__(self) -> None:
         self._bodies: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
 
     def keep(self, bodies: Mapping[str, bytes]) -> None:
-        """Put bodies on the shelf."""
+        """Add bodies to the cache and evict the least recently read ones over the bound."""
         for digest, body in bodies.items():
             if digest not in self._bodies:
                 self._bodies[digest] = body
@@ -42,11 +43,11 @@ class ContentCache(Mapping[str, bytes]):
         return self._bodies[digest]
 
     def __contains__(self, digest: object) -> bool:
-        # The default asks for the item and catches what is raised: most digests are new.
+        # The default fetches the item and catches the KeyError, which is slow because most digests are new.
         return digest in self._bodies
 
     def behind(self, fresh: Mapping[str, bytes]) -> "StagedContent":
-        """What is `fresh`, and the shelf for all else."""
+        """Return the `fresh` content, backed by this cache for everything else."""
         return StagedContent(fresh, self)
 
     def __iter__(self) -> Iterator[str]:
@@ -57,8 +58,10 @@ class ContentCache(Mapping[str, bytes]):
 
 
 class StagedContent(Mapping[str, bytes]):
-    """Content that a commit will store, before the shelf and not on it: a commit that fails must make it
-    again."""
+    """Content that a commit will store, looked up before the cache and not added to it.
+
+    A commit that fails must produce the content again.
+    """
 
     def __init__(self, fresh: Mapping[str, bytes], shelf: ContentCache) -> None:
         self._fresh, self._shelf = fresh, shelf
@@ -80,7 +83,7 @@ class StagedContent(Mapping[str, bytes]):
 
 @dataclass(slots=True, kw_only=True)
 class ClaimedRun:
-    """One claimed run. `version` and `fence` are what the next commit must find in the database."""
+    """One claimed run. The next commit must find `version` and `fence` unchanged in the database."""
 
     run: UUID
     tenant: UUID
@@ -91,9 +94,9 @@ class ClaimedRun:
     graph: CompiledGraph
     manifest: Manifest
     salt: bytes
-    # None: the run is older than sealed values.
+    # None: the run was created before sealed values existed.
     sealing_key: bytes | None = None
-    # What the run sealed so far, with its references: never shown, never kept.
+    # The values that the run has sealed so far, with their references: never shown, never stored.
     known: dict[str, str] = field(default_factory=dict, repr=False)
     state: RunState
     head: Head
@@ -101,15 +104,18 @@ class ClaimedRun:
     patch_bytes: int
     snapshot_bytes: int = 0
     shelf: ContentCache = field(default_factory=ContentCache)
-    # What prompts quote, as they quote it: only ever made of content that stays as it is.
+    # Rendered quotations in prompts, built from immutable content only.
     rendered: dict[object, Any] = field(default_factory=dict)
     permits: dict[str, CachedAuthorization] = field(default_factory=dict)
-    # Those in trouble or changed before, as the last commit read them; None before the first.
+    # Circuits that failed or changed before, as the last commit read them; None before the first commit.
     circuits: Mapping[tuple[str, str], Circuit] | None = None
 
     @property
     def vault(self) -> Vault | None:
-        """The run's sealed values, with nothing sealed here yet; what is sealed in it the run knows."""
+        """Return a vault that knows the run's sealed values and has sealed nothing yet.
+
+        Returns None without a sealing key.
+        """
         if self.sealing_key is None:
             return None
         return Vault(
@@ -119,7 +125,7 @@ class ClaimedRun:
 
     @property
     def keys(self) -> dict[str, object]:
-        """What a commit must find, and whose it is, as the parameters of its opening statement."""
+        """Return the parameters of a commit's opening statement: the run, its owner and expected versions."""
         return {
             "run": self.run,
             "tenant": self.tenant,

@@ -1,8 +1,8 @@
-"""One commit of a run (docs/ring.md): read what came, walk, write everything, take the money last.
+"""Commit a run once (docs/ring.md): read the input, walk, write everything, reserve the money last.
 
-A reservation that a line refuses, or a grant that has become void, undoes the transaction; the walk is
-made again with what was learnt, so the trace never speaks of an intent that was not committed. A refused
-reservation thereby leaves the grant unused.
+A refused reservation or a void grant rolls the transaction back. The walk is then repeated with that
+knowledge, so the trace never records an intent that was not committed. A refused reservation thereby leaves
+the grant unused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ from traces.core.state_patch import diff_states
 from traces.queries import load_payloads
 
 TRIES = 12
-# SQLSTATE classes of connections that were lost, and of servers that go away.
+# SQLSTATE classes of lost connections and of servers that shut down.
 LOST = ("08", "57")
 
 
@@ -66,7 +66,7 @@ class CommitInDoubt(Exception):
 
 
 def _skip_yield() -> None:
-    """Nobody else computes here."""
+    """Do nothing: no other computation waits for this thread."""
 
 
 def commit_run(
@@ -77,14 +77,14 @@ def commit_run(
     slice_over: bool = False,
     give_way: Callable[[], None] = _skip_yield,
 ) -> CommitResult:
-    """Commit what came of the last effects, with every signal that waits. Outermost verb: owns the
+    """Commit the outcomes of the last effects with every waiting signal. Outermost verb: owns the
     transaction.
 
-    `outcomes` carry a provisional time that the commit's own replaces; `bodies` is their content by
-    digest. `give_way` is called between parts that compute, while nothing but the run's row is kept. Raises
-    LeaseLost when the run is not this worker's any more (nothing is written then) and CommitInDoubt when
-    the connection went away inside COMMIT; any other OperationalError surely wrote
-    nothing.
+    `outcomes` carry a provisional time that the commit's own replaces; `bodies` is their content by digest.
+    `give_way` is called between computing parts, while only the run's row is locked.
+
+    Raises: LeaseLost if the run no longer belongs to this worker (nothing is written then), CommitInDoubt if
+    the connection was lost inside COMMIT. With any other OperationalError certainly nothing was written.
     """
     learnt = RetryContext()
     for _ in range(TRIES):
@@ -122,8 +122,10 @@ def commit_run(
 
 
 def _surely_undone(error: OperationalError) -> bool:
-    """Whether the server itself refused, and still stood: a connection that was lost or ended says nothing
-    about its COMMIT."""
+    """Return whether the server itself rejected the commit, so that certainly nothing was written.
+
+    A connection that was lost or ended leaves the result of its COMMIT unknown.
+    """
     state: str = getattr(error.__cause__, "sqlstate", None) or ""
     return bool(state) and not state.startswith(LOST)
 
@@ -155,8 +157,10 @@ def _prepare_commit(
 def _collect_commit_events(
     hand: ClaimedRun, opened: CommitInput, outcomes: Sequence[AnyEvent], script: CommitPlan
 ) -> list[AnyEvent]:
-    """What came, in order: signals before outcomes, so that a wish is noted before the next effect is
-    chosen."""
+    """Collect the commit's events in order: signals before outcomes.
+
+    A request to the run is thereby recorded before the next effect is chosen.
+    """
     events: list[AnyEvent] = []
     stop = stop_for(hand, opened.stops)
     halting = hand.state.halting
@@ -165,7 +169,7 @@ def _collect_commit_events(
         events.append(StopAsked(at=opened.at, scope=scope, target=stop.target, reason=stop.reason))
     for signal in opened.signals:
         if signal.kind == LOOK_UP:
-            # What came of it is among the outcomes.
+            # Its result is among the outcomes.
             continue
         event, content = translate_signal(hand, signal, opened.at)
         script.bodies.update(content)
@@ -177,8 +181,10 @@ def _collect_commit_events(
 
 
 def _apply_event(script: CommitPlan, event: AnyEvent, room: Headroom) -> None:
-    """Walk one event and link its transitions to the chain; content not at hand is fetched and the walk
-    made again."""
+    """Walk one event and link its transitions to the chain.
+
+    Missing content is fetched and the walk is repeated.
+    """
     hand = script.hand
     absent: set[str] = set()
     while True:
@@ -216,6 +222,6 @@ def _apply_event(script: CommitPlan, event: AnyEvent, room: Headroom) -> None:
 
 
 def _collect_budget_extensions(walk: AdvanceResult) -> list[tuple[Mapping[str, Decimal], str]]:
-    """What the walk says was granted, and by whom: the ledger is raised by that and by nothing else."""
+    """Return the granted amounts in the walk with their grantors. The ledger is raised by these alone."""
     said = (word.body for move in walk.transitions for word in move.said)
     return [(body.amounts, body.by) for body in said if isinstance(body, BudgetExtended)]

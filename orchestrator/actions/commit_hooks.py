@@ -1,5 +1,6 @@
-"""What others than the run hear of a commit, in its transaction: whoever looks after the tenant's money, its
-tools and what its runs left behind. Without such a word no statement.
+"""Notify others than the run of a commit: budget alerts, tool drift and what failed runs left behind.
+
+The hooks run in the commit's transaction. Without such an event no statement is executed.
 """
 
 from collections.abc import Sequence
@@ -18,10 +19,13 @@ from traces.core.events.trace_events import ReservationRefused, TraceEventBody
 def pass_on(
     hand: ClaimedRun, said: Sequence[TraceEventBody], at: datetime, cursor: "psycopg.Cursor[Any]"
 ) -> None:
-    """Tell them, each of theirs. Joins the commit's transaction, after its money: whoever squares holds the
-    tenant's lines before an alert's row, too."""
+    """Pass the commit's events to each subscriber.
+
+    Joins the commit's transaction, after its money: settlement also locks the tenant's lines before an
+    alert's row.
+    """
     for body in said:
-        # What the tenant's day or month could not bear.
+        # Cost refused by the tenant's ceiling per day or month.
         if (
             isinstance(body, ReservationRefused)
             and body.account.startswith("tenant")

@@ -1,5 +1,9 @@
-"""What every verb shares that waits for a second person: who asks, that nobody agrees to their own, and the
-settling, once (R-TOOL-4, R-TOOL-17)."""
+"""Rules shared by every verb that waits for a second person.
+
+They cover who proposes, that no person agrees to their own proposal, and that a proposal is settled once.
+
+Spec: R-TOOL-4, R-TOOL-17.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,15 +21,17 @@ Settled = Literal["agreed", "refused", "withdrawn", "outdated"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Who:
-    """Who changes it: the principal, and the person who answers for it. A person's keys are one person."""
+    """The author of a change: the principal and the person behind it. All keys of a person are one person."""
 
     principal: UUID
     owner: UUID
 
 
 def not_own(row: Proposal, who: Who) -> None:
-    """Raises OwnProposal for whoever asked for it, by whatever key they were shown, and BroughtAlong for
-    whoever is related to them. In the tenant's context."""
+    """Check that a proposal is neither by this person nor by a related one. Call in the tenant's context.
+
+    Raises: OwnProposal for the proposer, with any key; BroughtAlong for a person related to the proposer.
+    """
     close = find_closeness_to(who.principal, who.owner, Actors((row.by,), (row.owner,)))
     if close is Closeness.OWN:
         raise OwnProposal
@@ -34,12 +40,14 @@ def not_own(row: Proposal, who: Who) -> None:
 
 
 def dropped_as(row: Proposal, who: Who) -> Settled:
-    """What a no makes of it: one's own is taken back, another's refused."""
+    """Return the status after a rejection: one's own proposal is withdrawn, another person's refused."""
     return "withdrawn" if who.owner == row.owner else "refused"
 
 
 def close_proposal(row: Proposal, status: Settled, who: Who | None, reason: str) -> None:
-    """Close it: by whom, when and why; `who` None is the house itself. Joins the caller's transaction."""
+    """Close a proposal: by whom, when and why. `who` None is the system itself. Joins the caller's
+    transaction.
+    """
     said = {
         "status": status, "settled_by": who.principal if who else None, "settled_at": database_now(),
         "settled_reason": reason[:500],

@@ -1,4 +1,4 @@
-"""What people say, and have looked up, of a change that was in doubt when its run ended (R-TOOL-9)."""
+"""Reconcile, or have looked up, a change that was in doubt when its run ended (R-TOOL-9)."""
 
 from datetime import datetime
 from functools import partial
@@ -38,20 +38,23 @@ def reconcile_late_effect(
     verdict: Literal["happened", "not_happened"],
     reason: str,
 ) -> Run:
-    """Say of a change in doubt of an ended run whether it happened. The run's next record takes it; its end
-    stays as it is. Outermost verb: owns the transaction.
+    """Record whether an in-doubt change of an ended run happened. Outermost verb: owns the transaction.
 
-    Raises RunNotFound, RunUnderWay, EffectNotInDoubt (nobody asks, or somebody said so before), NotYours.
+    The run's next record takes the verdict; the end of the run stays as it is.
+
+    Raises: RunNotFound, RunUnderWay, EffectNotInDoubt (no verdict is needed, or one was recorded before),
+    NotYours.
     """
     given = {"verdict": verdict, "reason": reason[:LONGEST_REASON]}
     return _send_late_signal(tenant_id, run_id, effect, "reconciled", by, given)
 
 
 def ask_look_up(tenant_id: UUID, run_id: UUID, effect: str, *, by: UUID) -> Run:
-    """Have a change in doubt of an ended run looked up, as its tool declares it. A worker does it and records
-    what came of it. Outermost verb: owns the transaction.
+    """Request the look-up of an in-doubt change of an ended run, as its tool declares it.
 
-    Raises what `reconcile_late_effect` does, and NoLookUp.
+    A worker performs the look-up and records the result. Outermost verb: owns the transaction.
+
+    Raises: as `reconcile_late_effect`, and NoLookUp.
     """
     return _send_late_signal(tenant_id, run_id, effect, "look_up", by, {})
 
@@ -60,7 +63,7 @@ def _send_late_signal(
     tenant_id: UUID, run_id: UUID, effect: str, kind: str, by: UUID, given: dict[str, Any]
 ) -> Run:
     with tenant_transaction(tenant_id):
-        # Two who say so at once: the second finds the word of the first.
+        # Of two concurrent callers, the second finds the signal of the first.
         run = Run.objects.select_for_update().filter(id=run_id).first()
         if run is None:
             raise RunNotFound
@@ -87,7 +90,10 @@ def _get_in_doubt_change(run: Run, effect: str) -> Doubt:
 
 
 def _check_may_say(run: Run, change: SentChange, by: UUID, at: datetime) -> None:
-    """Raises NotYours where the rule of deciding says so."""
+    """Check that the rules of deciding let this principal judge the change.
+
+    Raises: NotYours; RunNotFound for a principal without access.
+    """
     standing = standing_of(run.tenant_id, by)
     if standing is None:
         raise RunNotFound
@@ -97,8 +103,9 @@ def _check_may_say(run: Run, change: SentChange, by: UUID, at: datetime) -> None
 
 
 def why_not(run: Run, change: SentChange, who: Stands) -> str:
-    """Why somebody may not say what became of a change, in a sentence; empty where they may. Inside the
-    tenant's context."""
+    """Return in a sentence why an actor may not judge a change, "" if permitted. Call in the tenant's
+    context.
+    """
     found = explain_decision_refusal(asked_about(run, change), decider_of(who))
     return found.sentence if found is not None else ""
 

@@ -1,8 +1,8 @@
-"""The house's lines in front of models, as rows that all workers share (R-TOOL-22).
+"""The operator's queues in front of models, as rows that all workers share (R-TOOL-22).
 
-Who is next is decided under one lock a line, in the database (call_up): the bound holds over all processes,
-and a dead worker's call leaves with its run's lease. The word that wakes whoever was called up may be lost;
-the sweep then finds the run.
+The next run is chosen under one lock per queue, in the database (call_up): the bound holds over all
+processes, and a dead worker's call leaves with its run's lease. The message that wakes a called run may be
+lost; the sweep then finds the run.
 """
 
 from dataclasses import dataclass
@@ -50,8 +50,11 @@ FORGET = "DELETE FROM orchestrator_modelturn WHERE id = %s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLines:
-    """The places of one run, under its worker's fence. `waits`: the run has waited for its model before this
-    call; `patient`: it waits for one that is away."""
+    """The queue places of one run, under its worker's fence.
+
+    `waits`: the run has waited for its model before this call. `patient`: the run waits for an unavailable
+    model.
+    """
 
     tenant: UUID
     run: UUID
@@ -60,7 +63,10 @@ class RunLines:
     patient: bool = True
 
     def enter(self, subject: str, most: int, *, own: bool, timeout_ms: int) -> bool:
-        """As the protocol says. A silent database lets nobody through."""
+        """Join the queue and return whether the run may call now, as the protocol requires.
+
+        If the database does not respond, no run may call.
+        """
         place = line_id(self.tenant if own else None, subject)
         values = self._values(place, most=most, stage="queued") | {
             "seconds": timeout_ms / 1000 + GRACE_SECONDS
@@ -78,7 +84,10 @@ class RunLines:
         return taken
 
     def leave(self) -> None:
-        """As the protocol says. Where the database is away, the call leaves with the run's lease."""
+        """Leave the queue and wake the next runs, as the protocol requires.
+
+        If the database is unavailable, the call leaves with the run's lease.
+        """
         called: list[UUID] = []
         try:
             with tenant_transaction(self.tenant):
@@ -93,8 +102,11 @@ class RunLines:
         _wake_all(called)
 
     def stand_behind(self, kind: Kind, subject: str) -> None:
-        """As the protocol says. Where the database is away, the run's own time wakes it; a run without
-        patience does not wait."""
+        """Register the run as waiting for an unavailable model or tool, as the protocol requires.
+
+        If the database is unavailable, the run's own timer wakes the run. A run without patience does not
+        wait.
+        """
         if not self.patient:
             return
         place = circuit_id(None if kind == "model" else self.tenant, kind, subject)
@@ -105,12 +117,15 @@ class RunLines:
             log.warning("line.not_noted", error=type(error).__name__)
 
     def stand_behind_again(self, kind: Kind, subject: str) -> None:
-        """As the protocol says. A run that has not waited before tries again by its own time."""
+        """Register the run as waiting again, as the protocol requires.
+
+        A run that has not waited before tries again by its own timer.
+        """
         if self.waits:
             self.stand_behind(kind, subject)
 
     def call_all(self) -> None:
-        """As the protocol says."""
+        """Wake the runs whose model is available again, as the protocol requires."""
         try:
             _wake_all(called_up_runs(CALLED_AT_ONCE))
         except Error as error:
@@ -126,24 +141,26 @@ class RunLines:
 
 
 def leaves_line(hand: ClaimedRun, after: RunState, *, asks: bool) -> bool:
-    """Whether a commit takes the run out of the place where it waits for a model: it waits no more and asks
-    no model, or another one has taken over, or it has ended."""
+    """Return whether a commit takes the run out of the place where it waits for a model.
+
+    A run leaves if it no longer waits and asks no model, if another model has taken over, or if it has ended.
+    """
     if after.outcome is not None and hand.state.outcome is None:
         bounded = any(profile.at_once is not None for profile in hand.manifest.pins.profiles)
         return bounded or hand.state.away is not None
     if after.stood_down != hand.state.stood_down:
-        # Somebody else is asked from here on.
+        # Another model is asked from here on.
         return True
     return not asks and hand.state.away is not None and after.away is None
 
 
 def line_id(owner: UUID | None, subject: str) -> UUID:
-    """The id of a line: it follows from whose model it is (None: the operator's) and where it stands."""
+    """Return the id of a queue, derived from the model's owner (None: the operator) and its location."""
     return uuid5(SPACE, f"{owner or ''} line {subject}")
 
 
 def is_called_up(run_id: UUID) -> bool:
-    """Whether the model that a run waits for takes a call of it now. Inside the tenant's context."""
+    """Return whether the model that a run waits for takes its call now. Call in the tenant's context."""
     return raw_cursor().execute(CALLED_UP, {"run": run_id}).fetchone() is not None
 
 

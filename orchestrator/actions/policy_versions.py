@@ -1,5 +1,6 @@
-"""Changing a tenant's policy: what is stricter holds at once, what is weaker once a second person agrees
-(R-TOOL-17).
+"""Change a tenant's policy: a stricter one applies at once, a weaker one needs a second person.
+
+Spec: R-TOOL-17.
 """
 
 from dataclasses import dataclass
@@ -26,19 +27,21 @@ OBJECT = "policy:origin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What became of a change: the policy in force, and the proposal where it waits for a second person."""
+    """The result of a change: the policy in force, and the proposal if a second person is needed."""
 
     now: PolicyNow
     proposal: PolicyProposal | None = None
 
 
-# What a validator of the policy says is beyond its form: that two rules have one name, or no detector one.
+# A value_error comes from a validator of the policy: two rules share a name, or a detector is unknown.
 CODES = {"extra_forbidden": "unknown", "value_error": "not-allowed"}
 
 
 def asked_policy(given: dict[str, Any]) -> Policy:
-    """The policy in a body or a form; its version is not the caller's. Raises InvalidInput naming each wrong
-    or unknown field."""
+    """Parse the policy in a body or a form. Its version is not the caller's to choose.
+
+    Raises: InvalidInput naming each wrong or unknown field.
+    """
     try:
         return Policy.model_validate({**given, "version": 0})
     except ValidationError as error:
@@ -55,11 +58,13 @@ def asked_policy(given: dict[str, Any]) -> Policy:
 
 
 def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who: Who, reason: str) -> Changed:
-    """Make this the policy of the tenant. Outermost verb: owns the transaction.
+    """Set the tenant's policy. Outermost verb: owns the transaction.
 
-    One that is nowhere weaker holds at once, for running runs from their next call on. Any other becomes a
-    proposal. `expected` is the version that was looked at. The same again changes nothing. Raises Stale,
-    InvalidInput, ProposalOpen.
+    A policy that is nowhere weaker applies at once, to running runs from their next call on. Any other
+    becomes a proposal. `expected` is the version that the caller looked at. An unchanged policy changes
+    nothing.
+
+    Raises: Stale, InvalidInput, ProposalOpen.
     """
     check_reason(reason)
     with tenant_transaction(tenant_id):
@@ -78,9 +83,10 @@ def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who:
 
 
 def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> Changed:
-    """A second person's yes to a weaker policy: it holds for new runs. Outermost verb: owns the transaction.
+    """Approve a weaker policy as the second person: it applies to new runs. Outermost verb: owns the
+    transaction.
 
-    Raises NotFound, OwnProposal, and Stale where the policy has changed since it was proposed.
+    Raises: NotFound, OwnProposal, and Stale if the policy has changed since it was proposed.
     """
     check_reason(reason)
     with tenant_transaction(tenant_id):
@@ -98,7 +104,10 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
 
 
 def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> None:
-    """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound."""
+    """Refuse a proposal, or withdraw one's own. Outermost verb: owns the transaction.
+
+    Raises: NotFound.
+    """
     check_reason(reason)
     with tenant_transaction(tenant_id):
         _lock_current_policy(tenant_id)
@@ -113,7 +122,7 @@ def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) 
 
 
 def _lock_current_policy(tenant_id: UUID) -> PolicyNow:
-    """The policy now; nobody else changes it until the transaction ends."""
+    """Return the current policy, locked against other changes until the transaction ends."""
     take_advisory_lock(f"policy:{tenant_id}")
     return policy_now()
 
@@ -150,7 +159,10 @@ def _create_policy_proposal(
 def _publish_policy_version(
     tenant_id: UUID, before: PolicyNow, after: Policy, *, who: Who, agreed: Who | None, reason: str
 ) -> None:
-    """A new version, and the word of it to the runs under way. What waited on the former one is outdated."""
+    """Publish a new version and notify the runs under way.
+
+    Proposals on the former version become outdated.
+    """
     at = database_now()
     PolicyVersion.objects.create(
         tenant_id=tenant_id, version=after.version, digest=after.digest, body=canonical_model(after),

@@ -1,8 +1,8 @@
-"""A wrong price is made good: a new version, and a ledger correction for every call charged at the old one
-(R-BUDGET-15). Each run in transactions of its own: it is told first, then booked for in the ring's order of
-locks, its row, then its lines.
+"""Correct a wrong price: book a ledger correction for every call charged at it (R-BUDGET-15).
 
-A run under way charges what it asks for from its next commit on at the right price; a call in flight, too.
+The right price is the version now in force. Each run has transactions of its own: the run is notified first,
+then the correction is booked in the ring's lock order, the run's row before its lines. A run under way
+charges later calls, and a call in flight, at the right price from its next commit on.
 """
 
 from collections.abc import Sequence
@@ -43,8 +43,10 @@ NAMED: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
-    """What a correction changes in one run: how many calls, and by how many US$; `later`: those that it has
-    yet to make, too."""
+    """The effect of a correction on one run: the number of calls and the difference in US$.
+
+    `later`: calls that the run has yet to make change too.
+    """
 
     run: UUID
     calls: int
@@ -54,8 +56,10 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """What a correction changes, or changed where it was `applied`. `beyond` is the run to go on after; None:
-    there is no further one."""
+    """The changes that a correction makes, or has made if `applied`.
+
+    `beyond` is the run after which to continue; None if there are no further runs.
+    """
 
     right: Right
     runs: Sequence[Corrected]
@@ -64,23 +68,25 @@ class Correction:
 
     @property
     def calls(self) -> int:
-        """How many calls."""
+        """Return the number of corrected calls."""
         return sum(one.calls for one in self.runs)
 
     @property
     def under_way(self) -> int:
-        """How many runs have calls yet to make."""
+        """Return how many runs have calls yet to make."""
         return sum(one.later for one in self.runs)
 
     @property
     def delta(self) -> Decimal:
-        """US$ in all; less than zero where too much was booked."""
+        """Return the total difference in US$, negative if too much was booked."""
         return sum((one.delta for one in self.runs), ZERO)
 
 
 def right_for(tenant_id: UUID, wrong: Wrong) -> Right:
-    """What is in force now in place of the wrong price. Inside the tenant's context. Raises NotFound for a
-    tool that is none, PriceUnknown, InvalidInput where the wrong price is the one in force."""
+    """Return the price in force in place of the wrong one. Call in the tenant's context.
+
+    Raises: NotFound for an unknown tool, PriceUnknown, InvalidInput if the wrong price is the one in force.
+    """
     if wrong.tool:
         spec = tool_now(tenant_id, wrong.tool).spec
         if spec.price_usd is None:
@@ -96,8 +102,10 @@ def right_for(tenant_id: UUID, wrong: Wrong) -> Right:
 
 
 def preview_price_correction(tenant_id: UUID, wrong: Wrong, *, after: UUID | None = None) -> Correction:
-    """What correcting a price would change, in at most `AT_ONCE` runs after one; changes nothing. Raises what
-    `right_for` raises."""
+    """Preview the correction of a price in at most `AT_ONCE` runs after a given one. Changes nothing.
+
+    Raises: as `right_for`.
+    """
     with tenant_transaction(tenant_id):
         right = right_for(tenant_id, wrong)
         runs, beyond = _list_affected_runs(tenant_id, wrong, after)
@@ -117,8 +125,12 @@ def preview_price_correction(tenant_id: UUID, wrong: Wrong, *, after: UUID | Non
 def apply_price_correction(
     tenant_id: UUID, wrong: Wrong, *, by: UUID | None, reason: str, after: UUID | None = None
 ) -> Correction:
-    """Correct at most `AT_ONCE` runs that were charged at the wrong price, each whole and audited. Outermost
-    verb: owns the transactions. Done again it finds nothing left to do. Raises what `right_for` raises."""
+    """Correct at most `AT_ONCE` runs charged at the wrong price, each run completely and audited.
+
+    Outermost verb: owns the transactions. A repeated call finds nothing left to do.
+
+    Raises: as `right_for`.
+    """
     with tenant_transaction(tenant_id):
         right = right_for(tenant_id, wrong)
         runs, beyond = _list_affected_runs(tenant_id, wrong, after)
@@ -144,7 +156,10 @@ def _has_correction(found: Corrected) -> bool:
 
 
 def _find_future_price_change(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
-    """What a run under way is to be told of what it will ask for; None where it has ended, or was told."""
+    """Build the notice to a run under way about the price of its later calls.
+
+    None if the run has ended, was already notified, or uses nothing at that price.
+    """
     run, pinned = Run.objects.get(id=run_id), ManifestRow.objects.values_list("pins_digest", flat=True)
     if Status(run.status) in TERMINAL_STATUSES:
         return None
@@ -166,9 +181,9 @@ def _find_future_price_change(run_id: UUID, wrong: Wrong, right: Right) -> dict[
 def _send_future_price_change(
     tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
 ) -> bool:
-    """Tell a run under way what its later calls cost; whether there was anything to tell.
+    """Notify a run under way of the price of its later calls; return whether there was anything to send.
 
-    In a transaction of its own and before the run's row is held: a commit that waits for the row looks for
+    In a transaction of its own and before the run's row is locked: a commit that waits for the row reads
     signals as of when it began to wait.
     """
     with tenant_transaction(tenant_id):
@@ -188,7 +203,7 @@ def _reprice_run(
 ) -> Corrected:
     later = _send_future_price_change(tenant_id, run_id, wrong, right, by=by, reason=reason)
     with tenant_transaction(tenant_id):
-        # No key: rows that refer to the run are left by others meanwhile.
+        # NO KEY: others insert rows that refer to the run meanwhile.
         run = Run.objects.select_for_update(no_key=True).filter(id=run_id).first()
         if run is None:
             raise RunNotFound
@@ -218,7 +233,7 @@ def _reprice_run(
 def _send_cost_correction(
     tenant_id: UUID, run_id: UUID, call: Charged, right: Right, *, by: UUID | None, reason: str, more: bool
 ) -> None:
-    """The run's own count follows with its next commit."""
+    """Send the correction to the run, whose own count follows with its next commit."""
     said = {
         "effect": call.effect, "delta": format_decimal(call.delta), "price_version": right.version,
         "reason": reason[:300], "more": more,

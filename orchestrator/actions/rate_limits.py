@@ -1,8 +1,8 @@
-"""Whether one more task may come in: a tenant's and a principal's rates (R-BUDGET-11).
+"""Check whether one more task may be admitted under a tenant's and a principal's rates (R-BUDGET-11).
 
-What counts are the runs themselves, so a lost broker loses no count and a restart forgets none. The exact
-look is the last thing an admission does before it commits, under a lock that the tenant's admissions take one
-after another: it is held for a count and a commit, not for the whole admission.
+The runs themselves are counted, so a lost broker loses no count and a restart forgets none. The exact check
+is the last step of an admission before its commit, under a lock that serializes the tenant's admissions: the
+lock is held for a count and a commit, not for the whole admission.
 """
 
 from datetime import datetime
@@ -16,7 +16,7 @@ from budgets.core.rates import MINUTE, Count, Rates, check_rate_limits
 from tenancy.db.tenant_context import raw_cursor, take_advisory_lock, whole_tenant
 
 _MINE: Final = " AND submitted_by = %(who)s"
-# The run that stands at the limit, counted from the newest: while it is younger than a minute, one more is
+# Finds the run at the limit, counted from the newest: while it is younger than a minute, one more run is
 # too many.
 _MINUTE: Final = """
 SELECT created_at FROM orchestrator_run
@@ -29,13 +29,20 @@ STATUSES: Final = {"concurrent_runs": "'queued', 'in_progress'", "queue_depth": 
 
 
 def check_rates(tenant_id: UUID, principal: UUID, at: datetime) -> None:
-    """A first look, without a lock: a flood is refused before it costs anything. Raises RateReached."""
+    """Check the rates without a lock, so that a flood is refused before it costs anything.
+
+    Raises: RateReached.
+    """
     _check_rate_counts(tenant_id, principal, None, at)
 
 
 def hold_rates(tenant_id: UUID, principal: UUID, run: UUID, at: datetime) -> None:
-    """The exact look, with `run` written and not yet committed. Joins the transaction; keeps the tenant's
-    other admissions out until it ends. Raises RateReached."""
+    """Check the rates exactly, with `run` written and not yet committed.
+
+    Joins the transaction and keeps the tenant's other admissions out until it ends.
+
+    Raises: RateReached.
+    """
     take_advisory_lock(f"admission:{tenant_id}")
     _check_rate_counts(tenant_id, principal, run, at)
 
@@ -47,7 +54,7 @@ def _check_rate_counts(tenant_id: UUID, principal: UUID, run: UUID | None, at: d
     if not asked:
         return
     values = {"tenant": tenant_id, "who": principal, "run": run or UUID(int=0), "since": at - MINUTE}
-    # A key that reaches its own runs alone is counted against all of the tenant's.
+    # A key restricted to its own runs is still counted against all runs of the tenant.
     with whole_tenant():
         cursor.execute(_build_rate_query(rates, asked), values)
         row = cast("tuple[Any, ...]", cursor.fetchone())

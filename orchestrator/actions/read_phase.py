@@ -1,5 +1,4 @@
-"""The first half of a commit: hold the run's row under its fence and read what the world wants of it, in
-one go."""
+"""The first half of a commit: lock the run's row under its fence and read all input in one statement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +21,8 @@ from orchestrator.queries.policies import policy_of
 from tenancy.queries import standing_of
 from traces.core.canonical import payload_digest
 
-# One statement in the shape of the book's, with a text more. The row is held first: whoever waits for it has
-# lost it.
+# One statement with the columns of budgets' BOOK and one more text column. The row is locked first: a worker
+# that had to wait for the lock has lost the run.
 OPEN = f"""
 WITH held AS MATERIALIZED (
   SELECT clock_timestamp() AS at FROM orchestrator_run
@@ -54,13 +53,13 @@ SELECT b.*, NULL FROM ({BOOK}) b"""  # noqa: S608 - a statement of budgets' own
 
 LOOK_UP = "look_up"
 
-# Each commit tells all of it anew. What is made from one that is there is not looked at again.
+# Each commit sets all fields. A copy made by `evolve` is not validated again.
 _ROOM = Headroom()
 
 
 @dataclass(slots=True)
 class RetryContext:
-    """What an earlier try of the same commit learnt from the database."""
+    """Facts that an earlier try of the same commit learned from the database."""
 
     refused: tuple[Refusal, ...] = ()
     void: dict[str, str] | None = None
@@ -70,7 +69,7 @@ class RetryContext:
     run_ceiling: Decimal | None = None
 
     def refusal(self, refusal: Refusal) -> None:
-        """A line refused a reservation."""
+        """Record that a line refused a reservation; an earlier refusal of the same dimension is replaced."""
         others = tuple(known for known in self.refused if known.dimension != refusal.dimension)
         self.refused = (*others, refusal)
 
@@ -91,7 +90,7 @@ class ScopesLost(InputsChanged):
         self.scopes = scopes
 
     def teach(self, learnt: RetryContext) -> None:
-        """The scopes that are gone."""
+        """Pass on the scopes that are gone."""
         learnt.lost = self.scopes
 
 
@@ -103,7 +102,7 @@ class PolicyMoved(InputsChanged):
         self.policy = policy
 
     def teach(self, learnt: RetryContext) -> None:
-        """The policy that rules beside the pinned one."""
+        """Pass on the policy that applies together with the pinned one."""
         learnt.policy = self.policy
 
 
@@ -113,7 +112,7 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SignalRow:
-    """One signal as it was left."""
+    """One signal as it was sent."""
 
     id: int
     kind: str
@@ -132,7 +131,7 @@ class StopRow:
 
 
 class CommitInput(NamedTuple):
-    """What a commit starts from. `at` is its one time."""
+    """The input of a commit. `at` is the commit's only time."""
 
     at: datetime
     signals: tuple[SignalRow, ...]
@@ -142,7 +141,10 @@ class CommitInput(NamedTuple):
 
 
 def read_opened(hand: ClaimedRun, rows: Sequence[tuple[Any, ...]]) -> CommitInput:
-    """What `OPEN` found. Raises LeaseLost when the run's row is not this worker's to write."""
+    """Parse the rows that `OPEN` returned.
+
+    Raises: LeaseLost if the run's row is not this worker's to write.
+    """
     at: datetime | None = None
     signals, stops, book = [], [], []
     circuits: dict[tuple[str, str], Circuit] = {}
@@ -173,8 +175,10 @@ def read_opened(hand: ClaimedRun, rows: Sequence[tuple[Any, ...]]) -> CommitInpu
 
 
 def without_look_ups(opened: CommitInput, outcomes: Sequence[AnyEvent]) -> CommitInput:
-    """What a commit starts from, without the wishes to look something up of which it does not bring the
-    outcome: whoever has the run next finds them still there."""
+    """Return the input without the look-up requests whose outcome this commit does not bring.
+
+    The next worker that claims the run still finds them.
+    """
     made = {event.change.effect for event in outcomes if isinstance(event, EffectLookedUp)}
     taken = (s for s in opened.signals if s.kind != LOOK_UP or s.payload["change"]["effect"] in made)
     return opened._replace(signals=tuple(taken))
@@ -183,7 +187,7 @@ def without_look_ups(opened: CommitInput, outcomes: Sequence[AnyEvent]) -> Commi
 def build_headroom(
     hand: ClaimedRun, opened: CommitInput, learnt: RetryContext, *, slice_over: bool, called_up: bool = False
 ) -> Headroom:
-    """What the core is told beside the event."""
+    """Build the headroom that the core receives together with the event."""
     cost: Decimal | None = opened.book.tenant_cost(opened.at) if opened.book is not None else None
     windows = None if opened.book is None else opened.book.windows
     window, limit = ("", None) if windows is None else windows.scarcer
@@ -209,7 +213,7 @@ def build_headroom(
 
 
 def _open_tools(hand: ClaimedRun, opened: CommitInput) -> tuple[str, ...]:
-    """The tools of this run whose circuits let nothing through for the moment."""
+    """Return the run's tools whose circuits currently block calls."""
     if not opened.circuits:
         return ()
     shut = [key for key, circuit in opened.circuits.items() if is_circuit_blocking(circuit, opened.at)]
@@ -217,8 +221,11 @@ def _open_tools(hand: ClaimedRun, opened: CommitInput) -> tuple[str, ...]:
 
 
 def still_allowed(hand: ClaimedRun, known: tuple[str, ...]) -> None:
-    """Ask again whether the submitter holds what it was admitted with: a role may be lost while a run waits
-    (Z5). Raises ScopesLost for what is not among the `known` losses.
+    """Check that the submitter still holds the scopes of the admission (Z5).
+
+    A role may be lost while a run waits.
+
+    Raises: ScopesLost if a lost scope is not among the `known` losses.
     """
     standing = standing_of(hand.tenant, hand.manifest.principal)
     held = () if standing is None else tuple(scope.value for scope in standing.scopes)
@@ -228,8 +235,12 @@ def still_allowed(hand: ClaimedRun, known: tuple[str, ...]) -> None:
 
 
 def policy_in_force(hand: ClaimedRun, stops: tuple[StopRow, ...], known: Policy | None) -> None:
-    """Ask whether the newest policy is the pinned one, which costs nothing where it is: of two the stricter
-    word holds (R-TOOL-4). Raises PolicyMoved with one that is not `known` yet."""
+    """Check that the newest policy is the pinned one (R-TOOL-4).
+
+    If they differ, the stricter decision of the two applies. The check costs nothing if they are the same.
+
+    Raises: PolicyMoved with a policy that is not yet `known`.
+    """
     pinned = hand.manifest.pins.policy
     if pinned is None or known is not None:
         return
@@ -239,7 +250,7 @@ def policy_in_force(hand: ClaimedRun, stops: tuple[StopRow, ...], known: Policy 
 
 
 def stop_for(hand: ClaimedRun, stops: tuple[StopRow, ...]) -> StopRow | None:
-    """The stop that ends this run, if one does; a tool's stop only closes the tool."""
+    """Return the emergency stop that ends this run, if any. A tool's stop only blocks the tool."""
     for stop in stops:
         if stop.scope in ("global", "tenant") or (
             stop.scope == "workflow" and stop.target == hand.manifest.workflow
@@ -249,5 +260,5 @@ def stop_for(hand: ClaimedRun, stops: tuple[StopRow, ...]) -> StopRow | None:
 
 
 def digest_of(hand: ClaimedRun, body: bytes) -> str:
-    """The digest under which the run stores content."""
+    """Return the digest under which the run stores content."""
     return payload_digest(hand.salt, body)

@@ -1,5 +1,9 @@
-"""What guards less waits until a second administrator agrees (R-TOOL-4, R-BUDGET-9, P4): the asking, the
-keeping and the settling. When a second one is needed, tenancy says (`second_person`)."""
+"""Keep and settle proposals to relax a safeguard until a second administrator agrees.
+
+Tenancy decides when a second person is needed (`second_person`).
+
+Spec: R-TOOL-4, R-BUDGET-9, P4.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -31,8 +35,12 @@ def or_propose(
     who: Who,
     reason: str,
 ) -> T | ToolProposal:
-    """Do it, or where a second person is needed keep what was asked until one agrees. Outermost verb: owns
-    the transaction. Raises ProposalOpen, InvalidInput, and what `perform` raises."""
+    """Perform the change, or store it as a proposal if a second person is needed.
+
+    Outermost verb: owns the transaction.
+
+    Raises: ProposalOpen, InvalidInput, and what `perform` raises.
+    """
     try:
         return perform()
     except SecondPersonNeeded as needed:
@@ -47,9 +55,10 @@ def settle_proposal(
     who: Who,
     reason: str,
 ) -> T:
-    """A second person's yes: it is done as it was asked for. Outermost verb: owns the transaction.
+    """Approve a proposal as the second person and perform it as proposed. Outermost verb: owns the
+    transaction.
 
-    Raises NotFound, ProposalSettled, OwnProposal, InvalidInput, Stale where the tool has changed since, and
+    Raises: NotFound, ProposalSettled, OwnProposal, InvalidInput, Stale if the tool has changed since, and
     what `perform` raises.
     """
     check_reason(reason)
@@ -57,14 +66,16 @@ def settle_proposal(
         hold_registry(tenant_id)
         row = open_proposal(proposal)
         not_own(row, who)
-        # First: what is done outdates whatever else waits about the same.
+        # Close it first: performing the change outdates the open proposals about the same object.
         close_proposal(row, "agreed", who, reason)
         return perform(row, who.principal)
 
 
 def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> None:
-    """Refuse a proposal, or take one's own back. Outermost verb: owns the transaction. Raises NotFound,
-    ProposalSettled, InvalidInput."""
+    """Refuse a proposal, or withdraw one's own. Outermost verb: owns the transaction.
+
+    Raises: NotFound, ProposalSettled, InvalidInput.
+    """
     check_reason(reason)
     with tenant_transaction(tenant_id):
         hold_registry(tenant_id)

@@ -1,4 +1,4 @@
-"""Where a run's remote tools are at the moment of a call, under the tenant's rows (R-TOOL-20, R-TOOL-21)."""
+"""Resolve a run's remote tools at the time of a call, from the tenant's rows (R-TOOL-20, R-TOOL-21)."""
 
 import asyncio
 from dataclasses import replace
@@ -25,13 +25,16 @@ from tenancy.secret_store import Renewal, keep_secret, load_credential
 
 
 class TenantRemotes:
-    """The remote tools of one tenant, each found anew for each call."""
+    """The remote tools of one tenant, resolved again for each call."""
 
     def __init__(self, tenant_id: UUID) -> None:
         self._tenant = tenant_id
 
     def find(self, spec: ToolSpec) -> Tool[Any, Any]:
-        """The pinned tool as it can be called now. Raises CallFailed where it cannot; nothing was sent."""
+        """Return the pinned tool as it can be called now.
+
+        Raises: CallFailed if it cannot be called; nothing was sent.
+        """
         remote = spec.remote
         assert remote is not None
         try:
@@ -67,7 +70,7 @@ class TenantRemotes:
         return request_tool(spec, leave_for(remote.origin), secret)
 
     def _secret(self, spec: ToolSpec, name: str, origin: str) -> Sealed:
-        """The secret of a request that takes as long as the tool may."""
+        """Return the secret of a request, valid for as long as the tool may take."""
         lasting = timedelta(milliseconds=spec.timeout_ms)
         found = load_credential(self._tenant, name, origin, lasting=lasting)
         renewal = found.renewal
@@ -83,7 +86,7 @@ class TenantRemotes:
         return Sealed(value=found.value, expired=found.expired, renew=renew)
 
     def _renewed(self, name: str, origin: str, renewal: Renewal, fresh: Renewed) -> None:
-        """Keep what the token endpoint gave; whoever else renewed it meanwhile is replaced."""
+        """Store what the token endpoint returned. A concurrent renewal is overwritten."""
         keep_secret(
             self._tenant, name, fresh.value, origin=origin, by=None, reason="It had expired and was renewed.",
             expires_at=database_now() + timedelta(seconds=fresh.seconds),

@@ -1,6 +1,6 @@
-"""What a call writes to, claimed in the commit of its intent and let go of with its outcome (G10).
+"""Lock what a call writes to: claimed in the commit of its intent, released with its outcome (G10).
 
-A claim of a worker that died ends with the time that its intent allows for.
+The claim of a worker that died ends with the time that its intent allows for.
 """
 
 from collections.abc import Iterable
@@ -36,14 +36,17 @@ class Taken(InputsChanged):
         self.keys = keys
 
     def teach(self, learnt: RetryContext) -> None:
-        """The keys that are taken."""
+        """Pass on the keys that are taken."""
         learnt.busy = tuple(sorted({*learnt.busy, *self.keys}))
 
 
 def claim_resource_locks(
     hand: ClaimedRun, effects: Iterable[CallModel | CallTool], cursor: "psycopg.Cursor[Any]"
 ) -> None:
-    """Claim what these effects write to. Joins the commit's transaction. Raises Taken."""
+    """Claim the resources that these effects write to. Joins the commit's transaction.
+
+    Raises: Taken.
+    """
     for effect in effects:
         if not isinstance(effect, CallTool) or not effect.conflicts:
             continue
@@ -57,7 +60,7 @@ def claim_resource_locks(
 
 
 def let_go(hand: ClaimedRun, settlements: Iterable[Settlement], cursor: "psycopg.Cursor[Any]") -> None:
-    """Give back what settled effects had claimed. Joins the commit's transaction."""
+    """Release the claims of settled effects. Joins the commit's transaction."""
     over = [s.effect for s in settlements if s.effect in hand.state.pending]
     if held := [effect for effect in over if hand.state.pending[effect].claims]:
         cursor.execute(LET_GO, {"tenant": hand.tenant, "run": hand.run, "effects": held})

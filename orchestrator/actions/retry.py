@@ -1,4 +1,4 @@
-"""retry_run: a further run of a task, that begins where an ended one stood at a checkpoint (R-SESS-9)."""
+"""retry_run: create a further run of a task that begins at a checkpoint of an ended run (R-SESS-9)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -61,8 +61,10 @@ ERASED = "what it had read was erased"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Who asks for it, the principal and the person; after which record (None: the newest checkpoint), and
-    why."""
+    """A request for a retry: the principal, the person behind it and the reason.
+
+    `record` is the record after which the retry begins, None for the newest checkpoint.
+    """
 
     principal: UUID
     owner: UUID
@@ -72,16 +74,17 @@ class Retry:
 
 
 def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
-    """Admit a retry of an ended run: durable when this returns. What is in force now is pinned and asked as
-    at a submission, in the name of whoever submitted the task.
+    """Admit a retry of an ended run; the retry is durable when this returns.
 
-    Raises RunNotFound, RunNotOver, RunSucceeded, RetriedAlready, NoCheckpoint, ChangedSince, EffectInDoubt,
-    LearntLate, StillRecording, RetryRefused, KeyReused, and what a submission does.
+    The versions in force now are pinned and checked as at a submission, in the name of the task's submitter.
+
+    Raises: RunNotFound, RunNotOver, RunSucceeded, RetriedAlready, NoCheckpoint, ChangedSince, EffectInDoubt,
+    LearntLate, StillRecording, RetryRefused, KeyReused, and what a submission raises.
     """
     try:
         return _create_retry_run(tenant_id, run_id, asked)
     except (GoalInvalid, PriceUnknown) as refused:
-        # Nothing of the goal, the budget or the boundary is in what was asked here, to be pointed at.
+        # The retry's request has no goal, budget or boundary for a pointer to name.
         raise RetryRefused(detail=_format_refusal_reason(refused)) from refused
     except CeilingTooNear as refused:
         tell_too_near(tenant_id, refused)
@@ -96,7 +99,7 @@ def _format_refusal_reason(refused: GoalInvalid | PriceUnknown) -> str:
 
 def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
     with tenant_reading(tenant_id, NOW, {}) as ((at,),):
-        # Two that ask at once: the second finds the retry of the first.
+        # Of two concurrent callers, the second finds the retry of the first.
         run = Run.objects.select_for_update().filter(id=run_id).first()
         if run is None:
             raise RunNotFound
@@ -127,7 +130,7 @@ def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         # The goal may hold sealed values, too.
         named = canonical_model(state) + canonical_model(manifest.goal)
         copy_payloads(tenant_id, run.id, manifest.run, named)
-        # Whoever erased it meanwhile was first: what was copied before that is the retry's own.
+        # Fails if the content was erased meanwhile. Content copied before an erasure is the retry's own.
         _load_run_keys(run.id)
         carry_files(run.id, manifest.run)
         hold_rates(tenant_id, before.principal, manifest.run, at)
@@ -138,8 +141,12 @@ def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
 
 
 def _retried_before(run: Run, asked: Retry) -> Submitted | None:
-    """The retry that was asked for in the same words under the same key: a process that died after its commit
-    had no chance to say so (W6). Raises KeyReused."""
+    """Return the retry already created for the same request under the same key (W6).
+
+    A process that died after its commit could not report the retry.
+
+    Raises: KeyReused.
+    """
     if not asked.key:
         return None
     made = Run.objects.filter(retry_of_id=run.id, retried_by=asked.principal, retry_key=asked.key).first()
@@ -156,7 +163,10 @@ def _manifest_of(run_id: UUID) -> Manifest:
 
 
 def _lost_scopes(before: Manifest) -> tuple[str, ...]:
-    """What whoever submitted the task may not do any more. Raises RetryRefused where they may not submit."""
+    """Return the scopes that the task's submitter has lost since.
+
+    Raises: RetryRefused if the submitter may no longer submit.
+    """
     standing = standing_of(before.tenant, before.principal)
     held = () if standing is None else tuple(scope.value for scope in standing.scopes)
     if Scope.SUBMIT.value not in held:
@@ -167,7 +177,7 @@ def _lost_scopes(before: Manifest) -> tuple[str, ...]:
 def _load_admitted_graph(
     tenant_id: UUID, version: WorkflowVersion, before: Manifest, at: datetime
 ) -> CompiledGraph:
-    """The graph of the run itself, which its state was made in: a newer version has other nodes."""
+    """Load the graph of the run itself, in which its state was made: a newer version has other nodes."""
     if version.retired_at is not None:
         raise RetryRefused(detail=f"version {version.version} of its workflow was retired")
     graph = compile_stored_graph(bytes(version.body))
@@ -192,9 +202,9 @@ def _build_retry_manifest(
     pinned: Pinned,
     at: datetime,
 ) -> Manifest:
-    """The pins of a retry. Its account is its own: what the run before it spent stays in that one's."""
+    """Build a retry's manifest. Its account is its own: what the run before it spent stays with that run."""
     run_id = fresh_id()
-    # Of its first run, for those between may have been given less than was asked for, or more.
+    # From the first run: runs in between may have been given less than was asked for, or more.
     asked = before.asked
     if asked is None:
         asked = asked_before(graph, _manifest_of(before.line))
@@ -214,13 +224,13 @@ def _build_retry_manifest(
         pins_digest=pinned.digest,
         limits={str(name): amount for name, amount in limits.items()},
         asked=dict(asked),
-        # It begins somewhere in the middle: what is known of whole runs says nothing about it.
+        # A retry begins in the middle, so the usage statistics of whole runs do not apply.
         expected=None,
         scope=before.scope or scope_of(before.goal),
         workflow=version.slug,
         workflow_version=version.version,
         code_version=settings.INTERLOCK_VERSION,
-        # That of the run before: its state was made by those rules, and only they read it as it was meant.
+        # The core version of the run before: its state can only be interpreted by the rules that made it.
         core_version=before.core_version,
         scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles),
         admitted_at=at,
@@ -230,8 +240,12 @@ def _build_retry_manifest(
 
 
 def _load_run_keys(run_id: UUID) -> RunKeys:
-    """The salt of the run before: a state names content by salted digests, so a line of retries has one; and
-    the key of what was sealed. Raises RetryRefused where they were erased."""
+    """Load the salt of the run before and the key of its sealed values.
+
+    A state names content by salted digests, so a line of retries shares one salt.
+
+    Raises: RetryRefused if the keys were erased.
+    """
     try:
         return keys_of(run_id)
     except Erased:
@@ -241,7 +255,10 @@ def _load_run_keys(run_id: UUID) -> RunKeys:
 def _recheck_initial_state(
     graph: CompiledGraph, manifest: Manifest, state: RunState, room: Headroom, key: bytes
 ) -> Judged:
-    """The state it begins with, judged by what is in force now. Raises RetryRefused."""
+    """Check the retry's initial state against what is in force now.
+
+    Raises: RetryRefused.
+    """
     assert manifest.began is not None
     desk = ContentStore(key, load_payloads(manifest.began.run, state.answers))
     try:

@@ -1,4 +1,4 @@
-"""What every admission of a run asks and writes: of a task's first run, and of a retry (R-GRAPH-12)."""
+"""The checks and rows shared by every admission: of a task's first run and of a retry (R-GRAPH-12)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,10 +37,12 @@ COMPILED: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How a run begins. `task` is None where the task is there already; `keys` are what its
-    content is salted and sealed with, of a retry those of the run before it; `sealed` holds the payloads of
-    the goal's sealed values; `said` and `key` are a retry's: what its trace says of that, and under which key
-    it was asked for."""
+    """The initial data of a run.
+
+    `task` is None if the task already exists. `keys` salt and seal the content; a retry uses those of the run
+    before it. `sealed` holds the payloads of the goal's sealed values. `said` and `key` belong to a retry:
+    its trace entries and the key under which it was requested.
+    """
 
     state: RunState
     version: WorkflowVersion
@@ -52,8 +54,10 @@ class Opening:
 
 
 def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
-    """Write a run with its manifest, the first record of its trace and the first snapshot, in one statement;
-    the sequence of its newest event. Joins the admission's transaction."""
+    """Write a run with its manifest, the first record and the first snapshot, in one statement.
+
+    Joins the admission's transaction. Returns the sequence number of the newest event.
+    """
     tenant_id, run, state = manifest.tenant, manifest.run, opening.state
     body = canonical_outside(manifest.model_dump(mode="json", exclude={"pins"}))
     manifest_digest = compute_digest("manifest", body)
@@ -115,14 +119,17 @@ def _build_run_row(
 
 
 def _format_run_title(goal: Goal) -> str:
-    """The beginning of the objective, on one line."""
+    """Return the beginning of the objective on one line."""
     return " ".join(REFERENCE.sub(r"[sealed:\1]", goal.objective).split())[:TITLE]
 
 
-# Tens of milliseconds for the same bytes at each submission; what compiles never changes.
+# Compiling the same bytes takes tens of milliseconds at each submission, and the result never changes.
 @lru_cache(maxsize=COMPILED)
 def compile_stored_graph(body: bytes) -> CompiledGraph:
-    """The graph of a published version, judged by the checks of today. Raises CompileFailed."""
+    """Compile the graph of a published version with the current checks.
+
+    Raises: CompileFailed.
+    """
     return compile_graph(orjson.loads(body))
 
 
@@ -132,13 +139,13 @@ SELECT highest_autonomy_tier, suspended_at IS NOT NULL, suspended_reason
 
 
 def check_admission(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> None:
-    """Nothing starts against a stop, above the tenant's tier, over its ceiling, or in a suspended tenant."""
+    """Check that no stop, tenant tier, ceiling or suspension forbids the run."""
     stops = EmergencyStop.objects.filter(lifted_at=None).exclude(scope__in=("tool", "risk", "policy"))
     for stop in stops:
         own = stop.tenant_id == tenant_id and (stop.scope == "tenant" or stop.target == version.slug)
         if stop.scope == "global" or own:
             raise Stopped(scope=stop.scope)
-    # Locked as a foreign key locks it: a suspension waits for this transaction, or is seen by it.
+    # FOR KEY SHARE, as a foreign key locks: a suspension waits for this transaction or is visible to it.
     with connection.cursor() as cursor:
         cursor.execute(TENANT_OPEN, (tenant_id,))
         allowed, suspended, reason = cursor.fetchone()
@@ -150,8 +157,13 @@ def check_admission(tenant_id: UUID, version: WorkflowVersion, at: datetime) -> 
 
 
 def goal_fits(graph: CompiledGraph, goal: Goal, at: datetime) -> None:
-    """Inputs of a wrong type are refused here; what is missing the run may still ask for. A review of the
-    answer can only be asked for where the workflow has a gate for it (R-GRAPH-15)."""
+    """Check that a goal fits the workflow.
+
+    Inputs of a wrong type are refused; the run may still ask for missing ones. A review of the answer can
+    only be requested if the workflow has an approval gate for it (R-GRAPH-15).
+
+    Raises: GoalInvalid.
+    """
     if goal.deadline is not None and goal.deadline <= at:
         raise GoalInvalid(detail="the deadline has passed", pointer="/goal/deadline")
     if goal.requires_human_approval and not _has_review_approval(graph):
@@ -166,7 +178,7 @@ def goal_fits(graph: CompiledGraph, goal: Goal, at: datetime) -> None:
 
 
 def _check_answer_schema(graph: CompiledGraph, goal: Goal) -> None:
-    """A form of the answer that nothing could be held against would fail the run at its very end."""
+    """Check that the answer's schema is usable: an unusable one would fail the run at its very end."""
     for schema in (goal.output_schema, answer_schema(graph.spec, goal)):
         fault = schema_fault(schema or {})
         if fault is not None:

@@ -1,7 +1,9 @@
-"""What a tenant's endpoints and people are told of its runs, in the transactions in which it happens
-(R-API-6, R-TOOL-15).
+"""Notify a tenant's endpoints and people of its runs, in the transactions of the events.
 
-Names and words of ours alone: what came from outside is read by the ids, under the reader's own rights.
+A notice holds only names and texts of this system. Content from outside is read by the ids, under the
+reader's own rights.
+
+Spec: R-API-6, R-TOOL-15.
 """
 
 from collections.abc import Sequence
@@ -23,13 +25,13 @@ from tenancy.db.tenant_context import raw_cursor
 from tenancy.notifications.outgoing import tell_people, write_outgoing_message
 from traces.core.events.trace_events import DeedLeft, LateOutcome, TraceEventBody
 
-# What a person, or the boundary's author, wanted left as it is, is no news to them.
+# An action left in place because a person or the boundary wanted that needs no notice.
 WANTED: Final = (REPORTED, REJECTED)
 MOST_LEFT: Final = 50
 
 
 def tell_ended(hand: ClaimedRun, at: datetime, finish: Finish) -> None:
-    """That the run came to its end. Joins the transaction; one statement."""
+    """Notify that the run ended. Joins the transaction; one statement."""
     data = {
         "run": str(hand.run), "workflow": hand.manifest.workflow, "status": finish.status.value,
         "terminal_code": finish.code.value, "has_result": finish.result is not None,
@@ -38,7 +40,7 @@ def tell_ended(hand: ClaimedRun, at: datetime, finish: Finish) -> None:
 
 
 def tell_asked(hand: ClaimedRun, at: datetime, request: NewRequest) -> None:
-    """That people are asked something. Joins the transaction; one statement."""
+    """Notify that a request to people was opened. Joins the transaction; one statement."""
     data = {
         "request": str(request.id), "run": str(hand.run), "workflow": hand.manifest.workflow,
         "kind": request.kind, "tool": request.tool, "risk": request.risk, "queue": request.queue,
@@ -52,8 +54,11 @@ def tell_asked(hand: ClaimedRun, at: datetime, request: NewRequest) -> None:
 def tell_left(
     hand: ClaimedRun, said: Sequence[TraceEventBody], at: datetime, cursor: "psycopg.Cursor[Any]"
 ) -> None:
-    """That actions of a run that failed stand, though nobody wanted them to: one notice for all that a commit
-    leaves, named by the first, so that it is one whatever is taken over. Joins the transaction."""
+    """Notify people of the actions that a failed run left in place although no one wanted that.
+
+    One notice covers all actions that a commit leaves. The first action names the notice, so that it stays
+    one notice whichever worker takes over. Joins the transaction.
+    """
     left = [body for body in said if isinstance(body, DeedLeft) and body.why not in WANTED]
     if not left:
         return
@@ -71,8 +76,10 @@ def tell_left(
 def tell_late(
     hand: ClaimedRun, said: Sequence[TraceEventBody], at: datetime, cursor: "psycopg.Cursor[Any]"
 ) -> None:
-    """That a change of a run may have happened after all, of which the retry that was begun meanwhile does
-    not know. Joins the transaction; without a late outcome no statement."""
+    """Notify people of a change that may have happened after all, unknown to a retry already begun.
+
+    Joins the transaction; without a late outcome no statement is executed.
+    """
     late = [body for body in said if isinstance(body, LateOutcome) and body.status not in NOTHING_SENT]
     if not late or (retry := retried_as(hand.run)) is None:
         return

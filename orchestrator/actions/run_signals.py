@@ -1,5 +1,7 @@
-"""Word for a run: what anyone but its lease holder may do to it (docs/ring.md). Durable at once, never
-waits."""
+"""Send signals to a run: the only way for anyone but its lease holder to affect it (docs/ring.md).
+
+A signal is durable at once and never waits.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -32,9 +34,10 @@ def leave_signal(
 
 
 def ask_of_run(tenant_id: UUID, run_id: UUID, kind: str, *, by: UUID, reason: str) -> Run:
-    """Cancel, pause or resume: an operator's wish, audited. Outermost verb: owns the transaction.
+    """Ask a run to cancel, pause or resume: an operator's request, audited. Outermost verb: owns the
+    transaction.
 
-    Raises RunNotFound, and RunOver for a run that has ended.
+    Raises: RunNotFound; RunOver for a run that has ended.
     """
     with tenant_transaction(tenant_id):
         run = Run.objects.filter(id=run_id).first()
@@ -72,7 +75,7 @@ def resume(tenant_id: UUID, run_id: UUID, *, by: UUID, reason: str) -> Run:
 
 
 def quarantine_run(tenant_id: UUID, run_id: UUID, takeovers: int) -> None:
-    """Park a run whose workers keep dying (D9); the wish is left once."""
+    """Park a run whose workers keep dying (D9). Only one such signal waits at a time."""
     reason = f"poison run: {takeovers} workers died while they held it"
     with tenant_transaction(tenant_id):
         if not has_pending_park_signal(run_id):
@@ -80,7 +83,10 @@ def quarantine_run(tenant_id: UUID, run_id: UUID, takeovers: int) -> None:
 
 
 def leave_late_outcomes(hand: Any, events: Sequence[AnyEvent], bodies: Mapping[str, bytes]) -> None:
-    """Keep what a worker learnt after it lost its lease: whoever has the run now records it (G9)."""
+    """Store the outcomes that a worker received after it lost its lease (G9).
+
+    The run's current worker records them.
+    """
     late = [event for event in events if is_effect_outcome(event)]
     if not late:
         return
@@ -103,6 +109,6 @@ def leave_late_outcomes(hand: Any, events: Sequence[AnyEvent], bodies: Mapping[s
 
 
 def has_untaken_signals(tenant_id: UUID, run_id: UUID) -> bool:
-    """Whether anything waits in the run's mailbox."""
+    """Return whether any signal waits for the run."""
     with tenant_transaction(tenant_id):
         return has_untaken(run_id)

@@ -1,8 +1,9 @@
-"""What an ended run took, written with its end: figures beside their caps, and what it spent on which model
-and tool by day (R-BUDGET-14).
+"""Write an ended run's usage: figures next to their limits, and daily spend by model and tool.
 
-In the transaction of the terminal record, so each run counts once, whatever crashes; nothing is written while
-a run goes on.
+They are written in the transaction of the terminal record, so each run counts once whatever crashes. Nothing
+is written while a run goes on.
+
+Spec: R-BUDGET-14.
 """
 
 from datetime import datetime
@@ -28,7 +29,7 @@ SELECT %(run)s, %(tenant)s, %(workflow)s, %(code)s, %(at)s,
   round(max("limit") FILTER (WHERE dimension = 'wall_clock_seconds'), 3)
   FROM budgets_line WHERE tenant_id = %(tenant)s AND account_id = %(run)s
 ON CONFLICT (id) DO NOTHING"""
-# Ordered, so that two runs that end at once take the rows of a day in one order.
+# Ordered, so that two runs that end at once lock the rows of a day in the same order.
 _SPENT: Final = """
 INSERT INTO budgets_dayspend (id, tenant_id, day, workflow, kind, name, usd, calls)
 SELECT gen_random_uuid(), %(tenant)s, took.day, %(workflow)s, took.kind, left(took.name, 265),

@@ -1,5 +1,7 @@
-"""A tool whose answers do not fit its declared form any more is marked, until it has a new version or an
-administrator takes the mark off (R-TOOL-14)."""
+"""Mark a tool whose results no longer match its declared schema (R-TOOL-14).
+
+The mark lasts until the tool has a new version or an administrator clears it.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,7 +17,7 @@ from traces.core.events.trace_events import ParserDrifted, TraceEventBody
 
 
 def note_drifts(hand: ClaimedRun, said: Iterable[TraceEventBody], at: datetime) -> None:
-    """Mark the tools that this commit says have drifted, each once. Joins the commit's transaction."""
+    """Mark the tools that drifted according to this commit, each once. Joins the commit's transaction."""
     for body in said:
         if isinstance(body, ParserDrifted) and not _has_drift_mark(hand.tenant, body.tool):
             reason = f"In the run {hand.run}: {body.detail}"[:500]
@@ -29,8 +31,10 @@ def note_drifts(hand: ClaimedRun, said: Iterable[TraceEventBody], at: datetime) 
 
 
 def clear_drift(tenant_id: UUID, name: str, *, by: UUID | None, reason: str) -> None:
-    """Take a tool's mark off: an administrator has looked. Outermost verb: owns the transaction. Raises
-    NotFound where there is none."""
+    """Clear a tool's mark after an administrator has looked. Outermost verb: owns the transaction.
+
+    Raises: NotFound if the tool has no mark.
+    """
     with tenant_transaction(tenant_id):
         if not lift_drift(tenant_id, name, by=by):
             raise NotFound
@@ -41,8 +45,10 @@ def clear_drift(tenant_id: UUID, name: str, *, by: UUID | None, reason: str) -> 
 
 
 def lift_drift(tenant_id: UUID, name: str, *, by: UUID | None) -> bool:
-    """Whether a mark was taken off: by a person, or because the tool has a new version. Joins the caller's
-    transaction."""
+    """Remove a tool's mark and return whether there was one. Joins the caller's transaction.
+
+    A person removes it, or a new version of the tool does.
+    """
     marks = EmergencyStop.objects.filter(tenant_id=tenant_id, scope="drift", target=name, lifted_at=None)
     return bool(marks.update(lifted_at=database_now(), lifted_by=by))
 

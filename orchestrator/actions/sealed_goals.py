@@ -1,4 +1,4 @@
-"""What is sensitive in a goal is sealed before anything of the goal is kept (R-SEC-4, R-TRACE-5)."""
+"""Seal sensitive values in a goal before any part of the goal is stored (R-SEC-4, R-TRACE-5)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +18,10 @@ WORDS = ("objective", "constraints", "inputs", "done_condition", "validation_met
 
 
 def sealed_goal(goal: Goal, vault: Vault) -> Goal:
-    """The goal as it is kept, shown and worked on. Raises GoalInvalid where a text has no room for its
-    references."""
+    """Return the goal as it is stored, shown and worked on, with its sensitive values sealed.
+
+    Raises: GoalInvalid if a text has no room for its references.
+    """
 
     def seal(kind: str, secret: str, member: str) -> str:
         return vault.seal(kind, secret, Place(source="goal", member=member))
@@ -28,8 +30,10 @@ def sealed_goal(goal: Goal, vault: Vault) -> Goal:
 
 
 def blinded_goal(tenant_id: UUID, goal: Goal) -> Any:
-    """The goal as JSON for the digest that tells two submissions apart: nobody who reads the digest can try
-    values against it."""
+    """Return the goal as JSON for the digest that distinguishes submissions, with secrets blinded.
+
+    A reader of the digest cannot test guessed values against it.
+    """
 
     def blind(kind: str, secret: str, member: str) -> str:
         return format_sealed_reference(kind, compute_blind_digest(tenant_id, f"{member}\0{secret}"))
@@ -42,9 +46,9 @@ def _with_sealed_values(goal: Goal, seal: Seal, known: Mapping[str, str]) -> Goa
     if not _may_hold(goal):
         return goal
     held = goal.model_dump(include=set(WORDS), mode="json")
-    # The name of the goal's own field says nothing of what its text holds; those of the inputs do.
+    # The names of the goal's own fields say nothing about their content; the names of the inputs do.
     changed = {name: with_sealed(value, seal) for name, value in held.items()}
-    # What one input names a secret may stand in a sentence, too.
+    # A value that one input names as a secret may occur in a sentence, too.
     found = dict(known)
     changed = {name: with_known(value, found, seal) for name, value in changed.items()}
     if changed == held:

@@ -1,5 +1,7 @@
-"""Seeding a tenant with what ships: tools, boundaries, prompts, workflows. Idempotent: the same again
-publishes nothing."""
+"""Seed a tenant with the bundled tools, boundaries, prompts and workflows.
+
+Idempotent: seeding the same content again publishes nothing.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -32,13 +34,12 @@ GENERAL: Final = "tool-loop"
 
 
 def seed_tenant(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool = True) -> None:
-    """Publish the shipped library in a tenant, with the queues that it names. Joins or opens the tenant's
-    transaction.
+    """Publish the bundled content in a tenant, with the queues that it names.
 
-    What an admin has set of a tool stays as it is, a tool that was disabled stays out, and tools that do not
-    ship stay in (R-TOOL-4). A boundary that was published once is not published over what came after it.
-    Without `demonstration` the tools of the demo company are left out, and the
-    workflows and boundaries that are made of them.
+    Joins or opens the tenant's transaction. An admin's settings of a tool are kept, a disabled tool stays
+    disabled, and tools that are not bundled stay (R-TOOL-4). A boundary that was published once is not
+    published over later versions. Without `demonstration` the tools of the demo company are left out, with
+    the workflows and boundaries that consist of them.
     """
     shipped = {tool.spec.name: tool.spec for tool in _select_shipped_tools(demonstration=demonstration)}
     with tenant_transaction(tenant_id):
@@ -53,7 +54,7 @@ def seed_tenant(tenant_id: UUID, *, by: UUID | None = None, demonstration: bool 
         for slug, text in bundled_content.load_bundled_prompts().items():
             publish_prompt(tenant_id, slug, text, by=by)
         for spec in workflows:
-            # Against what ships: a tool that an admin has disabled is missing to runs, not to their workflow.
+            # Checked against the bundled tools: a tool that an admin has disabled is missing to runs only.
             publish_workflow(tenant_id, spec, by=by, tools=shipped)
 
 
@@ -72,8 +73,10 @@ def _select_shipped_tools(*, demonstration: bool) -> list[Tool[Any, Any]]:
 
 
 def _select_boundaries(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[Boundary]:
-    """The shipped boundaries. Without the demonstration those that need nothing of it, with the tools that
-    are there."""
+    """Yield the bundled boundaries.
+
+    Without the demonstration only those that need nothing of it are yielded, limited to the available tools.
+    """
     if demonstration:
         yield from bundled_content.load_bundled_boundaries().values()
         return
@@ -83,8 +86,11 @@ def _select_boundaries(shipped: Mapping[str, ToolSpec], *, demonstration: bool) 
 
 
 def _select_workflows(shipped: Mapping[str, ToolSpec], *, demonstration: bool) -> Iterator[GraphSpec]:
-    """The workflows whose tools are there. Without the demonstration the general one takes whatever tools its
-    boundary allows, those that the tenant adds later too."""
+    """Yield the workflows whose tools are available.
+
+    Without the demonstration the general workflow takes every tool that its boundary allows, including tools
+    that the tenant adds later.
+    """
     for spec in bundled_content.load_bundled_workflows().values():
         if not demonstration and spec.slug == GENERAL:
             yield spec.evolve(tools=(EVERY,))
@@ -106,7 +112,7 @@ def _list_seed_tools(*, demonstration: bool) -> tuple[ToolSpec, ...]:
 
 
 def _with_admin_settings(shipped: ToolSpec, known: list[Version]) -> ToolSpec:
-    """What ships; under an admin's settings where the newest version is an admin's."""
+    """Return the bundled tool, with an admin's settings if its newest version is an admin's."""
     if not known or known[0].published_by is None:
         return shipped
     if any(version.spec.evolve(version=0) == shipped.evolve(version=0) for version in known):

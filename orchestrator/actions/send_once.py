@@ -1,4 +1,4 @@
-"""The send, exactly once or in doubt: whoever inserts the Dispatch row first decides (docs/ring.md)."""
+"""Send an effect exactly once or leave it in doubt: the first Dispatch row decides (docs/ring.md)."""
 
 from typing import Literal
 from uuid import UUID
@@ -26,8 +26,7 @@ GRACE_SECONDS = 2.0
 
 
 def renew_intent(tenant_id: UUID, run_id: UUID, effect: CallTool, fence: int) -> None:
-    """Commit the intent of an effect in flight again, under the fence of the worker that took the run
-    over."""
+    """Commit an effect's intent again, under the fence of the worker that took the run over."""
     seconds = effect.timeout_ms / 1000 + GRACE_SECONDS
     values = {"tenant": tenant_id, "run": run_id, "effect": effect.id, "fence": fence, "seconds": seconds}
     with tenant_transaction(tenant_id):
@@ -37,7 +36,10 @@ def renew_intent(tenant_id: UUID, run_id: UUID, effect: CallTool, fence: int) ->
 def claim_dispatch(
     tenant_id: UUID, run_id: UUID, effect: str, verdict: Literal["started", "abandoned"]
 ) -> bool:
-    """Claim the effect: to send it, or to give it up. Whether this caller was first. Commits by itself."""
+    """Claim the effect, to send it or to abandon it; return whether this caller was first.
+
+    Commits by itself.
+    """
     with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(INSERT, (effect, tenant_id, run_id, verdict))
@@ -45,6 +47,6 @@ def claim_dispatch(
 
 
 def verdict_of(tenant_id: UUID, effect: str) -> str | None:
-    """Who was first, or None."""
+    """Return the verdict of the first claim, None if the effect was not claimed."""
     with tenant_transaction(tenant_id):
         return Dispatch.objects.filter(id=effect).values_list("verdict", flat=True).first()

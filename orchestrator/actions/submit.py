@@ -1,5 +1,7 @@
-"""submit_task: a task becomes a run, pinned to what is in force now (R-GRAPH-12). The outermost verb of
-the road."""
+"""submit_task: turn a task into a run, pinned to the versions now in force (R-GRAPH-12).
+
+It is the outermost verb of the admission.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,7 +54,7 @@ KEY_LIFE = timedelta(hours=24)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitter:
-    """Who submits: the principal, the person who answers for it, and what it may do (R-SEC-3)."""
+    """The submitter of a task: the principal, the person behind it and its scopes (R-SEC-3)."""
 
     principal: UUID
     owner: UUID
@@ -61,7 +63,7 @@ class Submitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A task as it was asked for; already typed, not yet judged."""
+    """A task as it was requested: typed, not yet validated."""
 
     workflow: str
     goal: Goal
@@ -82,9 +84,9 @@ class Submitted:
 
 
 def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
-    """Admit a task: durable when this returns, whatever becomes of the broker.
+    """Admit a task; the task is durable when this returns, whatever happens to the broker.
 
-    Raises WorkflowOutOfReach, WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached,
+    Raises: WorkflowOutOfReach, WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached,
     RateReached, CeilingTooNear, KeyReused, PathRefused, WorkspaceRefused.
     """
     try:
@@ -97,7 +99,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
 def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
     with tenant_reading(tenant_id, NOW, {}) as ((at,),):
         if asked.idempotency_key:
-            # The commit of a process that died meanwhile may still be under way.
+            # The commit of a process that has died may still be under way.
             take_advisory_lock(f"submission {tenant_id} {submitter.principal} {asked.idempotency_key}")
         if (known := _submitted_before(tenant_id, submitter, asked, at)) is not None:
             return known
@@ -109,7 +111,7 @@ def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submissi
         pinned = pin_versions(tenant_id, graph, asked.boundary, at)
         run_id = fresh_id()
         asked_limits = limits_for(graph, pinned.pins, asked.goal, asked.budget)
-        # The account goes first: the tenant's ceiling may be tighter than what the boundary gives.
+        # The account is opened first: the tenant's ceiling may be tighter than the boundary's limits.
         limits = {
             str(name): amount
             for name, amount in open_run_account(tenant_id, run_id, asked_limits, at).items()
@@ -157,10 +159,11 @@ def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submissi
 def _submitted_before(
     tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime
 ) -> Submitted | None:
-    """The run of the same submission: a process that died after its commit had no chance to say so (W6,
-    R-GRAPH-14).
+    """Return the run of the same submission under the same key (W6, R-GRAPH-14).
 
-    Raises KeyReused where the key was used for anything else.
+    A process that died after its commit could not report the run.
+
+    Raises: KeyReused if the key was used for anything else.
     """
     if not asked.idempotency_key:
         return None
@@ -182,15 +185,18 @@ def _submitted_before(
 
 
 def _asked_digests(tenant_id: UUID, asked: Submission) -> tuple[str, ...]:
-    """The digest of everything in a submission but its key, as it is kept, and as it may have been kept
-    before: under a former secret of the application, or by an earlier release."""
+    """Return the digests of a submission without its key, the current one first.
+
+    The others are digests that may have been stored before: under a former secret of the application, or by
+    an earlier release.
+    """
     now = _asked_digest(asked, asked.goal.model_dump(mode="json"))
     before = _asked_digest(asked, blinded_goal(tenant_id, asked.goal))
     return (*blinded_by_each(tenant_id, f"submission {now}"), before)
 
 
 def _asked_digest(asked: Submission, goal: Any) -> str:
-    """One digest of a submission with its goal as JSON; amounts by value, 0.5 is 0.50."""
+    """Compute the digest of a submission with its goal as JSON. Amounts count by value: 0.5 equals 0.50."""
     body = {
         "workflow": asked.workflow,
         "goal": goal,
@@ -212,7 +218,7 @@ def _get_workflow_version(slug: str) -> WorkflowVersion:
 
 
 def _build_task(tenant_id: UUID, submitter: Submitter, asked: Submission, goal: Goal, at: datetime) -> Task:
-    """The task with its goal as it is kept: what is sensitive in it is sealed."""
+    """Build the task with its goal as stored: sensitive values in it are sealed."""
     body = canonical_model(goal)
     return Task(
         tenant_id=tenant_id,

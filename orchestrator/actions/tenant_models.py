@@ -1,4 +1,4 @@
-"""Saying which models a tenant's runs are played by: versions, each with its reason (R-TOOL-22)."""
+"""Set the models that a tenant's runs use, as versions with a reason each (R-TOOL-22)."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -33,7 +33,7 @@ Prices = Mapping[tuple[str, str], ModelPrice]
 
 
 class StatedRates(BaseModel):
-    """US$ a million tokens."""
+    """Rates in US$ per million tokens."""
 
     model_config = ConfigDict(extra="forbid")
     input_usd_per_mtok: Decimal = Field(ge=0, le=1_000_000, decimal_places=9)
@@ -49,10 +49,13 @@ def set_models(
     reason: str,
     agreed: UUID | None = None,
 ) -> OutsideNow:
-    """Make exactly these the tenant's own models: runs admitted from now on are pinned to them. Outermost
-    verb: owns the transaction. `expected` is the version that was looked at, `agreed` who agreed to addresses
-    and keys that were not there before. Raises InvalidInput naming each bad field, Stale,
-    SecondPersonNeeded."""
+    """Replace the tenant's own models; runs admitted from now on are pinned to these.
+
+    Outermost verb: owns the transaction. `expected` is the version that the caller looked at. `agreed` is the
+    person who agreed to addresses and keys that were not there before.
+
+    Raises: InvalidInput naming each bad field, Stale, SecondPersonNeeded.
+    """
     wanted, prices = read_models(given), read_prices(given)
     look_at_models(tenant_id, wanted, prices)
     return set_looked_at(tenant_id, wanted, prices, expected=expected, by=by, reason=reason, agreed=agreed)
@@ -68,8 +71,12 @@ def set_looked_at(
     reason: str,
     agreed: UUID | None = None,
 ) -> OutsideNow:
-    """`set_models` of what was read and looked at before: it asks no network. The prices that come with it
-    hold from now on, as new versions. Opens or joins the transaction."""
+    """Set models that were already read and checked, without network access.
+
+    The prices that come with the models apply from now on, as new versions. Opens or joins the transaction.
+
+    Raises: as `set_models`.
+    """
     with tenant_transaction(tenant_id):
         tag = hold_outside(tenant_id, "models", expected)
         more = wider_models(own_models(), wanted)
@@ -79,7 +86,10 @@ def set_looked_at(
 
 
 def read_models(given: tuple[Mapping[str, Any], ...]) -> OwnModels:
-    """The list, each field and how they fit together. Raises InvalidInput."""
+    """Validate the list: each field, and how the fields fit together.
+
+    Raises: InvalidInput.
+    """
     bare = [{name: value for name, value in one.items() if name != PRICE} for one in given]
     wanted = read_outside(OwnModels, {"profiles": bare})
     if found := list(faults_of(wanted)):
@@ -88,7 +98,10 @@ def read_models(given: tuple[Mapping[str, Any], ...]) -> OwnModels:
 
 
 def read_prices(given: tuple[Mapping[str, Any], ...]) -> Prices:
-    """What the list says that its models cost, of those of which it says anything. Raises InvalidInput."""
+    """Return the prices that the list states, for the models that have one.
+
+    Raises: InvalidInput.
+    """
     found = {}
     for number, one in enumerate(given):
         if one.get(PRICE) is None:
@@ -107,10 +120,15 @@ def read_prices(given: tuple[Mapping[str, Any], ...]) -> Prices:
 
 
 def look_at_models(tenant_id: UUID, wanted: OwnModels, prices: Prices) -> None:
-    """Whether each address that is new or another may be reached, and its secret opens for it: what stands
-    already must not keep anybody from taking it out. What runs are to ask from now on needs its key, and at
-    an address of one's own a price that is known. Asks the network for names that are not the provider's own;
-    raises InvalidInput."""
+    """Check each new or changed address and its secret.
+
+    An address must be reachable under the egress rules and its secret must open for it. An unchanged entry is
+    not checked, so that it never prevents its removal. A model that runs are to use from now on needs its
+    key, and at an address of the tenant's own a known price. Resolves host names over the network unless they
+    are the provider's own.
+
+    Raises: InvalidInput.
+    """
     with tenant_transaction(tenant_id):
         standing = own_models()
         faults = [
@@ -131,7 +149,10 @@ def look_at_models(tenant_id: UUID, wanted: OwnModels, prices: Prices) -> None:
 
 
 def _find_missing_settings(tenant_id: UUID, one: OwnModel, prices: Prices) -> Iterator[tuple[str, str]]:
-    """What keeps a model from being asked by every run at once. Inside the tenant's context."""
+    """Yield the missing settings that would keep every run from using a model.
+
+    Call in the tenant's context.
+    """
     if not one.base_url:
         if not one.secret:
             detail = f"{one.origin} wants a key: keep one as a secret for it and name that here."
@@ -151,7 +172,7 @@ def _find_missing_settings(tenant_id: UUID, one: OwnModel, prices: Prices) -> It
 
 
 def _state_prices(tenant_id: UUID, prices: Prices, *, by: UUID | None, reason: str) -> None:
-    """Keep the prices that are new as dated versions. Joins the transaction."""
+    """Store the changed prices as dated versions. Joins the transaction."""
     take_advisory_lock(f"prices:{tenant_id}")
     at = database_now()
     for (provider, model), price in prices.items():
@@ -161,7 +182,7 @@ def _state_prices(tenant_id: UUID, prices: Prices, *, by: UUID | None, reason: s
 
 
 def _address_fault(tenant_id: UUID, one: OwnModel) -> str:
-    """Why the address may not be asked; empty where it may."""
+    """Return why the address may not be used, "" if it may."""
     try:
         target = one.target
         if not one.base_url:
@@ -178,7 +199,7 @@ def _address_fault(tenant_id: UUID, one: OwnModel) -> str:
 
 
 def _secret_fault(tenant_id: UUID, one: OwnModel) -> str:
-    """Why the secret would not open for the address; empty where it would. Its value goes nowhere."""
+    """Return why the secret does not open for the address, "" if it does. The secret's value is discarded."""
     try:
         reveal_secret(tenant_id, one.secret, one.origin)
     except SecretUnusable as refused:

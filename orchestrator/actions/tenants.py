@@ -1,5 +1,7 @@
-"""Opening, changing and suspending tenants: what platform administrators do, and whoever has the shell
-(R-SEC-10). `by` None is the shell."""
+"""Open, change and suspend tenants, as a platform administrator or from the shell (R-SEC-10).
+
+`by` None is the shell.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -27,7 +29,7 @@ AT_ONCE = 1_000
 
 
 class NewTenant(NamedTuple):
-    """What is said of a tenant that is opened. `administrator` is the e-mail address of its first one."""
+    """The data of a tenant to open. `administrator` is the e-mail address of its first administrator."""
 
     slug: str
     name: str
@@ -48,11 +50,12 @@ class OpenedTenant(NamedTuple):
 def open_tenant(
     asked: NewTenant, *, by: PlatformActor | None = None, tenant_id: UUID | None = None, origin: str = ""
 ) -> OpenedTenant:
-    """Make a tenant, publish what ships in it without the demonstration, and invite its first administrator:
-    all of it or nothing. Joins the transaction of `tenant_id` where the caller has opened it.
+    """Create a tenant, publish the bundled content without the demonstration and invite an administrator.
 
-    `origin` is where the console is, for a letter. Raises Forbidden, InvalidInput for a value that no tenant
-    can have, and for a slug that is taken.
+    Either all of it happens or nothing. Joins the transaction of `tenant_id` if the caller has opened one.
+    `origin` is the console's address, for the e-mail.
+
+    Raises: Forbidden, InvalidInput for an invalid value or a slug that is taken.
     """
     fields: dict[str, Any] = {
         "slug": asked.slug, "name": asked.name, "time_zone": asked.time_zone,
@@ -89,16 +92,24 @@ def update_tenant(
     reason: str,
     expected: str | None = None,
 ) -> Tenant:
-    """Change name, time zone, tier or highest autonomy of a tenant; `expected` is the tag of what was looked
-    at. Raises Forbidden, NotFound, InvalidInput, Stale."""
+    """Change name, time zone, tier or highest autonomy of a tenant.
+
+    `expected` is the tag of the state that the caller looked at.
+
+    Raises: Forbidden, NotFound, InvalidInput, Stale.
+    """
     if "tier" in changes:
         _check_tier(changes["tier"])
     return change_tenant(tenant_id, changes, by=by, reason=reason, expected=expected)
 
 
 def suspend_with_runs(tenant_id: UUID, *, by: PlatformActor | None, reason: str) -> int | None:
-    """Suspend a tenant and ask each of its runs that has not ended to pause; returns how many, or None if it
-    was suspended already. Outermost verb. Raises Forbidden, NotFound, InvalidInput."""
+    """Suspend a tenant, ask each of its unfinished runs to pause and return their number. Outermost verb.
+
+    Returns None if the tenant was suspended already.
+
+    Raises: Forbidden, NotFound, InvalidInput.
+    """
     with tenant_transaction(tenant_id):
         if not suspend_tenant(tenant_id, by=by, reason=reason):
             return None

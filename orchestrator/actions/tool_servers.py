@@ -1,8 +1,8 @@
-"""Tool servers: adding, looking, admitting, quarantining, removing (R-TOOL-21, P1 to P6).
+"""Add, list and remove tool servers; admit and quarantine their tools (R-TOOL-21, P1 to P6).
 
-A tool that a server offers is in quarantine until an admin admits exactly what was seen. Whenever it is seen
-to be something else, it goes back there: no new run has it, and runs under way are denied it at their next
-call.
+A tool that a server offers is in quarantine until an admin admits exactly the definition that was seen. If
+another definition is seen, the tool returns to quarantine: new runs lack it, and runs under way are denied it
+at their next call.
 """
 
 import asyncio
@@ -75,7 +75,8 @@ class NewServer(FrozenModel):
 def add_server(tenant_id: UUID, new: NewServer, *, by: UUID | None, reason: str) -> ToolServer:
     """Add a server; none of its tools can be called yet. Outermost verb: owns the transaction.
 
-    Its address is judged as it would be when it is connected. Raises InvalidInput, EgressRefused, NameTaken.
+    The address is checked as for a connection. Raises: InvalidInput, EgressRefused, NameTaken,
+    SecretUnusable.
     """
     origin = _resolve_server_origin(tenant_id, new)
     with tenant_transaction(tenant_id):
@@ -101,10 +102,10 @@ def add_server(tenant_id: UUID, new: NewServer, *, by: UUID | None, reason: str)
 
 
 def look_at_server(tenant_id: UUID, slug: str, *, by: UUID | None) -> ToolServer:
-    """Ask a server what it offers, and put what is new or different into quarantine. Waits for the server,
-    outside any transaction.
+    """List a server's tools and quarantine new or changed ones. Waits for it outside any transaction.
 
-    Raises NotFound, ServerUnreachable, EgressRefused, SecretUnusable; the reason stands on the server.
+    Raises: NotFound, ServerUnreachable, EgressRefused, SecretUnusable. An unreachable server or a refused
+    address is also stored on the server as its fault.
     """
     with tenant_transaction(tenant_id):
         server = server_of(slug)
@@ -119,8 +120,10 @@ def look_at_server(tenant_id: UUID, slug: str, *, by: UUID | None) -> ToolServer
 
 
 def note_listing(tenant_id: UUID, slug: str, listing: Listing, *, by: UUID | None) -> ToolServer:
-    """Keep what a server offered. Outermost verb: owns the transaction. Raises NotFound, and
-    ServerUnreachable for one that has named more tools than are kept of a server (P13)."""
+    """Store the tools that a server offered. Outermost verb: owns the transaction.
+
+    Raises: NotFound; ServerUnreachable if it has named more tools than are kept of one server (P13).
+    """
     with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         server = server_of(slug)
@@ -138,11 +141,10 @@ def note_listing(tenant_id: UUID, slug: str, listing: Listing, *, by: UUID | Non
 
 
 def note_drift(tenant_id: UUID, drift: Drift) -> None:
-    """A call found a tool that is not what was admitted: quarantine it. Outermost verb, beside the loop: it
-    gives its connection back.
+    """Quarantine a tool that a call found changed. Outermost verb, off the event loop: closes its connection.
 
-    Of calls that were out side by side the first one does: a tool that is shut already is read anew by a
-    person's look alone, however often it changes (P13).
+    Of concurrent calls only the first one does so: a tool that is no longer admitted is read again only when
+    a person looks at the server, however often it changes (P13).
     """
     try:
         with tenant_transaction(tenant_id):
@@ -154,7 +156,7 @@ def note_drift(tenant_id: UUID, drift: Drift) -> None:
                 else:
                     _update_tool_state(row, "gone", "", GONE, by=None)
     except NotFound:
-        # The server was removed meanwhile, and its tools with it.
+        # The server was removed meanwhile, together with its tools.
         return
     finally:
         connection.close()
@@ -171,11 +173,12 @@ def admit_tool(
     reason: str,
     agreed: UUID | None = None,
 ) -> ToolNow:
-    """Admit a tool as it was `seen` (its digest): a version of it, in the registry. Outermost verb: owns the
-    transaction.
+    """Publish a tool, as it was `seen` (its digest), in the registry. Outermost verb: owns the transaction.
 
-    `agreed` is the second administrator who agreed to what guards less. Raises NotFound, Stale where it is
-    not what was seen any more, InvalidInput, NameTaken, SecondPersonNeeded.
+    `agreed` is the second administrator who agreed to weaker safeguards.
+
+    Raises: NotFound, Stale if the tool is no longer what was seen, InvalidInput, NameTaken,
+    SecondPersonNeeded.
     """
     with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
@@ -227,8 +230,11 @@ def _ask_second(
     agreed: UUID | None,
     reason: str,
 ) -> None:
-    """An admission is compared with the version before it; a definition that nobody admitted so far also with
-    what it suggests by itself."""
+    """Require a second person if an admission is weaker than the tool's version before it.
+
+    A definition not admitted so far is also compared with what it suggests itself. Raises:
+    SecondPersonNeeded.
+    """
     before = standing[0].spec if standing else None
     fresh = before is None or before.remote is None or before.remote.definition != definition.digest
     found = [
@@ -240,7 +246,7 @@ def _ask_second(
 
 
 def quarantine_tool(tenant_id: UUID, slug: str, tool: str, *, by: UUID | None, reason: str) -> None:
-    """Put an admitted tool back into quarantine. Outermost verb: owns the transaction. Raises NotFound."""
+    """Return an admitted tool to quarantine. Outermost verb: owns the transaction. Raises: NotFound."""
     with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         row = ServerTool.objects.filter(server=server_of(slug), tool=tool).first()
@@ -251,8 +257,9 @@ def quarantine_tool(tenant_id: UUID, slug: str, tool: str, *, by: UUID | None, r
 
 
 def remove_server(tenant_id: UUID, slug: str, *, by: UUID | None, reason: str) -> None:
-    """Remove a server; its tools take no further call. Outermost verb: owns the transaction. Raises
-    NotFound."""
+    """Remove a server; its tools take no further call. Outermost verb: owns the transaction. Raises:
+    NotFound.
+    """
     with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
         server = server_of(slug)
@@ -273,7 +280,7 @@ def _check_room(server: ToolServer, listing: Listing) -> None:
 
 
 def _record_listed_tool(server: ToolServer, one: Listed, collision: str, *, by: UUID | None) -> None:
-    """One tool as it is now."""
+    """Record one tool as the server lists it now."""
     name = qualify_tool_name(server.slug, one.name) or ""
     refused = collision or one.refused or ("" if name else NAMELESS)
     seen = ""
@@ -300,7 +307,7 @@ def _record_listed_tool(server: ToolServer, one: Listed, collision: str, *, by: 
 
 
 def _update_tool_state(row: ServerTool, state: str, seen: str, why: str, *, by: UUID | None) -> None:
-    """Into a state other than admitted: out of the registry, stopped for runs under way, and in the log."""
+    """Move a tool to a state other than admitted: disabled in the registry and for runs, and audited."""
     was_in = row.state == "admitted"
     before = {"state": row.state, "seen": row.seen}
     ServerTool.objects.filter(id=row.id).update(state=state, seen=seen, why=why[:500], since=database_now())
@@ -314,14 +321,14 @@ def _update_tool_state(row: ServerTool, state: str, seen: str, why: str, *, by: 
 
 
 def _switched_off(row: ServerTool) -> bool:
-    """Whether an admin has disabled it before."""
+    """Return whether an admin has disabled the tool before."""
     return EmergencyStop.objects.filter(
         tenant_id=row.tenant_id, scope="tool", target=row.name, lifted_at=None, reason__startswith=DISABLED
     ).exists()
 
 
 def _resolve_server_origin(tenant_id: UUID, new: NewServer) -> str:
-    """The one origin of a new server, judged. Raises InvalidInput, EgressRefused."""
+    """Return the checked origin of a new server. Raises: InvalidInput, EgressRefused."""
     if new.kind == "stdio":
         if new.address not in list_server_commands():
             raise _build_input_error("/address", "The operator has allowed no such command.")
@@ -361,7 +368,7 @@ def _check_secret(tenant_id: UUID, new: NewServer, origin: str) -> None:
 
 
 def _with_lookup(server: ToolServer, admission: Admission) -> Admission:
-    """The admission with its look-up pinned as well: an admitted tool of the same server that only reads."""
+    """Return the admission with its look-up pinned: an admitted tool of the same server that only reads."""
     if admission.recovery != "lookup" or admission.lookup is None:
         return admission
     reader = ServerTool.objects.filter(server=server, tool=admission.lookup.tool, state="admitted").first()

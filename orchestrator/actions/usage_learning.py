@@ -1,4 +1,4 @@
-"""Learning from a run that came to a result, for those that follow (R-BUDGET-4)."""
+"""Learn from the usage of a successful run for the runs that follow (R-BUDGET-4)."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -25,14 +25,16 @@ from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import take_advisory_lock, tenant_transaction
 from traces.models import Event, Record
 
-# A longer run is like no other: nothing is learnt from it.
+# A longer run is not representative: nothing is learned from it.
 LONGEST = 3_000
 PLACES = 64
 
 
 def learn_from(run_id: UUID) -> bool:
-    """Take what a run that came to a result used on its way into what is expected of its like; whether it
-    was taken. Again changes nothing. Outermost verb: owns the transaction."""
+    """Add a successful run's usage to the statistics of its subject and return whether it was added.
+
+    A repeated call changes nothing. Outermost verb: owns the transaction.
+    """
     tenant_id = tenant_of_run(run_id)
     if tenant_id is None:
         return False
@@ -40,7 +42,7 @@ def learn_from(run_id: UUID) -> bool:
         run = Run.objects.get(id=run_id)
         code = TerminalCode(run.terminal_code) if run.terminal_code else None
         whole = code is not None and ENDINGS[code].terminal_class is TerminalClass.COMMIT
-        # One that began in the middle took only a part of the way.
+        # A retry began in the middle, so it covers only a part of the workflow.
         if not whole or run.record_number > LONGEST or run.retry_of_id is not None or _failed_over(run.id):
             return False
         _update_usage_statistics(tenant_id, run)
@@ -48,13 +50,13 @@ def learn_from(run_id: UUID) -> bool:
 
 
 def _failed_over(run_id: UUID) -> bool:
-    """Whether another model took over in it: then it is no measure of what the one that is pinned needs."""
+    """Return whether another model took over: the run is then no measure of the pinned model's usage."""
     return Event.objects.filter(run_id=run_id, kind="model_failed_over").exists()
 
 
 def _update_usage_statistics(tenant_id: UUID, run: Run) -> None:
     subject = subject_of_run(run)
-    # Two runs that end together are learnt from one after the other.
+    # Two runs that end together are processed one after the other.
     take_advisory_lock(f"{tenant_id}:{subject}")
     row = Expectation.objects.filter(graph=subject).first()
     known = tuple(Lived.model_validate(one) for one in row.lived) if row is not None else ()
@@ -72,21 +74,26 @@ def _update_usage_statistics(tenant_id: UUID, run: Run) -> None:
 
 
 def subject_of_run(run: Run) -> str:
-    """Which runs this one teaches, from what it is pinned to. Inside the tenant's context."""
+    """Return the subject whose statistics a run contributes to, from its pins.
+
+    Call in the tenant's context.
+    """
     pinned = ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run.id)
     graph = graph_of(run.tenant_id, run.workflow_version_id)
     return subject_of(graph, pins_of(run.tenant_id, pinned))
 
 
 def expected_for(subject: str) -> Expected:
-    """What is expected of a run of this subject (core/admission/usage_statistics.py) that is admitted now.
-    Inside the tenant's context."""
+    """Return the expected usage of a run of this subject admitted now. Call in the tenant's context.
+
+    See core/admission/usage_statistics.py for subjects.
+    """
     found = Expectation.objects.filter(graph=subject).values_list("expected", flat=True).first()
     return Expected() if found is None else Expected.model_validate(found)
 
 
 def lived_of(run: Run) -> Lived:
-    """The places that a run came by, from its intents, and what it had used at each, from its records."""
+    """Return the places that a run passed, from its intents, with the usage at each, from its records."""
     usage = dict(_usage_by_record(run.id))
     asked = Intent.objects.filter(run_id=run.id).order_by("record", "id")
     rows = asked.values_list("record", "kind", "tool", "body", "effect")
@@ -105,7 +112,7 @@ def lived_of(run: Run) -> Lived:
 
 
 def _usage_by_record(run_id: UUID) -> Iterator[tuple[int, Amounts]]:
-    """What had been used after each record, from the patches of the state."""
+    """Yield the total usage after each record, from the patches of the state."""
     used: Amounts = {}
     for number, body in Record.objects.filter(run_id=run_id).order_by("number").values_list("number", "body"):
         change = orjson.loads(bytes(body))["patch"].get("usage", {})

@@ -1,4 +1,4 @@
-"""Writing a run's files: a new state beside the old ones, made once a key (R-TOOL-19, R-TOOL-9)."""
+"""Write a run's files: each change stores a new revision, once per key (R-TOOL-19, R-TOOL-9)."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -29,9 +29,9 @@ SELECT gen_random_uuid(), tenant_id, %(run)s, number, key, cause, tree, digest, 
 
 
 def hand_in(tenant_id: UUID, run: UUID, files: Mapping[str, bytes]) -> Held:
-    """Keep the files that a task comes with, as revision 0. Joins the caller's transaction.
+    """Store the files that a task comes with, as revision 0. Joins the caller's transaction.
 
-    Raises PathRefused, WorkspaceRefused.
+    Raises: PathRefused, WorkspaceRefused.
     """
     return _store_revision(tenant_id, run, 0, HANDED, "handed", tree_of(files), files, "")
 
@@ -45,11 +45,12 @@ def change_files(
     changes: Mapping[str, bytes | None],
     summary: str,
 ) -> Held:
-    """Make the next state of a run's files; the same key again is the state that it made. Joins the caller's
-    transaction.
+    """Store the next revision of a run's files. Joins the caller's transaction.
 
-    `base` is the digest of the state that the changes were made for. Raises WorkspaceMoved where the files
-    are not in it any more, PathRefused, WorkspaceRefused.
+    The same key again returns the revision that it made. `base` is the digest of the revision that the
+    changes were made for.
+
+    Raises: WorkspaceMoved if the files have changed since `base`, PathRefused, WorkspaceRefused.
     """
     done, now = _lock_base_revision(tenant_id, run, key, base)
     if done is not None:
@@ -60,9 +61,9 @@ def change_files(
 
 
 def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: int) -> Held:
-    """Make an earlier state the next one, once a key. Joins the caller's transaction.
+    """Store an earlier revision's files as the next revision, once per key. Joins the caller's transaction.
 
-    Raises WorkspaceMoved, WorkspaceRefused, NotFound.
+    Raises: WorkspaceMoved, WorkspaceRefused, NotFound.
     """
     done, now = _lock_base_revision(tenant_id, run, key, base)
     if done is not None:
@@ -73,7 +74,10 @@ def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: in
 
 
 def _lock_base_revision(tenant_id: UUID, run: UUID, key: str, base: str) -> tuple[Held | None, Held]:
-    """What the key has made already, and the state it may be made from. One writer at a time."""
+    """Return the revision that the key has already made, if any, and the newest one. One writer at a time.
+
+    Raises: WorkspaceMoved, WorkspaceRefused.
+    """
     take_advisory_lock(f"workspace:{tenant_id}:{run}")
     now = get_newest_revision(run)
     done = made_by(run, key)
@@ -109,23 +113,25 @@ def _store_revision(
 
 
 def carry_files(source: UUID, run: UUID) -> None:
-    """Give a retry its own copy of the files of the run before it, with every state they were in: a change
-    that is asked for again under its key is the state that it made. Joins the caller's transaction."""
+    """Copy the files of a run to its retry, with every revision. Joins the caller's transaction.
+
+    A change that is requested again under its key therefore returns the revision that it made.
+    """
     cursor = raw_cursor()
     for statement in (CARRY_CONTENTS, CARRY_REVISIONS):
         cursor.execute(statement, {"source": source, "run": run})
 
 
 class RunFiles:
-    """A run's files for a call of a tool; inside the tenant's transaction."""
+    """A run's files for a tool call. Use in the tenant's transaction."""
 
     def __init__(self, tenant_id: UUID, run: UUID) -> None:
         self._tenant, self._run = tenant_id, run
 
     def change(self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str) -> Held:
-        """As change_files."""
+        """Call `change_files` for this run."""
         return change_files(self._tenant, self._run, key=key, base=base, changes=changes, summary=summary)
 
     def restore(self, *, key: str, base: str, number: int) -> Held:
-        """As restore_files."""
+        """Call `restore_files` for this run."""
         return restore_files(self._tenant, self._run, key=key, base=base, number=number)

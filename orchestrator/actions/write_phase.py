@@ -1,5 +1,4 @@
-"""The second half of a commit: everything a walk produced, in the order in which rows are locked, money
-last."""
+"""The second half of a commit: write what a walk produced, in lock order, money last."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -70,8 +69,7 @@ class GrantVoid(Exception):
 
 
 class CommitResult(NamedTuple):
-    """What a commit leaves to do: effects to perform (none: the run was let go). `seq` is its newest
-    event."""
+    """The effects to perform after a commit (none: the run was released). `seq` is its newest event."""
 
     at: datetime
     effects: tuple[CallModel | CallTool, ...]
@@ -81,7 +79,7 @@ class CommitResult(NamedTuple):
 
 @dataclass(slots=True)
 class LinkedTransitions:
-    """One walk with what its link will need."""
+    """One walk with the data needed to link it."""
 
     moves: list[Move]
     event_digest: str
@@ -90,7 +88,7 @@ class LinkedTransitions:
 
 @dataclass(slots=True)
 class CommitPlan:
-    """What this commit will write, gathered walk by walk."""
+    """The rows that this commit will write, gathered walk by walk."""
 
     hand: ClaimedRun
     opened: CommitInput
@@ -104,13 +102,13 @@ class CommitPlan:
 
     @property
     def state(self) -> RunState:
-        """The state after the walks so far."""
+        """Return the state after the walks so far."""
         return self.after if self.after is not None else self.hand.state
 
     def add(
         self, walk: AdvanceResult, moves: list[Move], event: str, made: Mapping[str, bytes], room: Headroom
     ) -> None:
-        """Take a walk in."""
+        """Add a walk to the commit."""
         self.after = walk.state
         self.walked.append(
             LinkedTransitions(moves, event, room.model_dump(mode="json", exclude_defaults=True))
@@ -120,18 +118,20 @@ class CommitPlan:
         self.bodies.update(made)
 
     def said(self) -> tuple[TraceEventBody, ...]:
-        """All that this commit says."""
+        """Return all trace events of this commit."""
         return tuple([one.body for walked in self.walked for move in walked.moves for one in move.said])
 
     def performed(self) -> tuple[CallModel | CallTool, ...]:
-        """The effects that a worker performs and that are still wanted at the end of the commit."""
+        """Return the effects that a worker performs and that are still pending at the end of the commit."""
         pending = self.state.pending
         return tuple(e for e in self.effects if isinstance(e, CallModel | CallTool) and e.id in pending)
 
 
 def write_commit(script: CommitPlan, cursor: "psycopg.Cursor[Any]") -> "PreparedCommit":
-    """Gather all of it, and write what cannot wait. Raises LineRefused or GrantVoid, after which the caller
-    rolls back."""
+    """Gather the commit and write what cannot wait.
+
+    Raises: LineRefused or GrantVoid, after which the caller rolls back.
+    """
     hand, at, said = script.hand, script.opened.at, script.said()
     effects = script.performed()
     let_go(hand, script.settlements, cursor)
@@ -165,35 +165,36 @@ def write_commit(script: CommitPlan, cursor: "psycopg.Cursor[Any]") -> "Prepared
 
 
 class PreparedCommit(NamedTuple):
-    """A commit that is worked out and not yet sent: what would then hold, and the statement that makes it
-    so."""
+    """A commit not yet sent: the rows that it would write and the statement that writes them."""
 
     written: "WrittenRows"
     batch: Batch
     money: PostHandle | None
 
     def land(self, hand: ClaimedRun) -> None:
-        """Write and commit, and ask in the same trip whether what it decided may be sent. Raises RowRefused
-        where a line did not take its change."""
+        """Write and commit; in the same round trip ask whether its effects may be sent.
+
+        Raises: RowRefused if a line rejected its change.
+        """
         asked = ",".join([e.id for e in self.written.committed.effects if may_be_known(e)])
         at = read_monotonic_clock()
-        # An array as its text: ids are hex, and the client writes a list down fifty times as slowly.
+        # An array as text: ids are hex, and the client's own list encoding is fifty times slower.
         answers = self.batch.land(ASK_ALL, (hand.tenant, hand.run, hand.fence, f"{{{asked}}}"))
         hand.permits = {effect: CachedAuthorization(reason, at) for effect, reason in answers or ()}
 
     def refusal(self, cursor: "psycopg.Cursor[Any]") -> Refusal:
-        """Why it did not land: the line that refused. Raises LedgerMoved when none does."""
+        """Return the line that refused the commit. Raises: LedgerMoved if none does."""
         assert self.money is not None
         return _build_budget_refusal(self.money.why(cursor))
 
 
 def may_be_known(effect: CallModel | CallTool) -> bool:
-    """Whether the commit's own answer will do at the second wall. What changes something asks again."""
+    """Return whether the second guard can rely on the commit's answer. A mutating call asks again."""
     return isinstance(effect, CallModel) or not effect.mutating
 
 
 class WrittenRows(NamedTuple):
-    """A commit that was sent: what holds once it has landed."""
+    """The result of a commit that was sent, valid once it is committed."""
 
     committed: CommitResult
     bodies: Mapping[str, bytes]
@@ -205,7 +206,7 @@ class WrittenRows(NamedTuple):
     tripped: tuple[BreakerTripped, ...] = ()
 
     def taken_over(self, hand: ClaimedRun) -> CommitResult:
-        """Bring the hand up to date with what landed, and count the breakers that it says have tripped."""
+        """Update the claimed run to what was committed, and count the breakers that tripped."""
         for breaker in self.tripped:
             TALLY.add(BREAKER, breaker.breaker, breaker.reason)
         hand.version += 1
@@ -243,7 +244,7 @@ def _collect_breaker_trips(said: Iterable[TraceEventBody]) -> tuple[BreakerTripp
 def _consume_grants(
     hand: ClaimedRun, effects: tuple[CallModel | CallTool, ...], at: datetime, cursor: "psycopg.Cursor[Any]"
 ) -> dict[str, str]:
-    """Use up the grant of each effect that has one, in the transaction that writes its intent (R-APPR-14)."""
+    """Use up the grant of each effect in the transaction that writes the effect's intent (R-APPR-14)."""
     binds: dict[str, str] = {}
     for effect in effects:
         if isinstance(effect, CallTool) and effect.grant is not None and effect.action_digest is not None:
@@ -307,13 +308,12 @@ def _build_budget_refusal(refused: Any) -> Refusal:
 
 Snapped = tuple[int, int, int]
 LEAST_BETWEEN = 16_384
-# A snapshot is worth its bytes once the records since the last one are eight times as many.
+# A snapshot pays off once the records since the last one have eight times its bytes.
 WORTH = 8
 
 
 def _build_snapshot(script: CommitPlan, binds: dict[str, str]) -> tuple[bytes | None, Snapped]:
-    """The whole state, once the patches since the last one outweigh it: amortized, a constant per
-    transition."""
+    """Serialize the state once the patches outweigh the last snapshot: amortized O(1) per transition."""
     hand = script.hand
     if not script.walked or hand.patch_bytes <= max(LEAST_BETWEEN, WORTH * hand.snapshot_bytes):
         return None, (hand.snapshot_number, hand.patch_bytes, hand.snapshot_bytes)
@@ -371,8 +371,7 @@ def _build_receipt_rows(script: CommitPlan, record: int) -> list[tuple[object, .
 
 
 def _build_run_update(script: CommitPlan, head: Head, snapshot: Snapped, *, keep: bool) -> tuple[object, ...]:
-    """The run's row: the one update that carries the fence forward; without effects to perform the lease
-    goes with it."""
+    """Build the run's one update under the fence. Without effects to perform it releases the lease."""
     hand, state, at = script.hand, script.state, script.opened.at
     return (
         state.status.value,

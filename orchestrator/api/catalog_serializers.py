@@ -1,4 +1,4 @@
-"""What programs send and get of workflows and tools."""
+"""The request and response bodies of workflows and tools."""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""What guards a tool less and waits for a second administrator, for programs (R-TOOL-4, P4)."""
+"""Proposals to weaken a tool's safeguards that wait for a second administrator, in the API.
+
+Spec: R-TOOL-4, P4.
+"""
 
 from typing import Any
 
@@ -28,7 +31,7 @@ class ToolProposalField(serializers.Serializer[Any]):
 
 
 def proposal_field(row: ToolProposal) -> dict[str, Any]:
-    """A row as the API says it."""
+    """Serialize a proposal for the API."""
     return {
         "id": row.id, "kind": row.kind, "tool": row.tool, "weaker": row.weaker, "body": row.body,
         "reason": row.reason, "by": row.by, "at": format_timestamp(row.at), "status": row.status,

@@ -1,4 +1,4 @@
-"""What programs send and get of the ways out and of corpora."""
+"""The request and response bodies of outbound destinations and of corpora."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The ways out of the house and its corpora, for programs (R-TOOL-2, R-TOOL-19)."""
+"""The API of outbound destinations and of corpora (R-TOOL-2, R-TOOL-19)."""
 
 from typing import Any
 
@@ -195,13 +195,13 @@ def _build_version_response(now: OutsideNow, otherwise: dict[str, Any]) -> Respo
 
 
 def version_field(now: OutsideNow) -> dict[str, Any]:
-    """A version as the API says it."""
+    """Serialize a version for the API."""
     body = {"server": now.body or None} if now.kind == "mail" else now.body
     return {**body, "version": now.version, "reason": now.reason, "at": format_timestamp(now.at)}
 
 
 def _build_change_response(now: OutsideNow | ToolProposal) -> Response:
-    """What was asked for holds, or waits (202)."""
+    """Build the response to a change: the version in force, or the proposal that waits (202)."""
     return (
         Response(proposal_field(now), status=202)
         if isinstance(now, ToolProposal)
@@ -210,7 +210,7 @@ def _build_change_response(now: OutsideNow | ToolProposal) -> Response:
 
 
 def who_asks(request: Request) -> Who:
-    """Who asks, and the person who answers for it."""
+    """Return the caller's principal and the person behind it."""
     found = get_caller(request)
     return Who(principal=found.principal, owner=found.owner)
 

@@ -1,4 +1,4 @@
-"""What the doors of a run's files take and give."""
+"""The request and response bodies of a run's files."""
 
 import base64
 import binascii
@@ -68,7 +68,10 @@ class DiffQuery(StrictSerializer):
 
 
 def files_of(given: list[dict[str, Any]]) -> dict[str, bytes]:
-    """The files of a task's body, by path. Raises InvalidInput."""
+    """Return the files of a task's body by path.
+
+    Raises: InvalidInput.
+    """
     found: dict[str, bytes] = {}
     if len(given) > MOST_FILES:
         raise _build_input_error("", f"at most {MOST_FILES} files are taken")

@@ -1,4 +1,4 @@
-"""Files of a run: list them, fetch one or all, see what was changed (R-TOOL-19)."""
+"""The API of a run's files: list them, fetch one or all, compare revisions (R-TOOL-19)."""
 
 from typing import Any
 from urllib.parse import quote
@@ -32,7 +32,7 @@ from tenancy.rest.serializer_fields import validate_input
 
 
 class BytesRenderer(JSONLinesRenderer):
-    """Lets a client ask for bytes; what a door refuses is still a problem document."""
+    """Lets a client ask for bytes. An error is still a problem document."""
 
     media_type = "application/octet-stream"
     format = "bytes"
@@ -138,7 +138,7 @@ class Diff(Reading):
 def build_attachment_response(
     body: bytes, path: str, *, kind: str = "application/octet-stream"
 ) -> HttpResponse:
-    """Bytes as a download under the last part of their path; never shown by a browser, whatever they are."""
+    """Build a download named by the last part of the path; a browser never displays the bytes."""
     name = path.rsplit("/", 1)[-1]
     headers = {
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",

@@ -1,4 +1,4 @@
-"""What the doors of reconciliation after a run's end take and give."""
+"""The request and response bodies of reconciliation after a run's end."""
 
 from typing import Any, get_args
 

@@ -1,4 +1,4 @@
-"""Memory: what is kept, what waits, and a person's word on it (R-MEM-2)."""
+"""The API of memory: what is kept, what waits, and a person's decision on it (R-MEM-2)."""
 
 from typing import Any, ClassVar, Literal
 

@@ -1,4 +1,4 @@
-"""The models that runs are played by, for programs (R-TOOL-22)."""
+"""The API of the models that runs use (R-TOOL-22)."""
 
 from typing import Any, get_args
 
@@ -215,7 +215,7 @@ class RemoveModelProfile(ScopedAPIView):
 
 
 def _write_rates(body: dict[str, Any]) -> None:
-    """The rates as text: what waits for a second administrator is kept as JSON."""
+    """Write the rates as text: a proposal for a second administrator is stored as JSON."""
     if "price" in body:
         body["price"] = {name: format_decimal(amount) for name, amount in body["price"].items()}
 
@@ -226,7 +226,7 @@ def _build_profiles_response(request: Request) -> Response:
 
 
 def _build_change_response(request: Request, found: OutsideNow | ToolProposal, status: int) -> StoredResponse:
-    """What was asked for holds, or waits (202)."""
+    """Build the response to a change: the models in force, or the proposal that waits (202)."""
     if isinstance(found, ToolProposal):
         return StoredResponse(202, proposal_field(found))
     return StoredResponse(status, _serialize_profile_list(request))

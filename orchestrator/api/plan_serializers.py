@@ -1,4 +1,4 @@
-"""What programs get of a run's plan."""
+"""The response bodies of a run's plan."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The policy by origin, for programs: looking at it, changing it, and a second person's word (R-TOOL-17)."""
+"""The API of the policy by origin: read it, change it and settle a proposal (R-TOOL-17)."""
 
 from typing import Any
 from uuid import UUID
@@ -70,7 +70,7 @@ class PolicyField(RulesField):
     }
 )
 class SafetyField(serializers.DictField):
-    """What a detector's finding means at a place."""
+    """The severity of a detector's finding, by place and detector."""
 
 
 class PolicyBody(StrictSerializer):

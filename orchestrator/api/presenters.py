@@ -1,4 +1,4 @@
-"""Rows as the API shows them."""
+"""Serialize rows for the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ from traces.models import Event
 
 
 def build_run_links(run_id: object) -> dict[str, str]:
-    """Where more of a run is."""
+    """Build the links to a run's resources."""
     base = f"/api/v1/runs/{run_id}"
     return {
         "run": base, "events": f"{base}/events", "plan": f"{base}/plan", "result": f"{base}/result",
@@ -32,7 +32,7 @@ def build_run_links(run_id: object) -> dict[str, str]:
 
 
 def serialize_run_row(run: Run) -> dict[str, Any]:
-    """A run in a list."""
+    """Serialize a run for a list."""
     return {
         "id": str(run.id),
         "workflow": run.workflow,
@@ -47,13 +47,12 @@ def serialize_run_row(run: Run) -> dict[str, Any]:
 
 
 def retry_of(run: Run) -> dict[str, Any] | None:
-    """After which record of which run it began; None for no retry."""
+    """Return the run and the record after which a retry began, None for a run that is no retry."""
     return None if run.retry_of_id is None else {"run": str(run.retry_of_id), "record": run.retry_record}
 
 
 def serialize_run(run: Run) -> dict[str, Any]:
-    """A run with its sentence, what it spent of what it may spend, its pins, and its result once it has
-    one."""
+    """Serialize a run with its sentence, usage, limits and pins, and its result once there is one."""
     document = result_of(run)
     return {
         **serialize_run_row(run),
@@ -80,11 +79,14 @@ def serialize_run(run: Run) -> dict[str, Any]:
 
 
 def serialize_run_amounts(run: Run) -> dict[str, dict[str, str | None]]:
-    """usage, limits and reserved, each by dimension, as decimal text; a limit that is None is none."""
+    """Serialize usage, limits and reserved amounts by dimension as decimal text.
+
+    A limit of None is no limit.
+    """
     lines = get_usage_lines(run.id)
     used: dict[str, str | None] = {name.value: format_decimal(line.used) for name, line in lines.items()}
     if "transitions" in used:
-        # No effect reserves them: the records count themselves.
+        # No effect reserves transitions: the number of records is the count.
         used["transitions"] = str(run.record_number)
     return {
         "usage": used,
@@ -96,7 +98,7 @@ def serialize_run_amounts(run: Run) -> dict[str, dict[str, str | None]]:
 
 
 def serialize_business_cost(run: Run) -> dict[str, Any]:
-    """What the run cost the house, with its parts, as decimal text."""
+    """Serialize the run's cost to the operator with its parts, as decimal text."""
     found = business_of(run)
     parts = [
         {
@@ -111,8 +113,10 @@ def serialize_business_cost(run: Run) -> dict[str, Any]:
 
 
 def serialize_run_estimate(run: Run) -> dict[str, dict[str, str | None]] | None:
-    """What the rest of the run takes at the least and at the most, by dimension, as decimal text; an upper
-    bound that is None is unknown. None for a run that has ended."""
+    """Serialize the bounds of what the rest of the run takes, by dimension, as decimal text.
+
+    An upper bound of None is unknown. Returns None for a run that has ended.
+    """
     if run.finished_at is not None:
         return None
     return {
@@ -125,7 +129,7 @@ def serialize_run_estimate(run: Run) -> dict[str, dict[str, str | None]] | None:
 
 
 def serialize_model_wait(run: Run) -> dict[str, Any] | None:
-    """The model that the run waits for; None for a run that waits for none."""
+    """Serialize the run's wait for a model, None for a run that waits for none."""
     found = None if run.finished_at is not None else state_now(run.id).away
     if found is None:
         return None
@@ -139,7 +143,7 @@ def serialize_model_wait(run: Run) -> dict[str, Any] | None:
 
 
 def serialize_run_pins(run: Run) -> dict[str, str]:
-    """What the run is pinned to, by digest."""
+    """Serialize the run's pins by digest."""
     manifest = ManifestRow.objects.get(id=run.id)
     body = orjson.loads(bytes(manifest.body))
     return {
@@ -152,14 +156,16 @@ def serialize_run_pins(run: Run) -> dict[str, str]:
 
 
 def serialize_untrusted_facts(document: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What an answer rests on that nobody vouches for, beside it (M15); `notice` is empty for none."""
+    """Serialize the untrusted facts behind an answer (M15). `notice` is empty if there are none."""
     found = resting_on(document)
     return {"untrusted": [one._asdict() for one in found], "notice": NOTICE if found else ""}
 
 
 def serialize_run_scope(run: Run) -> dict[str, Any]:
-    """What the run's task names, what its boundary adds, and the version of the policy it is pinned to
-    (R-TOOL-17). Both are null in runs from before there were any."""
+    """Serialize the names in the run's task, its boundary's additions and its policy version (R-TOOL-17).
+
+    The names and the policy version are null in runs created before these existed.
+    """
     held = scope_held(run.id)
     return {
         "names": held.scope.model_dump(mode="json") if held.scope is not None else None,
@@ -169,14 +175,16 @@ def serialize_run_scope(run: Run) -> dict[str, Any]:
 
 
 def serialize_tool_restrictions(run: Run) -> dict[str, dict[str, str]]:
-    """The tools that a model was not offered, and those whose credential may end before the run does, each
-    with why (R-TOOL-6, R-TOOL-13)."""
+    """Serialize the tools with a restriction, each with the reason (R-TOOL-6, R-TOOL-13).
+
+    These are the tools that a model was not offered, and those whose credential may end before the run does.
+    """
     held = scope_held(run.id)
     return {"left_out": dict(held.left_out), "cautions": dict(held.cautions)}
 
 
 def serialize_run_plan(found: Plan) -> dict[str, Any]:
-    """The steps of a run and its criteria; what is not known, or not there, is null."""
+    """Serialize the steps of a run and its criteria; an unknown or absent value is null."""
     return {
         "over": found.outlook.over,
         "steps": [_serialize_plan_step(one, found.rows.get(one.call)) for one in found.outlook.steps],
@@ -199,7 +207,7 @@ def _serialize_plan_step(one: PlanStep, row: int | None) -> dict[str, Any]:
 
 
 def serialize_trace_event(found: Event) -> dict[str, Any]:
-    """One event of a trace."""
+    """Serialize one event of a trace."""
     payload = orjson.loads(bytes(found.body))
     payload.pop("kind", None)
     return {

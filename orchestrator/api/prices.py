@@ -1,4 +1,4 @@
-"""Prices for programs: what is known, a new version, and the correction of a wrong one (R-BUDGET-15)."""
+"""The API of prices: list them, state a new version and correct a wrong one (R-BUDGET-15)."""
 
 from decimal import Decimal
 from typing import Any, Final
@@ -148,7 +148,7 @@ class Prices(APIView):
     """The prices of the caller's tenant."""
 
     def get_permissions(self) -> list[BasePermission]:
-        """READ to look, ADMIN to state one."""
+        """Require READ to list prices, ADMIN to state one."""
         return [make_scope_permission(Scope.ADMIN if self.request.method == "POST" else Scope.READ)()]
 
     @extend_schema(operation_id="list_prices", responses=PricesField)
@@ -218,7 +218,7 @@ class Corrections(APIView):
 
 
 def build_stated_price(given: dict[str, Any]) -> ModelPrice:
-    """The price that a body or a form states; its version comes with the next."""
+    """Build the price that a body or a form states. Its version is assigned when it is stored."""
     reads, writes = given["cache_read_usd_per_mtok"], given["cache_write_usd_per_mtok"]
     return ModelPrice.model_validate({
         "provider": given["provider"], "model": given["model"], "source": KINDS[given["kind"]],
@@ -239,7 +239,7 @@ def _parse_wrong_price(given: dict[str, Any]) -> Wrong:
 
 
 def price_field(price: ModelPrice) -> dict[str, Any]:
-    """A known price, as the API says it."""
+    """Serialize a known price for the API."""
     return _serialize_model_price(price.provider, price.model, price)
 
 

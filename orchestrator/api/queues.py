@@ -1,4 +1,4 @@
-"""The queues in which people decide, for programs (R-SEC-11, R-APPR-5)."""
+"""The API of the queues in which people decide (R-SEC-11, R-APPR-5)."""
 
 from typing import Any
 from uuid import UUID

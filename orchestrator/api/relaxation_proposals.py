@@ -1,4 +1,4 @@
-"""A second administrator's word on what guards less, for programs (R-TOOL-4, P4)."""
+"""The API by which a second administrator settles a proposal to weaken a safeguard (R-TOOL-4, P4)."""
 
 from typing import Any
 from uuid import UUID
@@ -103,7 +103,7 @@ class DropToolProposal(ScopedAPIView):
 
 
 def _serialize_applied_change(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
-    """What holds now, as its own door says it."""
+    """Serialize the setting now in force, in the form of its own endpoint."""
     if isinstance(now, ToolNow):
         return serialize_tool_definition(now)
     if isinstance(now, PlacesNow):

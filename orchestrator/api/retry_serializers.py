@@ -1,4 +1,4 @@
-"""What the doors of retrying take and give."""
+"""The request and response bodies of retries."""
 
 from typing import Any
 

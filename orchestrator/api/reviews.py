@@ -1,4 +1,4 @@
-"""The review queue: what runs put before people, and what they say (R-TOOL-19)."""
+"""The API of the review queue: items that runs ask people to review, and the answers (R-TOOL-19)."""
 
 from typing import Any, ClassVar
 from uuid import UUID
@@ -115,7 +115,7 @@ class Reviewing(APIView):
         return post_once(request, act)
 
     def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
-        """What this door does."""
+        """Perform the action of this view on the item."""
         raise NotImplementedError
 
 
@@ -126,7 +126,7 @@ class Take(Reviewing):
     """Make it one's own: nobody else answers it until it is given back."""
 
     def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
-        """Take it."""
+        """Take the item."""
         return take_review(house, item, by=by)
 
 
@@ -137,7 +137,7 @@ class Release(Reviewing):
     """Give it back."""
 
     def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
-        """Release it."""
+        """Release the item."""
         return release_review(house, item, by=by)
 
 
@@ -150,7 +150,7 @@ class AnswerOne(Reviewing):
     body = ReviewAnswerBody
 
     def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
-        """Answer it."""
+        """Answer the item."""
         return answer_review(house, item, by=by, finding=said["finding"], note=said["note"])
 
 

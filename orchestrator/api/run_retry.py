@@ -1,4 +1,4 @@
-"""Retrying a run: its checkpoints, and the further run that begins at one of them (R-SESS-9)."""
+"""The API of retrying a run: its checkpoints, and the run that begins at one of them (R-SESS-9)."""
 
 from typing import Any
 from uuid import UUID
@@ -96,7 +96,10 @@ def _serialize_checkpoint(one: Checkpoint) -> dict[str, Any]:
 
 
 def _parse_page_cursor(cursor: str) -> int | None:
-    """The record below which a page begins. Raises ParseError."""
+    """Parse the record below which a page begins, None for the first page.
+
+    Raises: ParseError.
+    """
     if not cursor:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= DIGITS):

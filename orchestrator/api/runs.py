@@ -1,4 +1,4 @@
-"""Runs: list, get, cancel, pause, resume, events, result, plan, trace, replay."""
+"""The API of runs: list, get, cancel, pause, resume, events, result, plan, trace, replay."""
 
 from collections.abc import Callable
 from typing import Any

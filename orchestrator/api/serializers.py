@@ -1,4 +1,4 @@
-"""What programs send and get: the typed shapes of the API's document."""
+"""The request and response bodies of the API."""
 
 from typing import Any
 
@@ -32,7 +32,10 @@ class Parameter(serializers.JSONField):
     default_error_messages = {"invalid": "Not a text, a whole number, a flag or null."}
 
     def to_internal_value(self, data: Any) -> Any:
-        """The value. Raises ValidationError."""
+        """Return the validated value.
+
+        Raises: ValidationError.
+        """
         if data is None or isinstance(data, str | int | bool):
             return data
         return self.fail("invalid")

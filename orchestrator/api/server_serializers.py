@@ -1,4 +1,4 @@
-"""What programs send and get of tool servers, tools without code, private places and secrets."""
+"""The request and response bodies of tool servers, HTTP tools, private places and secrets."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
-"""Tenants for a platform administrator's programs: list, open, read, change, suspend, resume (R-SEC-10).
+"""The API of tenants for platform administrators (R-SEC-10).
 
-Nothing of what is in a tenant is told here but numbers, and the address that was invited from here.
+It lists, opens, reads, changes, suspends and resumes tenants. Of a tenant's content it returns only counts
+and the address that was invited from here.
 """
 
 from typing import Any
@@ -252,7 +253,7 @@ def _get_request_origin(request: Request) -> str:
 
 
 def _serialize_link_delivery(request: Request, found: FirstAdministrator, links: list[str]) -> dict[str, Any]:
-    """What became of the link. What an Idempotency-Key keeps of the answer does not have it."""
+    """Serialize the delivery of the link. The response stored for an Idempotency-Key does not contain it."""
     if found.path:
         links.append(request.build_absolute_uri(found.path))
     delivery = "mailed" if found.mailed else "shown" if found.path else "none"

@@ -1,4 +1,4 @@
-"""Where the orchestrator's doors are. No trailing slashes (R-API-1)."""
+"""The URL patterns of the orchestrator's API, without trailing slashes (R-API-1)."""
 
 from django.urls import path
 

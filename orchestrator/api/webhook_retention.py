@@ -1,4 +1,4 @@
-"""How long the delivery log of webhooks is kept, for programs (R-API-3, R-API-6)."""
+"""The API of the retention of the webhook delivery log (R-API-3, R-API-6)."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request

@@ -1,4 +1,4 @@
-"""What programs send and get of endpoints and their deliveries (R-API-6)."""
+"""The request and response bodies of webhook endpoints and their deliveries (R-API-6)."""
 
 from typing import Any
 
@@ -100,12 +100,12 @@ class WebhookLogBody(StrictSerializer):
 
 
 def keeping_shown(now: KeepingNow) -> dict[str, Any]:
-    """What holds, as programs get it."""
+    """Serialize the retention in force for the API."""
     return {"days": now.days, "version": now.version, "reason": now.reason, "at": format_timestamp(now.at)}
 
 
 def webhook_shown(one: Endpoint) -> dict[str, Any]:
-    """An endpoint as programs get it."""
+    """Serialize an endpoint for the API."""
     row = one.row
     return {
         "id": str(row.id),
@@ -124,7 +124,7 @@ def webhook_shown(one: Endpoint) -> dict[str, Any]:
 
 
 def delivery_shown(row: WebhookDelivery) -> dict[str, Any]:
-    """A delivery as programs get it in a list."""
+    """Serialize a delivery for a list in the API."""
     return {
         "id": str(row.id),
         "message": str(row.message_id),
@@ -138,7 +138,7 @@ def delivery_shown(row: WebhookDelivery) -> dict[str, Any]:
 
 
 def whole_delivery(one: Logged) -> dict[str, Any]:
-    """A delivery with its body and its tries."""
+    """Serialize a delivery with its body and its attempts."""
     log = [
         {
             "number": each.number, "at": format_timestamp(each.at), "milliseconds": each.milliseconds,

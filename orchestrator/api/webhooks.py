@@ -1,4 +1,4 @@
-"""Webhooks for programs: endpoints, their secrets and their delivery log (R-API-3, R-API-6)."""
+"""The API of webhooks: endpoints, their secrets and their delivery log (R-API-3, R-API-6)."""
 
 from typing import Any
 from uuid import UUID
@@ -178,8 +178,11 @@ class ReplayDelivery(ByAdmin):
 
 
 def _secret_once(request: Request, status: int, make: Any) -> Response:
-    """Answer with a new secret. What an Idempotency-Key keeps of the answer does not have it: the secret
-    lies sealed, or nowhere (R-SEC-4)."""
+    """Answer with a new secret.
+
+    The response stored for an Idempotency-Key does not contain the secret: it is stored sealed, or not at all
+    (R-SEC-4).
+    """
     who, clear = get_caller(request), []
 
     def made() -> StoredResponse:

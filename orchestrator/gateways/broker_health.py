@@ -1,4 +1,4 @@
-"""Whether the broker answers: a page says so, nothing depends on it."""
+"""Health check of the broker, for display on a page; nothing depends on it."""
 
 import redis
 from django.conf import settings
@@ -7,7 +7,7 @@ PATIENCE_SECONDS = 0.3
 
 
 def broker_answers() -> bool:
-    """Whether the broker answers a PING at once."""
+    """Return whether the broker answers a PING within PATIENCE_SECONDS."""
     try:
         client = redis.Redis.from_url(
             settings.REDIS_URL, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS

@@ -1,7 +1,8 @@
-"""What a gateway asks of circuits before a call and tells them after it (R-BUDGET-13).
+"""Client side of the circuit breakers: admission before a call, report after it (R-BUDGET-13).
 
-The house's circuits stand in the database (orchestrator/actions/circuit_breakers.py), so every worker sees
-the same. The twin here keeps its own by the same rules, for whoever uses a gateway without a database.
+The deployment's circuits are in the database (orchestrator/actions/circuit_breakers.py), so every worker sees
+the same ones. The local implementation here keeps its own circuits by the same rules, for use of a gateway
+without a database.
 """
 
 import asyncio
@@ -14,27 +15,27 @@ from orchestrator.core.tools import circuit_breaker as rules
 from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
 from orchestrator.gateways.monotonic_clock import Monotonic, read_monotonic_clock
 
-# A prober's lease outlives its call by this much.
+# A prober's lease lasts this much longer than its call.
 GRACE_MS = 2_000
 
 
 class Circuits(Protocol):
-    """The circuits of one tenant, and those that all share. Each method may wait for the database."""
+    """The circuits of one tenant, and the shared ones. Each method may wait for the database."""
 
     def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
-        """The right to one call that takes `timeout_ms` at most, or for how long there is none."""
+        """Return the permission for one call of at most `timeout_ms`, or how long none is given."""
         ...
 
     def succeeded(self, ticket: Ticket) -> None:
-        """The other side answered."""
+        """Record that the service answered."""
         ...
 
     def failed(self, ticket: Ticket, reason: str) -> None:
-        """The other side did not do its part; `reason` is a closed word."""
+        """Record that the service failed; `reason` is a closed code."""
         ...
 
     def released(self, ticket: Ticket) -> None:
-        """The call told nothing of the other side."""
+        """Record that the call was inconclusive about the service."""
         ...
 
     def trip(self, kind: Kind, subject: str, reason: str) -> None:
@@ -44,19 +45,22 @@ class Circuits(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """One admitted call, and where to tell what became of it."""
+    """One admitted call, and the circuits to report its outcome to."""
 
     circuits: Circuits
     ticket: Ticket
 
     def matters(self, *, healthy: bool | None) -> bool:
-        """Whether telling it is worth a write: a good answer of a side in good health is not."""
+        """Return whether the outcome is worth a write: a success of a healthy service is not.
+
+        `healthy` None (an inconclusive call) matters only for a probe.
+        """
         if healthy is None:
             return self.ticket.probe
         return not healthy or self.ticket.marked or self.ticket.probe
 
     def tell(self, *, healthy: bool | None, reason: str) -> None:
-        """Tell it; `healthy` None: the call told nothing of the other side. Waits for the database."""
+        """Report the outcome; `healthy` None means an inconclusive call. May wait for the database."""
         if not self.matters(healthy=healthy):
             return
         if healthy is None:
@@ -67,8 +71,10 @@ class Admitted:
             self.circuits.failed(self.ticket, reason)
 
     async def tell_aside(self, *, healthy: bool | None, reason: str) -> None:
-        """`tell` from the loop that performs effects: the database is waited for in a thread beside it, and
-        the outcome is not handed on before."""
+        """Report the outcome from the effect loop: a thread waits for the database.
+
+        The outcome of the call is not passed on before the report is written.
+        """
         if self.matters(healthy=healthy):
             await asyncio.to_thread(self.tell, healthy=healthy, reason=reason)
 
@@ -82,7 +88,7 @@ class LocalCircuits:
         self._held: dict[tuple[str, str], Circuit] = {}
 
     def blocked(self, kind: Kind, *subjects: str) -> tuple[str, ...]:
-        """Those of `subjects` that take no call now; looking takes no probe."""
+        """Return the `subjects` that take no call now; the check uses up no probe."""
         with self._lock:
             now = self._now()
             return tuple(
@@ -90,7 +96,7 @@ class LocalCircuits:
             )
 
     def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
-        """As the protocol says."""
+        """Admit a call as in `Circuits.admit`."""
         with self._lock:
             found, now = self._held.get((kind, subject)), self._now()
             if found is None:
@@ -104,21 +110,21 @@ class LocalCircuits:
             return Ticket(kind=kind, subject=subject, changes=probe.changes, probe=True)
 
     def succeeded(self, ticket: Ticket) -> None:
-        """As the protocol says."""
+        """Record a success as in `Circuits.succeeded`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:
                 self._held[ticket.kind, ticket.subject] = rules.with_success(found, ticket.changes)
 
     def failed(self, ticket: Ticket, reason: str) -> None:
-        """As the protocol says."""
+        """Record a failure as in `Circuits.failed`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject), Circuit())
             after = rules.with_failure(found, ticket.changes, self._now(), reason, self._setting)
             self._held[ticket.kind, ticket.subject] = after
 
     def released(self, ticket: Ticket) -> None:
-        """As the protocol says."""
+        """Record an inconclusive call as in `Circuits.released`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:
@@ -126,7 +132,7 @@ class LocalCircuits:
                 self._held[ticket.kind, ticket.subject] = after
 
     def trip(self, kind: Kind, subject: str, reason: str) -> None:
-        """As the protocol says."""
+        """Open a circuit as in `Circuits.trip`."""
         with self._lock:
             found = self._held.get((kind, subject), Circuit())
             self._held[kind, subject] = rules.with_circuit_trip(found, self._now(), reason, self._setting)

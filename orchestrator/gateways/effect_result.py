@@ -1,4 +1,4 @@
-"""What gateways return: an event that still wants its time, and the content it names. Never an exception."""
+"""Results of gateways: an event without its time, and the content it names. Gateways never raise."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -18,7 +18,7 @@ KEPT_DETAIL = 20_000
 
 
 def do_nothing() -> None:
-    """Does nothing: the default of `before_wait`."""
+    """Do nothing: the default of `before_wait`."""
 
 
 BeforeWait = Callable[[], None]
@@ -26,9 +26,10 @@ BeforeWait = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performed:
-    """One effect's outcome. `fields` are the event's but its time; `bodies` hold what its digests name.
+    """The outcome of one effect.
 
-    `unread` is an answer that could not be read, kept as it came.
+    `fields` are the event's fields except its time; `bodies` hold the content that its digests name. `unread`
+    is an answer that could not be read, stored as it came.
     """
 
     kind: type[Outcome]
@@ -37,14 +38,16 @@ class Performed:
     unread: Unread | None = None
 
     def event(self, at: datetime) -> Outcome:
-        """The event, as of the commit's one time."""
+        """Return the event, with the commit's time."""
         return self.kind(at=at, **self.fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look-up brought. `answered` False: nobody knows, `why` in a word. `observation` None with
-    `answered`: it is not there.
+    """The result of a look-up.
+
+    `answered` False: the outcome is unknown, and `why` is a short code. `observation` None with `answered`:
+    the object does not exist.
     """
 
     answered: bool
@@ -55,9 +58,11 @@ class Found:
 
 
 class Keeper:
-    """Collects content under the run's salted digests, redacted before it is hashed (R-TRACE-5); `redacted`
-    are the kinds of what was taken out. `opened` are the values that were opened for the call, with their
-    references: an answer that repeats one is kept with the reference."""
+    """Collects content under the run's salted digests, redacted before it is hashed (R-TRACE-5).
+
+    `redacted` are the kinds of removed secrets. `opened` are the values that were opened for the call, with
+    their references: an answer that repeats a value is stored with the reference.
+    """
 
     def __init__(self, salt: bytes, opened: Mapping[str, str] = NOTHING_OPENED) -> None:
         self._salt = salt
@@ -66,7 +71,7 @@ class Keeper:
         self.redacted: set[str] = set()
 
     def keep(self, body: bytes) -> str:
-        """Keep `body`; its digest (hex)."""
+        """Store `body` after redaction, and return its digest (hex)."""
         cleaned, taken = redact_secrets(replace_opened_values(body, self.opened))
         self.redacted.update(one.kind for one in taken)
         digest = payload_digest(self._salt, cleaned)
@@ -74,16 +79,16 @@ class Keeper:
         return digest
 
     def keep_json(self, value: Any) -> str:
-        """Keep the canonical bytes of a JSON value; its digest."""
+        """Store the canonical bytes of a JSON value, and return their digest."""
         return self.keep(canonical_outside(value))
 
     def keep_text(self, text: str, limit: int = KEPT_DETAIL) -> str | None:
-        """Keep a text that explains; None where there is none."""
+        """Store an explanatory text and return its digest, or None if the text is empty."""
         return self.keep(text[:limit].encode("utf-8", "backslashreplace")) if text else None
 
 
 def make_completed_future(performed: Performed) -> "Future[Performed]":
-    """A future that is over already: for what needs no waiting."""
+    """Return a completed future, for an effect that needs no waiting."""
     future: Future[Performed] = Future()
     future.set_result(performed)
     return future

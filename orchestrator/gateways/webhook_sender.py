@@ -1,7 +1,7 @@
-"""Sending one message to one endpoint, signed by the Standard Webhooks scheme (R-API-6, W3).
+"""Sends one message to one endpoint, signed by the Standard Webhooks scheme (R-API-6, W3).
 
-The address is judged when it is connected, as for tools; no redirect is followed. Of the answer its status
-and its length are kept, and not a word: an endpoint that is not what it seems would be read through the log.
+The address is checked when it is connected, as for tools; no redirect is followed. Of the answer only
+status and length are kept: otherwise the delivery log could be used to read from a misrepresented endpoint.
 """
 
 import asyncio
@@ -30,8 +30,11 @@ PREFIX = "whsec_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """A message to an endpoint. `secrets` sign it, each on its own: the one before is known to those who have
-    not taken up the new one yet."""
+    """A message to an endpoint.
+
+    Each of the `secrets` signs it separately: the previous secret serves receivers that do not use the new
+    one yet.
+    """
 
     id: str
     url: str
@@ -43,8 +46,11 @@ class Sending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What came of it. `status` None: no answer, and `error` says why; `wish` is its Retry-After, `length`
-    how many bytes of its body were read."""
+    """The result of one attempt.
+
+    `status` is None without an answer, and `error` gives the reason. `wish` is the Retry-After, `length`
+    the number of body bytes that were read.
+    """
 
     status: int | None
     error: str = ""
@@ -54,12 +60,12 @@ class Sent:
 
 
 def secret_of(chance: bytes) -> str:
-    """A signing secret as receivers write it down, of 32 bytes of chance."""
+    """Encode 32 random bytes as a signing secret, in the form that receivers store."""
     return PREFIX + b64encode(chance).decode()
 
 
 def build_signed_headers(sending: Sending) -> dict[str, str]:
-    """The headers: the message's id, the second of this try, and a signature by each secret."""
+    """Build the headers: the message's id, this attempt's time in seconds, and a signature per secret."""
     text = sending.body.decode()
     signatures = [Signer(secret).sign(sending.id, sending.at, text) for secret in sending.secrets]
     return {
@@ -70,7 +76,7 @@ def build_signed_headers(sending: Sending) -> dict[str, str]:
 
 
 async def send_webhook(sending: Sending, *, resolver: Resolver = system_resolver) -> Sent:
-    """Send it and say what came of it. Raises nothing: every failure is a try to be written down."""
+    """Send a message and return the result. Raises nothing: every failure is an attempt to be recorded."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
@@ -82,7 +88,7 @@ async def send_webhook(sending: Sending, *, resolver: Resolver = system_resolver
     except httpx2.ConnectError as error:
         answer = Sent(status=None, error=_redact_error_text(f"no connection: {error}"))
     except Exception as error:  # noqa: BLE001 - what breaks in a new way must not hold up the others of its round
-        # Not the error's own words: they may quote what was answered.
+        # The error's own message is dropped, because it may quote the answer.
         answer = Sent(status=None, error=f"{type(error).__name__}: the try broke off"[:KEPT])
     took = int((time.monotonic() - began) * 1000)
     return Sent(
@@ -111,8 +117,10 @@ async def _post_message(sending: Sending, resolver: Resolver) -> Sent:
 
 
 async def _count_response_bytes(response: httpx2.Response) -> int:
-    """How many bytes the answer has, MOST_READ at most: nothing else of it is kept. A body that breaks off
-    takes nothing back: the status has been said."""
+    """Count the bytes of the answer, MOST_READ at most; none of them is kept.
+
+    A body that breaks off is not an error, because the status was already received.
+    """
     read = 0
     with suppress(httpx2.TransportError, TimeoutError):
         async with asyncio.timeout(READING_SECONDS):
@@ -124,7 +132,7 @@ async def _count_response_bytes(response: httpx2.Response) -> int:
 
 
 def _redact_error_text(text: str) -> str:
-    """As it may be kept: no secret, no NUL, not long."""
+    """Return an error text that may be stored: without secrets or NUL, and truncated."""
     return (
         redact_secrets(text.encode("utf-8", "replace"))[0]
         .decode()

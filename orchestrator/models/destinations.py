@@ -1,4 +1,4 @@
-"""Where a tenant's shipped tools may go, and what they keep: lists, drafts of letters, corpora."""
+"""Destinations of a tenant's bundled tools and the content they store: lists, mail drafts, corpora."""
 
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
@@ -7,7 +7,9 @@ from tenancy.models import TenantOwned
 
 
 class Outside(TenantOwned):
-    """A version of what an admin says of one way out; the newest of a `kind` counts. Append-only."""
+    """One version of a tenant's rules for one kind of destination; the newest of a `kind` counts.
+    Append-only.
+    """
 
     kind = models.CharField(max_length=12)
     version = models.PositiveIntegerField()
@@ -27,7 +29,7 @@ class Outside(TenantOwned):
 
 
 class MailDraft(TenantOwned):
-    """A letter that a run has drafted, once a key. Nobody has got it. Append-only."""
+    """A message that a run has drafted, once per key. It was not sent. Append-only."""
 
     run_id = models.UUIDField()
     key = models.CharField(max_length=64)
@@ -43,8 +45,10 @@ class MailDraft(TenantOwned):
 
 
 class CorpusDocument(TenantOwned):
-    """A version of a document of a corpus; the newest counts, and one that is `removed` is none. Append-only:
-    what a fact cites can always be shown."""
+    """One version of a document of a corpus. Append-only, so that cited content can always be shown.
+
+    The newest version counts; a document whose newest version is `removed` does not exist.
+    """
 
     corpus = models.CharField(max_length=64)
     name = models.CharField(max_length=120)

@@ -1,4 +1,4 @@
-"""What runs propose to remember, and what was said of it (R-MEM-2)."""
+"""Memory proposals of runs, and the decisions about them (R-MEM-2)."""
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
@@ -8,10 +8,10 @@ from tenancy.models import TenantOwned
 
 
 class MemoryProposal(TenantOwned):
-    """What a run proposes to remember, once a key, with the facts it rests on and its end. Append-only.
+    """A text that a run proposes to remember, once per key, with evidence and an expiry. Append-only.
 
-    `evidence` is a list of {fact, version, digest, trust}; `trust` is that of the text. By itself it is in no
-    memory.
+    `evidence` is a list of {fact, version, digest, trust}; `trust` is that of the text. The proposal alone
+    is not part of any memory.
     """
 
     run_id = models.UUIDField()
@@ -46,7 +46,7 @@ class MemoryProposal(TenantOwned):
 
 
 class MemoryVerdict(TenantOwned):
-    """What somebody said of a proposal; the newest counts, and only `kept` is remembered. Append-only."""
+    """One decision about a proposal; the newest counts, and only `kept` is remembered. Append-only."""
 
     proposal = models.ForeignKey(
         MemoryProposal, on_delete=models.PROTECT, related_name="+", db_constraint=False

@@ -1,4 +1,4 @@
-"""Who waits for a model, and who is asking one that takes so many calls at once (R-TOOL-22)."""
+"""The queue in front of a model with limited concurrency, and the runs that call it (R-TOOL-22)."""
 
 from typing import ClassVar
 
@@ -9,12 +9,12 @@ from tenancy.models import TenantOwned
 
 
 class ModelTurn(TenantOwned):
-    """One run's place in front of a model; its id is the run's, which asks one model at a time.
+    """One run's place in front of a model; its id is the run's, which calls one model at a time.
 
-    `place`: the model's circuit, behind which it is `away`, or its line. In line a run is `queued` until it
-    is `called`, which holds for a moment, and then `calling`. A call counts for as long as its run's lease of
-    this `fence` lives, so a dead worker's calls leave by themselves; `until` bounds both. `most`: how many
-    calls at once the run's profile says its model takes.
+    `place` is the model's circuit, behind which the run is `away`, or its queue. In the queue a run is
+    `queued` until it is `called`, which holds for a moment, and then `calling`. A call counts for as long
+    as its run's lease with this `fence` lives, so a dead worker's calls lapse by themselves; `until` bounds
+    both. `most` is the number of concurrent calls that the run's profile allows for its model.
     """
 
     place = models.UUIDField()
@@ -40,7 +40,7 @@ class ModelTurn(TenantOwned):
 
 
 class ModelServed(TenantOwned):
-    """When a tenant was last called up in a line: who was served longest ago comes first."""
+    """The last time that a tenant was called up in a queue: the tenant served longest ago comes first."""
 
     place = models.UUIDField()
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""What runs are writing to at the moment (G10)."""
+"""Locks on the resources that runs are writing to (G10)."""
 
 from typing import ClassVar
 
@@ -8,8 +8,10 @@ from tenancy.models import TenantOwned
 
 
 class ConflictClaim(TenantOwned):
-    """One thing that is written to, by the key that tools declare for it: whose call holds it, and until when
-    at the latest."""
+    """One locked resource, by the key that tools declare for it.
+
+    The row names the call that holds the lock, and its latest end.
+    """
 
     key = models.CharField(max_length=200)
     run_id = models.UUIDField()

@@ -1,4 +1,4 @@
-"""What runs put before people without waiting for them, and what people say of it (R-TOOL-19)."""
+"""Items that runs submit for review without waiting, and the reviewers' actions on them (R-TOOL-19)."""
 
 from django.db import models
 
@@ -6,11 +6,11 @@ from tenancy.models import TenantOwned
 
 
 class ReviewItem(TenantOwned):
-    """What a run asks people to look at, once a key, with the facts it rests on. Never changed, but that the
-    database notes in `answered_at` when somebody has answered it: what waits is found without its words.
+    """An item that a run submits for review, once per key, with the facts it rests on.
 
-    `evidence` is a list of {fact, version, digest, trust}; `sha256` is of the whole item; `rank` is how grave
-    it is, from 0.
+    A row never changes, except that the database sets `answered_at` when the item is answered, so that open
+    items are found without their actions. `evidence` is a list of {fact, version, digest, trust}; `sha256`
+    is of the whole item; `rank` is its severity, from 0.
     """
 
     run_id = models.UUIDField()
@@ -60,10 +60,9 @@ class ReviewItem(TenantOwned):
 
 
 class ReviewWord(TenantOwned):
-    """What somebody did with an item: took it, gave it back, or answered it; the newest counts. Append-only.
+    """One action on an item: taken, released or answered; the newest counts. Append-only.
 
-    An answer is a finding in one word and what there is to say about it. It is no approval: no call is
-    allowed by it.
+    An answer consists of a finding and a note. It is not an approval: it allows no call.
     """
 
     item = models.ForeignKey(ReviewItem, on_delete=models.PROTECT, related_name="+", db_constraint=False)

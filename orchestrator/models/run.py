@@ -1,4 +1,4 @@
-"""A run, its mailbox, and what it has asked of the world (docs/ring.md)."""
+"""Runs, their mailbox of signals, and their intents and dispatches (docs/ring.md)."""
 
 from django.db import models
 from django.db.models import Q
@@ -11,12 +11,12 @@ LIVE = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
 
 
 class Run(TenantOwned):
-    """One execution of a task. Written by the lease holder only, under its fence, one version a commit.
+    """One execution of a task. Only the lease holder writes it, under its fence, one version per commit.
 
-    Hashes and numbers are the head of its chains; `wake_at` is when the sweep looks at it again. `title` is
-    the beginning of the goal's objective, so that a list need not open fifty goals. A retry began after
-    record `retry_record` of the run `retry_of`, which one run at most is of; `retried_by` asked for it, under
-    `retry_key` where one was given.
+    Hashes and numbers are the head of its chains; `wake_at` is when the sweep checks the run again. `title`
+    is the beginning of the goal's objective, so that a list need not open fifty goals. A retry began after
+    record `retry_record` of the run `retry_of`; a run has at most one retry. `retried_by` requested the
+    retry, under `retry_key` where one was given.
     """
 
     task = models.ForeignKey(
@@ -82,7 +82,7 @@ class Run(TenantOwned):
             ),
         ]
         indexes = [
-            # A search by title reads this index and not the table: what it includes never changes.
+            # A search by title reads only this index and not the table: the included columns never change.
             models.Index(
                 fields=["tenant", "-created_at", "-id"], include=["title", "workflow"], name="run_newest"
             ),
@@ -120,8 +120,7 @@ class ManifestRow(TenantOwned):
 
 
 class RunSignal(TenantOwned):
-    """What anyone leaves for a run (Temporal's sense). Durable at once; consumed by the ring's next
-    commit."""
+    """A message to a run (in Temporal's sense). Durable at once; consumed by the ring's next commit."""
 
     id = models.BigAutoField(primary_key=True)  # type: ignore[assignment]
     run = models.ForeignKey(
@@ -144,8 +143,7 @@ class RunSignal(TenantOwned):
 
 
 class SignalReceipt(TenantOwned):
-    """That a signal was consumed, by which record. A row of its own, so that signals themselves never
-    change."""
+    """The record that consumed a signal. It is a separate row, so that signals themselves never change."""
 
     id = models.BigIntegerField(primary_key=True)  # type: ignore[assignment]
     run_id = models.UUIDField()
@@ -188,7 +186,10 @@ class Intent(TenantOwned):
 
 
 class Dispatch(TenantOwned):
-    """Who was first: the performer about to send (`started`), or the recovery that gave up (`abandoned`)."""
+    """The first claim on an effect: `started` by the performer, or `abandoned` by the recovery.
+
+    The performer claims it just before sending; the recovery claims it when it gives up.
+    """
 
     id = models.CharField(max_length=32, primary_key=True)  # type: ignore[assignment]
     run_id = models.UUIDField()

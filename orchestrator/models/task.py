@@ -1,4 +1,4 @@
-"""What a person or program submitted (R-API-2)."""
+"""Tasks that a person or program submitted (R-API-2)."""
 
 from django.db import models
 
@@ -6,8 +6,11 @@ from tenancy.models import TenantOwned
 
 
 class Task(TenantOwned):
-    """A task; its runs are executions of it. `goal` is the canonical goal object as it was accepted,
-    `asked_digest` names all that was asked for, so that a key used again is held against it."""
+    """A task; its runs are executions of it.
+
+    `goal` is the canonical goal object as it was accepted. `asked_digest` covers the whole request, so that
+    a reused idempotency key can be compared with it.
+    """
 
     workflow = models.CharField(max_length=64)
     goal = models.BinaryField()

@@ -1,6 +1,4 @@
-"""Tool servers of a tenant, what they said of their tools, and which private places may be reached
-(R-TOOL-21).
-"""
+"""A tenant's tool servers, their tool definitions, and the reachable private addresses (R-TOOL-21)."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,7 +7,7 @@ from tenancy.models import TenantOwned
 
 
 class ToolServer(TenantOwned):
-    """A server of tools. Where it is never changes: another address is another server.
+    """A tool server. Its address never changes: another address is another server.
 
     `address` is a URL, or with `stdio` the name of one of the operator's commands.
     """
@@ -40,7 +38,10 @@ class ToolServer(TenantOwned):
 
 
 class ToolDefinition(TenantOwned):
-    """What a server once said of a tool, canonical. Append-only: what was admitted can always be shown."""
+    """A definition that a server gave of a tool, canonical.
+
+    Append-only, so that what was admitted can always be shown.
+    """
 
     server = models.ForeignKey(ToolServer, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     tool = models.CharField(max_length=128)
@@ -58,7 +59,10 @@ class ToolDefinition(TenantOwned):
 
 
 class ServerTool(TenantOwned):
-    """How a server's tool stands: `seen` is what it is now, `admitted` what an admin let in (digests)."""
+    """The state of a server's tool.
+
+    `seen` is the digest of the current definition, `admitted` that of the admitted one.
+    """
 
     server = models.ForeignKey(ToolServer, on_delete=models.PROTECT, related_name="+", db_constraint=False)
     tool = models.CharField(max_length=128)
@@ -77,7 +81,7 @@ class ServerTool(TenantOwned):
                 condition=Q(state__in=["quarantined", "admitted", "gone", "refused"]),
                 name="servertool_state_known",
             ),
-            # Admitted is what was looked at, and nothing else.
+            # An admitted tool has exactly the definition that was seen.
             models.CheckConstraint(
                 condition=~Q(state="admitted")
                 | (Q(admitted=models.F("seen")) & ~Q(admitted="") & ~Q(name="")),
@@ -87,7 +91,7 @@ class ServerTool(TenantOwned):
 
 
 class PrivatePlaces(TenantOwned):
-    """A version of a tenant's list of private `host:port` that its tools may reach. The newest counts."""
+    """One version of a tenant's list of private `host:port` that its tools may reach. The newest counts."""
 
     version = models.PositiveIntegerField()
     places = models.JSONField()

@@ -1,4 +1,4 @@
-"""What is known of a workflow's runs before the next one begins (R-BUDGET-4)."""
+"""Usage of earlier runs of a workflow, as an estimate for the next one (R-BUDGET-4)."""
 
 from typing import ClassVar
 
@@ -8,9 +8,11 @@ from tenancy.models import TenantOwned
 
 
 class Expectation(TenantOwned):
-    """The newest runs of one kind that came to a result, and the bounds they give. One row for each subject,
-    whose digest stands in `graph`: how the rest went is a matter of the graph, and of the tools, the models
-    and the prices it went with."""
+    """The newest runs of one kind that had a result, and the bounds derived from them.
+
+    There is one row for each subject, whose digest is `graph`: the remaining usage depends on the graph,
+    the tools, the models and the prices of a run.
+    """
 
     workflow = models.CharField(max_length=64)
     graph = models.CharField(max_length=64)

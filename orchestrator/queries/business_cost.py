@@ -1,6 +1,7 @@
-"""What a run cost the house, as one figure for business use (R-BUDGET-1). Inside the tenant's context.
+"""The cost of a run to the deployment, as one figure for business use (R-BUDGET-1).
 
-What nobody measures here is nothing of it: no GPU of our own works for a run.
+Costs that are not measured here are not part of the figure: no GPU of the deployment works for a run. Call
+it inside the tenant's context.
 """
 
 from dataclasses import dataclass
@@ -24,23 +25,23 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Business:
-    """The figure with its parts, those alone that come to something."""
+    """The figure with its parts, without those that amount to zero."""
 
     parts: tuple[Part, ...]
 
     @property
     def usd(self) -> Decimal:
-        """The figure."""
+        """The sum of all parts in US$."""
         return sum((part.usd for part in self.parts), ZERO)
 
     @property
     def lines(self) -> list[tuple[str, Part]]:
-        """The parts in words."""
+        """The parts with their labels."""
         return [(WORDS[part.name], part) for part in self.parts]
 
 
 def business_of(run: Run) -> Business:
-    """What the run cost so far: what it was charged, and each kind of work at the house's own rates."""
+    """Return the cost of a run so far: its charges, and each kind of work at the deployment's own rates."""
     used = Vector.of(
         {name.value: line.used for name, line in get_usage_lines(run.id).items() if not name.gauge}
     )

@@ -1,5 +1,8 @@
-"""What changed since a cursor: the tenant's runs for every list that follows, and about one run what stands
-beside its trace. In the tenant's context."""
+"""Changes since a cursor, for pages that update themselves.
+
+They cover the tenant's runs, for every list, and the data about one run that is outside of its trace. Call
+it in the tenant's context.
+"""
 
 from hashlib import blake2b
 from typing import NamedTuple
@@ -23,7 +26,7 @@ SELECT id, {{written}} FROM orchestrator_run WHERE finished_at >= {{since}}"""  
 
 
 class ChangedRuns(NamedTuple):
-    """Runs as they stand now, the cursor after them, and whether there are more already."""
+    """Runs as they are now, the cursor after them, and whether there are more already."""
 
     runs: tuple[Run, ...]
     seq: str
@@ -31,9 +34,11 @@ class ChangedRuns(NamedTuple):
 
 
 def changed_runs(after: str) -> ChangedRuns:
-    """The runs that changed after a cursor; from the beginning (""): those that live or have just ended.
+    """Return the runs that changed after a cursor; for "" those that are live or have just ended.
 
-    A run may come twice, none is missed. Raises ValueError for a cursor that is none of ours.
+    A run may come twice, none is missed.
+
+    Raises: ValueError for an invalid cursor.
     """
     found = list_changes(CANDIDATES, after)
     rows = Run.objects.select_related("workflow_version").in_bulk(found.ids)
@@ -41,20 +46,22 @@ def changed_runs(after: str) -> ChangedRuns:
 
 
 def get_run_change_token(run_id: UUID) -> str:
-    """A name of what was said to a run beside its trace: words to its requests, wishes of operators. Another
-    name as soon as anything of it changed."""
+    """Return a token of a run's data outside its trace: decisions on its requests and operator signals.
+
+    The token changes as soon as any of it changes.
+    """
     wishes = RunSignal.objects.filter(run_id=run_id).count()
     return blake2b(f"{version_of(run_id)}/{wishes}".encode(), digest_size=6).hexdigest()
 
 
 class Stirred(NamedTuple):
-    """Whether anything changed that the first page counts, and the cursor of the look."""
+    """The result of a check for changes: `anything` that the first page counts, and the next cursor `seq`."""
 
     anything: bool
     seq: str
 
 
-# What a page of the whole tenant rests on besides its runs and its requests, row by row.
+# The tables that a tenant-wide page depends on besides runs and requests.
 _BESIDE = (
     "orchestrator_circuitrow",
     "budgets_alert",
@@ -73,10 +80,12 @@ SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
 
 
 def has_changed_since(after: str) -> Stirred:
-    """Whether runs, requests, stops, circuits, alerts, flags, notices or loosenings of the tenant changed
-    after a cursor.
+    """Check whether data of the tenant changed after a cursor.
 
-    Raises ValueError for a cursor that is none of ours.
+    This covers runs, requests, stops, circuits, alerts, flags, notices and relaxations made by one
+    administrator alone.
+
+    Raises: ValueError for an invalid cursor.
     """
     mark, now = mark_of(after), mark_now()
     if mark is None or mark.xid > now.xid:

@@ -1,5 +1,7 @@
-"""The checkpoints of a run: where a retry may begin, and why not elsewhere (R-SESS-9). Inside the tenant's
-context."""
+"""The checkpoints of a run: records at which a retry may begin, and reasons against others (R-SESS-9).
+
+Call it inside the tenant's context.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -44,18 +46,22 @@ from traces.models import Record
 from traces.queries import recall_at
 
 WINDOW: Final = 200
-# A page gives up looking after so many records, and the next one goes on from there.
+# A page stops after this many records, and the next page continues from there.
 LOOKED_AT: Final = 1_000
-# A record after which nothing else is known than after the one before is no checkpoint of its own.
+# The state members that make a checkpoint: a record that changes none of them is not a checkpoint of its
+# own.
 TOLD: Final = (*KEPT, "facts", "echoes", "deeds")
-# What a state at which nothing is open has none of, as it is stored: most records are told by these.
+# State members that are unset while nothing is open, as stored: they rule out most records.
 OPEN: Final = ("outcome", "interrupt", "halting", "unwinding", "frozen", "gates", "batch", "paused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A record at which a retry may begin, but for `refused`: why it may not now, None where it may. `next`
-    is what it would do first, in words."""
+    """A record at which a retry may begin.
+
+    `refused` is the reason why it may not begin there now, None where it may. `next` describes the first
+    action of the retry.
+    """
 
     record: int
     at: datetime
@@ -65,14 +71,14 @@ class Checkpoint:
 
 
 class Page(NamedTuple):
-    """Checkpoints, newest first; `below` is where the next page goes on, None where there is none."""
+    """Checkpoints, newest first; `below` is where the next page begins, None for the last page."""
 
     found: list[Checkpoint]
     below: int | None
 
 
 class Past:
-    """What an ended run left, for the question where a retry of it may begin."""
+    """An ended run, and the records of it that a retry may begin at."""
 
     def __init__(self, run: Run, graph: CompiledGraph | None = None) -> None:
         self.run = run
@@ -80,8 +86,11 @@ class Past:
 
     @cached_property
     def changes(self) -> list[tuple[int, str]]:
-        """Every change that was decided, by the number of its record, whatever came of it. Of one that was
-        reconciled after the end a retry knows, wherever it begins."""
+        """Every change that was decided, with the number of its record, whatever its result.
+
+        Changes that were reconciled after the end are left out, because a retry knows them wherever it
+        begins.
+        """
         found = Intent.objects.filter(run_id=self.run.id, mutating=True).order_by("record")
         known = settled_calls(self.end)
         rows = found.values_list("record", "tool", "body")
@@ -89,17 +98,17 @@ class Past:
 
     @cached_property
     def end(self) -> RunState:
-        """The state as the run ended."""
+        """The state in which the run ended."""
         return state_now(self.run.id)
 
     @cached_property
     def doubts(self) -> list[Doubt]:
-        """The changes of which somebody has to say first whether they happened."""
+        """The changes that a person has to reconcile before a retry."""
         return [one for one in doubts_of(self.run, self.end) if one.blocks]
 
     @cached_property
     def over(self) -> OrchestratorError | None:
-        """Why the run cannot be retried at all."""
+        """The reason why the run cannot be retried at all; None where it can."""
         if Status(self.run.status) not in TERMINAL_STATUSES:
             return RunNotOver(status=self.run.status)
         if self.run.terminal_code == TerminalCode.SUCCESS.value:
@@ -111,19 +120,26 @@ class Past:
         return self._doubtful()
 
     def _doubtful(self) -> OrchestratorError | None:
-        """Wherever a retry began, before such a change or behind it: its state would not hold it."""
+        """Return the refusal while changes are in doubt; None without any.
+
+        It holds for every starting point, before or after such a change, because the state would not
+        contain the change.
+        """
         if not self.doubts:
             return None
         late = [one for one in self.doubts if one.why == "learnt_late"]
-        # Of those that were heard of too late nothing was asked before.
+        # For changes that were reported too late, no question was asked before.
         refused = LearntLate if len(late) == len(self.doubts) else EffectInDoubt
         tools = sorted({one.change.tool for one in self.doubts})
         effects = [one.change.effect for one in self.doubts]
         return refused(tools=", ".join(tools), effects=effects, see=f"/api/v1/runs/{self.run.id}/effects")
 
     def refused(self, then: RunState) -> OrchestratorError | None:
-        """Why no retry may begin at a checkpoint: what it changed after that would be done twice, or is not
-        as it was known then."""
+        """Return the reason why no retry may begin at a checkpoint; None where it may.
+
+        A change made after the checkpoint would be made twice, or its result now differs from the one known
+        then.
+        """
         if self.over is not None:
             return self.over
         sent = {tool for record, tool in self.changes if record > then.version}
@@ -133,7 +149,10 @@ class Past:
         return ChangedSince(tools=", ".join(tools)) if tools else None
 
     def state_at(self, number: int) -> RunState:
-        """The state after a record. Raises NoCheckpoint for a record that the run has not."""
+        """Return the state after a record.
+
+        Raises: NoCheckpoint for a record that the run does not have.
+        """
         if not 0 <= number <= self.run.record_number:
             raise NoCheckpoint(why=f"the run has no record {number}")
         found = recall_at(self.run.id, number)
@@ -143,8 +162,12 @@ class Past:
         return RunState.model_validate(plain)
 
     def checkpoint(self, number: int | None) -> tuple[RunState, RunState]:
-        """The state after a record and the one that a retry would know; of the newest checkpoint where no
-        record is named. Raises NoCheckpoint, ChangedSince and what `over` says."""
+        """Return the state after a record, and the state that a retry would begin with.
+
+        Without a record the newest checkpoint is used.
+
+        Raises: NoCheckpoint, ChangedSince, and the error in `over`.
+        """
         if self.over is not None:
             raise self.over
         if number is None:
@@ -158,7 +181,7 @@ class Past:
         return then, with_later_refusals(known, self.end)
 
     def page(self, below: int | None, limit: int) -> Page:
-        """So many checkpoints below a record, newest first."""
+        """Return up to `limit` checkpoints below a record, newest first."""
         top = self.run.record_number + 1 if below is None else min(below, self.run.record_number + 1)
         lowest, found = max(0, top - LOOKED_AT), list[Checkpoint]()
         while top > lowest and len(found) <= limit:
@@ -180,14 +203,14 @@ class Past:
             below = page.below
 
     def _between(self, low: int, top: int) -> Iterator[Checkpoint]:
-        """The checkpoints from record `low` on and below `top`, oldest first."""
+        """Yield the checkpoints from record `low` up to, but not including, `top`, oldest first."""
         times = dict(
             Record.objects.filter(run_id=self.run.id, number__gte=low, number__lt=top).values_list(
                 "number", "at"
             )
         )
         before: list[Any] | None = None
-        # The one before them says whether the first knows more than it.
+        # The record before `low` shows whether the first one adds anything.
         for plain in self._states(max(0, low - 1), top):
             told = [plain.get(name) for name in TOLD]
             if told == before or any(plain.get(name) for name in OPEN):

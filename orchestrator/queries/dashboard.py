@@ -1,6 +1,6 @@
-"""The first page: does anything need a person, and is anything out of bounds? (R-UI-1)
+"""The data of the first page: open work for people, and limits that are exceeded (R-UI-1).
 
-Each number is counted as the list it leads to counts. In the tenant's context.
+Each number is counted as the list it links to counts. Call it in the tenant's context.
 """
 
 from dataclasses import dataclass
@@ -29,9 +29,11 @@ PATIENCE: Final = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What waits for somebody: the open requests they may decide with the oldest's beginning and the nearest
-    end, how many are open at all, items that runs ask people to look at, paused runs, and runs that failed
-    since `since`."""
+    """Open work for people.
+
+    These are the open requests that the person may decide, with the oldest one's creation and the nearest
+    expiry; all open requests; unanswered review items; paused runs; and runs that failed after `since`.
+    """
 
     requests: Count
     open: Count
@@ -45,8 +47,11 @@ class Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """A window of the tenant's money, in US$. `days` is how many days it lasts at this pace; None: the window
-    ends first, or there is no ceiling."""
+    """One window of the tenant's spending, in US$.
+
+    `days` is the number of days that the remainder lasts at this pace; None where the window ends first, or
+    there is no ceiling.
+    """
 
     name: str
     meter: Meter
@@ -56,8 +61,10 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Now:
-    """What happens now. `begun` are the runs begun in the last 24 hours, `hours` those of each, oldest
-    first."""
+    """The current activity.
+
+    `begun` counts the runs of the last 24 hours, `hours` those of each hour, oldest first.
+    """
 
     begun: Count
     running: Count
@@ -69,9 +76,13 @@ class Now:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What works. `away` and `repeated` are runs of the last day that a breaker ended: a dependency could not
-    be reached, or the same failure came again and again. `open_circuits`: tools and providers that are left
-    alone. `raised` are not stops: tools that ask a person since an administrator raised their class."""
+    """The state of workers and dependencies.
+
+    `away` and `repeated` count runs of the last day that a breaker ended: because a dependency was
+    unreachable, or because the same failure recurred. `open_circuits` counts tools and providers whose
+    circuit is not closed. `raised` are not stops, but tools that need approval since an administrator
+    raised their risk class.
+    """
 
     workers: int
     stuck: bool
@@ -85,7 +96,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """The four bands. `fresh`: nothing was ever run here."""
+    """The four sections of the page. `fresh`: the tenant has no run yet."""
 
     needs: Needs
     money: tuple[Spending, ...]
@@ -95,7 +106,7 @@ class Overview:
 
 
 def build_overview(at: datetime, decider: Decider | None = None) -> Overview:
-    """The first page's numbers at `at`, for somebody; for nobody in person every open request counts."""
+    """Return the first page's numbers at `at` for a decider; without one every open request counts."""
     plan_anew()
     moving = now_of(at)
     return Overview(
@@ -105,7 +116,7 @@ def build_overview(at: datetime, decider: Decider | None = None) -> Overview:
 
 
 def needs_of(at: datetime, decider: Decider | None = None) -> Needs:
-    """What waits for somebody."""
+    """Return the open work for people."""
     since = at - DAY
     waiting = Request.objects.filter(status="pending")
     theirs = waiting if decider is None else waiting_for(decider)
@@ -123,7 +134,7 @@ def needs_of(at: datetime, decider: Decider | None = None) -> Needs:
 
 
 def money_of(at: datetime) -> tuple[Spending, ...]:
-    """The tenant's day and month; a window nobody spent in yet is not open."""
+    """Return the tenant's spending of the day and month; a window without spending is not open."""
     spent = tenant_spending(at)
     names = {"tenant_day": "Today", "tenant_month": "This month"}
     accounts = Account.objects.filter(kind__in=names, window_start__lte=at, window_end__gt=at)
@@ -137,7 +148,10 @@ def money_of(at: datetime) -> tuple[Spending, ...]:
 
 
 def _build_spending(account: Account, line: Line, spent: Decimal, name: str, at: datetime) -> Spending:
-    """A run's tranche is held on the line as a whole: what of it is spent counts as spent."""
+    """Build a spending window; spent parts of a run's tranche count as spent.
+
+    The tranche is held on the line as a whole.
+    """
     assert account.window_start is not None
     assert account.window_end is not None
     held = max(Decimal(0), line.used + line.reserved - spent)
@@ -154,7 +168,7 @@ def _build_spending(account: Account, line: Line, spent: Decimal, name: str, at:
 
 
 def now_of(at: datetime) -> Now:
-    """What happens now, and how many runs began in each hour of the last day."""
+    """Return the current activity, and the number of runs created in each hour of the last day."""
     queued = Run.objects.filter(status="queued")
     began = Run.objects.filter(created_at__gt=at - DAY).annotate(hour=TruncHour("created_at"))
     hours = dict(began.order_by().values_list("hour").annotate(n=Counted("id")))
@@ -170,7 +184,10 @@ def now_of(at: datetime) -> Now:
 
 
 def health_of(at: datetime, moving: Now) -> Health:
-    """What works, as this tenant's runs show it: workers are seen by the runs they hold or held last."""
+    """Return the state of workers and dependencies, as this tenant's runs show it.
+
+    Workers are counted by the leases that they hold on the tenant's runs.
+    """
     since = at - DAY
     live, held = Run.objects.filter(status__in=LIVE), _list_tenant_stops()
     seen = live.filter(lease_until__gt=at).aggregate(workers=Counted("lease_owner", distinct=True))
@@ -191,7 +208,7 @@ def health_of(at: datetime, moving: Now) -> Health:
 
 
 def _list_tenant_stops() -> list[EmergencyStop]:
-    """The stops that hold this tenant's runs. Not a tenant table: the tenant is asked for."""
+    """Return the stops that hold this tenant's runs, filtered by tenant: it is not a tenant table."""
     of_ours = Q(scope="global") | Q(tenant_id=current_tenant())
     found = EmergencyStop.objects.filter(of_ours, lifted_at=None).exclude(scope="policy")
     return list(found.order_by("at")[:20])

@@ -1,4 +1,4 @@
-"""Reads of the ways out of a tenant's house. Inside the tenant's context."""
+"""Reads of a tenant's outbound destinations. Call them inside the tenant's context."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ KINDS: Final[tuple[Kind, ...]] = ("web", "databases", "mail", "models")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideNow:
-    """What holds for one way out; version 0 is that nobody has said anything."""
+    """The rules in force for one kind of destination; version 0 means that none were set."""
 
     kind: Kind
     body: dict[str, Any]
@@ -27,48 +27,48 @@ class OutsideNow:
 
 
 def outside_now(kind: Kind) -> OutsideNow:
-    """The version in force."""
+    """Return the version in force."""
     newest = Outside.objects.filter(kind=kind).order_by("-version").first()
     return OutsideNow(kind=kind, body={}) if newest is None else _build_destination(kind, newest)
 
 
 def outside_before(kind: Kind) -> list[OutsideNow]:
-    """Every version, newest first, fifty at most."""
+    """Return every version, newest first, fifty at most."""
     return [
         _build_destination(kind, row) for row in Outside.objects.filter(kind=kind).order_by("-version")[:50]
     ]
 
 
 def web_rules() -> WebRules:
-    """The web list in force."""
+    """Return the web list in force."""
     return WebRules.model_validate(outside_now("web").body)
 
 
 def get_allowed_databases() -> Databases:
-    """The databases in force."""
+    """Return the databases in force."""
     return Databases.model_validate(outside_now("databases").body)
 
 
 def mail_server() -> MailServer | None:
-    """The mail server in force; None where nobody has named one."""
+    """Return the mail server in force; None where none was named."""
     body = outside_now("mail").body
     return MailServer.model_validate(body) if body else None
 
 
 def own_models() -> OwnModels:
-    """The models that the tenant names itself."""
+    """Return the models that the tenant configured."""
     return OwnModels.model_validate(outside_now("models").body)
 
 
 def draft_of(run: UUID, draft: UUID) -> str | None:
-    """The digest of a draft of a run, or of one that it goes on from; or None."""
+    """Return the digest of a draft of a run, or of an earlier run in its line of retries; or None."""
     return (
         MailDraft.objects.filter(run_id__in=line_of(run), id=draft).values_list("sha256", flat=True).first()
     )
 
 
 def kept_draft(run: UUID, draft: UUID) -> tuple[dict[str, Any], str] | None:
-    """What such a draft says, and the digest it was kept under; or None."""
+    """Return the content of such a draft, and the digest it was stored under; or None."""
     return MailDraft.objects.filter(run_id__in=line_of(run), id=draft).values_list("body", "sha256").first()
 
 

@@ -1,4 +1,7 @@
-"""What a run still needs, as pages and programs are told (R-BUDGET-4). In the tenant's context."""
+"""The remaining usage of a run, as pages and the API show it (R-BUDGET-4).
+
+Call it in the tenant's context.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +31,7 @@ SPENT: Final = "80 % of the cost is spent. The limit of ${limit} was set by {who
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreseen:
-    """A limit with what the rest of the run takes of it; `note` is what else there is to say of it."""
+    """A limit with the estimated remaining usage of the run; `note` is an additional sentence."""
 
     label: str
     unit: str
@@ -39,24 +42,27 @@ class Foreseen:
 
     @property
     def left(self) -> Decimal | None:
-        """What is neither used nor held; None without a limit."""
+        """The amount that is neither used nor reserved; None without a limit."""
         meter = self.meter
         return None if meter.limit is None else max(Decimal(0), meter.limit - meter.used - meter.reserved)
 
     @property
     def known(self) -> bool:
-        """Whether anything is known of the rest."""
+        """True if there is an estimate of the remaining usage."""
         return self.rest != UNKNOWN
 
     @property
     def short(self) -> bool:
-        """Whether less is left than the rest needs at the least. What is in flight is part of the rest."""
+        """True if less is left than the lower bound of the remaining usage.
+
+        The reserved amount counts as left, because calls in flight are part of the remaining usage.
+        """
         left = self.left
         return left is not None and left + self.meter.reserved < self.rest.lower
 
 
 def rest_of(run: Run, state: RunState) -> dict[str, Interval]:
-    """The bounds of what remains, by dimension, as the run stands; empty once it has ended."""
+    """Return the bounds of the remaining usage by dimension; empty once the run has ended."""
     if state.outcome is not None:
         return {}
     body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
@@ -65,7 +71,7 @@ def rest_of(run: Run, state: RunState) -> dict[str, Interval]:
 
 
 def with_remaining_estimates(dials: tuple[Dial, ...], run: Run, state: RunState) -> tuple[Foreseen, ...]:
-    """The dials of a run's page with the rest."""
+    """Return the dials of a run's page with the remaining usage."""
     rest = rest_of(run, state)
     return tuple(
         Foreseen(
@@ -82,12 +88,12 @@ def with_remaining_estimates(dials: tuple[Dial, ...], run: Run, state: RunState)
 
 
 def _format_downgrade_note(run: Run, dial: Dial) -> str:
-    """That the run goes to the cheaper model, and by whose limit (R-BUDGET-5)."""
+    """Return the note that the run uses the cheaper model now, and who set the limit (R-BUDGET-5)."""
     return SPENT.format(limit=format_decimal(dial.meter.limit or Decimal(0)), who=cost_set_by(run))
 
 
 def limits_of(run: Run, state: RunState) -> tuple[Foreseen, ...]:
-    """Every limit of a run: used, reserved, left and the rest (R-BUDGET-14)."""
+    """Return every limit of a run: used, reserved, left and remaining usage (R-BUDGET-14)."""
     rest = rest_of(run, state)
     return tuple(
         Foreseen(
@@ -105,7 +111,7 @@ def limits_of(run: Run, state: RunState) -> tuple[Foreseen, ...]:
 
 
 def _count_used(dimension: Dimension, used: Decimal, run: Run) -> Decimal:
-    """No effect reserves transitions: the records count themselves."""
+    """Return the used amount; transitions are counted by records, because no effect reserves them."""
     return Decimal(run.record_number) if dimension is Dimension.TRANSITIONS else used
 
 

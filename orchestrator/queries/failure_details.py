@@ -1,4 +1,4 @@
-"""What the source of the fact that a run ended on said by itself. In the tenant's context."""
+"""The failure reason given by the source of the fact that a run ended on. Call it in the tenant's context."""
 
 from typing import Any, Final
 
@@ -14,7 +14,10 @@ LONGEST: Final = 400
 
 
 def told_by_source(run: Run, state: RunState) -> FailureDetail | None:
-    """The `reason` in the answer that a branch looked at, where the run ended for what that branch found."""
+    """Return the `reason` in the answer that a branch examined; None without one.
+
+    The run must have ended for that branch's reason.
+    """
     name = _branched_on(run) if run.terminal_code else ""
     fact = dict(state.facts_in_order()).get(name)
     body = load_payloads(run.id, (fact.digest,)).get(fact.digest) if fact is not None else None
@@ -28,7 +31,7 @@ def told_by_source(run: Run, state: RunState) -> FailureDetail | None:
 
 
 def _branched_on(run: Run) -> str:
-    """The fact that the branch read which gave the run its reason."""
+    """Return the fact read by the branch that gave the run its reason; empty without one."""
     if not run.reason:
         return ""
     branches = (node for node in graph_of(run.tenant_id, run.workflow_version_id).spec.nodes)

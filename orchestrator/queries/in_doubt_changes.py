@@ -1,4 +1,6 @@
-"""The changes of an ended run of which nobody knows whether they happened. Inside the tenant's context."""
+"""The in-doubt changes of an ended run: it is unknown whether they happened. Call it inside the tenant's
+context.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,20 +30,25 @@ LATE_KINDS: Final = ("reconciled", "look_up")
 
 
 def doubts_of(run: Run, state: RunState | None = None) -> tuple[Doubt, ...]:
-    """The changes in doubt of an ended run, in the order in which they were asked for; none of a run that is
-    under way."""
+    """Return the in-doubt changes of an ended run, in the order of their requests.
+
+    The result is empty for a run that has not ended.
+    """
     if Status(run.status) not in TERMINAL_STATUSES:
         return ()
     state = state or state_now(run.id)
     changes = changes_of(run.id, state)
     found = list_doubts(state, changes, late_effects(run.id)) if changes else ()
-    # What is open went along with the retry, if there is one.
+    # Changes that are merely open went along with the retry, if there is one.
     return found if retried_as(run.id) is None else tuple(one for one in found if one.blocks)
 
 
 def changes_of(run_id: UUID, state: RunState) -> tuple[SentChange, ...]:
-    """The newest requests of calls that change something: the run's own, and those of its line that are open
-    in its state, under the calls that asked for them last."""
+    """Return the newest request of each mutating call.
+
+    These are the run's own calls, and those of its line of retries that are open in its state, under the
+    calls that requested them last.
+    """
     known = {one.effect: one.call for one in state.opened.values()}
     rows = Intent.objects.filter(Q(run_id=run_id) | Q(effect__in=list(known)), mutating=True)
     newest: dict[str, SentChange] = {}
@@ -57,12 +64,15 @@ def changes_of(run_id: UUID, state: RunState) -> tuple[SentChange, ...]:
 
 
 def parse_call_intents(bodies: Iterable[bytes | memoryview]) -> list[CallTool]:
-    """The tool calls of stored intents."""
+    """Parse the tool calls of stored intents."""
     return [CallTool.model_validate_json(bytes(body)) for body in bodies]
 
 
 def late_effects(run_id: UUID) -> frozenset[str]:
-    """The effects of which the run heard when it had gone on or ended, and that may have been sent."""
+    """Return the effects whose outcome arrived late, and that may have been sent.
+
+    Late means after the run had moved on or ended.
+    """
     said = Event.objects.filter(run_id=run_id, kind="late_outcome").values_list("body", flat=True)
     told = [orjson.loads(bytes(body)) for body in said]
     return frozenset(one["effect"] for one in told if one["status"] not in NOTHING_SENT)
@@ -76,8 +86,7 @@ def is_looked_up_by(run: Run, tool: str) -> bool:
 
 
 def asked_about(run: Run, change: SentChange) -> Asked:
-    """What the rule of who may decide looks at in a change in doubt: what it looks at while the run is under
-    way."""
+    """Return the input of the decision rule for a change in doubt, the same as while the run is live."""
     row = ManifestRow.objects.get(id=run.id)
     manifest = manifest_of(bytes(row.body), pins_of(row.tenant_id, row.pins_digest))
     spec = manifest.pins.by_name.get(change.tool)
@@ -93,8 +102,11 @@ def asked_about(run: Run, change: SentChange) -> Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownDoubt:
-    """A change in doubt as a page and the API show it. `arguments` None: they were erased. `request` is what
-    people were asked while the run was under way, None where nobody was."""
+    """A change in doubt as a page and the API show it.
+
+    `arguments` is None where they were erased. `request` is the request that people got while the run was
+    live, None without one.
+    """
 
     doubt: Doubt
     arguments: Any
@@ -104,7 +116,7 @@ class ShownDoubt:
 
 
 def shown_doubts(run: Run) -> list[ShownDoubt]:
-    """The changes in doubt of an ended run with what it takes to find out about them."""
+    """Return the changes in doubt of an ended run, with the data needed to reconcile them."""
     found = doubts_of(run)
     if not found:
         return []

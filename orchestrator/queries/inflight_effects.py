@@ -1,4 +1,4 @@
-"""Intents in flight."""
+"""Reads of intents in flight."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 OPEN = """
 SELECT DISTINCT ON (effect) body, extract(epoch FROM deadline - clock_timestamp()) FROM orchestrator_intent
  WHERE tenant_id = %s AND effect = ANY(%s) ORDER BY effect, fence DESC"""
-# Whether an action was sent, or may have been, in an earlier run of a line.
+# Returns whether an action was, or may have been, sent in an earlier run of a line.
 SENT_BEFORE = """
 WITH RECURSIVE line AS (
   SELECT id, retry_of_id FROM orchestrator_run WHERE tenant_id = %(tenant)s AND id = %(run)s
@@ -29,14 +29,14 @@ EFFECT: TypeAdapter[CallModel | CallTool] = TypeAdapter(CallModel | CallTool)
 
 @dataclass(frozen=True, slots=True)
 class IntentRow:
-    """An intent's effect and how many seconds its deadline is away (negative: past)."""
+    """An intent's effect, and the seconds until its deadline (negative: past)."""
 
     effect: CallModel | CallTool
     seconds_left: float
 
 
 def open_intents(tenant_id: UUID, effects: tuple[str, ...]) -> list[IntentRow]:
-    """The intents of these effects, each as it was committed last."""
+    """Return the intents of these effects, each as it was committed last."""
     with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(OPEN, (tenant_id, list(effects)))
@@ -45,7 +45,10 @@ def open_intents(tenant_id: UUID, effects: tuple[str, ...]) -> list[IntentRow]:
 
 
 def was_sent_in_line(tenant_id: UUID, run_id: UUID, key: str) -> bool:
-    """Whether an earlier run of a line of retries sent a change under this key, as far as is known."""
+    """Return whether an earlier run of a line of retries sent a change under this key.
+
+    A change that may have been sent counts as sent.
+    """
     with tenant_transaction(tenant_id):
         cursor = raw_cursor()
         cursor.execute(SENT_BEFORE, {"tenant": tenant_id, "run": run_id, "key": key})

@@ -1,5 +1,7 @@
-"""Reads of memory: what is kept now, what waits, and how a proposal's run stands. Inside the tenant's
-context."""
+"""Reads of memory: kept proposals, waiting proposals, and the state of a proposal's run.
+
+Call them inside the tenant's context.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ WAITING = "waiting"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """A proposal and what was said of it last; `rank` is how well it fits what was looked for."""
+    """A proposal with its newest decision; `rank` is its search rank."""
 
     row: MemoryProposal
     verdict: str
@@ -35,19 +37,22 @@ class Remembered:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The facts that it rests on."""
+        """The facts that the proposal rests on."""
         return tuple(Evidence.model_validate(one) for one in self.row.evidence)
 
     @property
     def trust(self) -> str:
-        """Untrusted as soon as its text is, or one of its facts."""
+        """The trust of the proposal: untrusted if its text or one of its facts is."""
         vouched = self.row.trust == "trusted" and all(one.trust == "trusted" for one in self.evidence)
         return "trusted" if vouched else "untrusted"
 
 
 def list_memory_proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
-    """Proposals with their newest verdict (`verdict`, None while they wait), newest first; only those
-    with one where it is named."""
+    """Return proposals annotated with their newest decision, newest first.
+
+    The annotation `verdict` is None while a proposal waits. With the parameter `verdict` only proposals
+    with that decision are returned.
+    """
     said = MemoryVerdict.objects.filter(proposal=OuterRef("pk")).order_by("-number")
     found = MemoryProposal.objects.annotate(
         verdict=Subquery(said.values("verdict")[:1]), reason=Subquery(said.values("reason")[:1]),
@@ -61,7 +66,7 @@ def list_memory_proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
 
 
 def search_kept_memory(words: str, at: datetime, limit: int) -> list[Remembered]:
-    """What is kept, has not run out and holds these words, best first."""
+    """Search kept memory for these words and return unexpired entries, best match first."""
     query = SearchQuery(words, config="simple", search_type="websearch")
     rows = (
         list_memory_proposals("kept").filter(search=query, expires_at__gt=at)
@@ -71,7 +76,10 @@ def search_kept_memory(words: str, at: datetime, limit: int) -> list[Remembered]
 
 
 def proposal_of(proposal: UUID | None) -> Remembered:
-    """One proposal. Raises NotFound, also for another tenant's."""
+    """Return one proposal.
+
+    Raises: NotFound, also for another tenant's.
+    """
     row = None if proposal is None else list_memory_proposals().filter(id=proposal).first()
     if row is None:
         raise NotFound
@@ -79,7 +87,7 @@ def proposal_of(proposal: UUID | None) -> Remembered:
 
 
 def build_memory_entry(row: Any) -> Remembered:
-    """A row of `list_memory_proposals`, typed."""
+    """Build the typed form of a row of `list_memory_proposals`."""
     return Remembered(
         row=row, verdict=row.verdict or WAITING, reason=row.reason or "", decided_at=row.decided_at,
         rank=float(getattr(row, "rank", 0.0)),
@@ -87,8 +95,7 @@ def build_memory_entry(row: Any) -> Remembered:
 
 
 def facts_of_run(run: UUID, names: Iterable[str] | None = None) -> dict[str, Evidence]:
-    """The newest version of each fact that the run's trace says was committed, and of those that a retry
-    began with."""
+    """Return the newest version of each fact that the run committed, and of those that a retry began with."""
     events = Event.objects.filter(run_id=run, kind="fact_committed").order_by("seq")
     found = _begun_with(run)
     for event in events:
@@ -111,14 +118,16 @@ def _begun_with(run: UUID) -> dict[str, Evidence]:
 
 
 def words_of_facts(run: UUID, digests: Iterable[str]) -> list[str]:
-    """The words of facts of a run, as far as they are kept."""
+    """Return the words of a run's facts, as far as their content is stored."""
     return [words_of(orjson.loads(body)) for body in load_payloads(run, digests).values()]
 
 
 def strange_words(run: UUID) -> list[str]:
-    """What a run has read that nobody vouches for, and the runs that it goes on from: facts of tools that are
-    not trusted, and what failed calls brought back. What was erased reads as nothing: it stands here as an
-    empty text."""
+    """Return the untrusted texts that a run, or an earlier run of its line of retries, has read.
+
+    These are facts of untrusted tools and the answers of failed calls. Erased content is returned as an
+    empty text.
+    """
     return [text for one in line_of(run) for text in _strange_words(one)]
 
 
@@ -135,7 +144,7 @@ def _strange_words(run: UUID) -> list[str]:
 
 
 def standing_of_run(run: UUID) -> MemoryStatus:
-    """What the gate asks of a proposal's run."""
+    """Return the state of a proposal's run that the gate checks."""
     row = Run.objects.get(id=run)
     return MemoryStatus(
         status=Status(row.status), terminal_code=row.terminal_code or "", facts=facts_of_run(run)
@@ -143,7 +152,7 @@ def standing_of_run(run: UUID) -> MemoryStatus:
 
 
 def build_gate_input(found: Remembered) -> Proposed:
-    """What the gate looks at."""
+    """Return the data of a proposal that the gate checks."""
     row = found.row
     return Proposed.model_validate(
         {"text": row.text, "kind": row.kind, "evidence": found.evidence, "expires_at": row.expires_at}

@@ -1,5 +1,7 @@
-"""The calls that were charged at one version of a price, and what they would have cost at another
-(R-BUDGET-15). Inside the tenant's context."""
+"""Calls charged at one version of a price, and their cost at another version (R-BUDGET-15).
+
+Call it inside the tenant's context.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +21,8 @@ from orchestrator.queries.state_loader import pins_of
 from tenancy.db.tenant_context import raw_cursor
 from traces.models import Event
 
-# What was booked for each effect so far, its corrections included; whether a call took more than every one
-# counts for, sent or not. A call that nobody made is none that was charged.
+# The amounts booked per effect so far, corrections included, and whether the call used more than what every
+# call counts for, whether sent or not. A call that was not made was not charged.
 _BOOKED: Final = """
 SELECT e.effect_id, i.kind, i.tool, i.profile, sum(e.cost), sum(e.tokens_in), sum(e.tokens_out),
        bool_or(e.cause = 'settle' AND (i.kind = 'call_model' OR e.used ? 'tool_calls')), bool_or(e.unknown),
@@ -41,13 +43,13 @@ SELECT e.effect_id, i.kind, i.tool, i.profile, sum(e.cost), sum(e.tokens_in), su
         WHERE o.tenant_id = %(tenant)s AND o.effect = e.effect_id ORDER BY o.fence DESC LIMIT 1) i ON true
  GROUP BY e.effect_id, i.kind, i.tool, i.profile
  ORDER BY e.effect_id"""
-# Runs that were corrected to a version before; of which price it is their calls say.
+# Runs that were corrected to this version earlier; their calls show which model or tool the price is of.
 _CORRECTED_TO: Final = """
 SELECT DISTINCT run_id FROM budgets_entry
  WHERE tenant_id = %(tenant)s AND run_id IS NOT NULL AND cause = 'correction'
    AND price_version = %(version)s"""
-# Outcomes of calls that may not have reached their tool: nobody charges for those that did not. Of one that
-# took money, left the house or changed something, its settlement says that it did.
+# Outcomes of calls that may not have reached their tool: those that did not are not charged. For a call
+# that took money, left the deployment or changed something, its settlement shows that it did.
 UNSENT: Final = frozenset(
     {"refused", "refused_by_wall", "rate_limited", "circuit_open", "unreachable", "egress_refused"}
 )
@@ -55,8 +57,7 @@ UNSENT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrong:
-    """A price that was wrong: of a model by provider, name and version, or of a tool in one of its versions
-    (`tool@3`)."""
+    """A wrong price: of a model by provider, name and version, or of a tool in one version (`tool@3`)."""
 
     provider: str = ""
     model: str = ""
@@ -65,11 +66,11 @@ class Wrong:
 
     @property
     def subject(self) -> str:
-        """What the price is of: a tool, or a model with its provider."""
+        """The subject of the price: a tool, or a model with its provider."""
         return self.tool or f"{self.provider}:{self.model}"
 
     def profiles(self, pins: Pins) -> frozenset[str]:
-        """The pinned profiles of that model."""
+        """Return the pinned profiles of that model."""
         return frozenset(
             profile.name
             for profile in pins.profiles
@@ -77,7 +78,7 @@ class Wrong:
         )
 
     def pinned(self, pins: Pins) -> frozenset[str]:
-        """The profiles, or the tool, that the pins charge at it."""
+        """Return the profiles, or the tool, that the pins charge at the wrong price."""
         priced = {profile.name: profile.price for profile in pins.profiles}
         models = {n for n in self.profiles(pins) if (one := priced[n]) and one.version == self.version}
         spec = pins.by_name.get(self.tool)
@@ -85,7 +86,7 @@ class Wrong:
         return frozenset({self.tool} if found else models)
 
     def names(self, run_id: UUID, pins: Pins) -> frozenset[str]:
-        """The profiles, or the tool, that a run charges at it: by its pins, or since a correction."""
+        """Return the profiles, or the tool, that a run charges at it: by its pins, or since a correction."""
         told = told_of(run_id, self).filter(payload__price_version=self.version)
         taken = told.values_list("payload__tools" if self.tool else "payload__models", flat=True)
         return self.pinned(pins).union(*taken)
@@ -93,7 +94,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
-    """What is true instead: a model's price, or what one call of the tool costs in US$."""
+    """The correct price: that of a model, or the cost of one call of the tool in US$."""
 
     version: str
     model: ModelPrice | None = None
@@ -102,7 +103,7 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charged:
-    """One call: US$ booked for it so far, and what it costs in truth."""
+    """One call: the US$ booked for it so far, and its true cost."""
 
     effect: str
     booked: Decimal
@@ -110,18 +111,17 @@ class Charged:
 
     @property
     def delta(self) -> Decimal:
-        """What is to be added; less than zero where too much was booked."""
+        """The amount to add; negative where too much was booked."""
         return self.true - self.booked
 
 
 def told_of(run_id: UUID, wrong: Wrong) -> QuerySet[RunSignal]:
-    """What a run was told of the price of that model or tool."""
+    """Return the signals that corrected the price of that model or tool for a run."""
     return RunSignal.objects.filter(run_id=run_id, kind="repriced", payload__subject=wrong.subject)
 
 
 def runs_charged_at(tenant_id: UUID, wrong: Wrong) -> Sequence[UUID]:
-    """The runs that were admitted under that price, or were corrected to it since, in the order of their
-    ids."""
+    """Return the runs admitted under that price, or corrected to it since, ordered by id."""
     held = [
         row.digest
         for row in PinSet.objects.order_by("id").iterator(chunk_size=20)
@@ -142,7 +142,7 @@ def _is_pinned_to_wrong_price(row: PinSet, wrong: Wrong) -> bool:
 
 
 def list_mispriced_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
-    """The settled calls of a run that were charged at the wrong price and are not at the right one yet."""
+    """Return the settled calls of a run that were charged at the wrong price and are not corrected yet."""
     return [call for call in _list_settled_calls(tenant_id, run_id, wrong, right) if call.delta]
 
 
@@ -171,7 +171,7 @@ def _list_settled_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Righ
 
 
 def _load_event_bodies(run_id: UUID, kind: str) -> Mapping[str, Mapping[str, Any]]:
-    """What the run's events of one kind say, by effect, the newest of each."""
+    """Return the bodies of the run's events of one kind by effect, the newest of each."""
     bodies = Event.objects.filter(run_id=run_id, kind=kind).order_by("seq").values_list("body", flat=True)
     read = (orjson.loads(bytes(body)) for body in bodies)
     return {said["effect"]: said for said in read}

@@ -1,5 +1,7 @@
-"""Which models new runs of a tenant are pinned to, and how each of them stands (R-TOOL-22). Inside the
-tenant's context."""
+"""The models that new runs of a tenant are pinned to, and the state of each (R-TOOL-22).
+
+Call it inside the tenant's context.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,8 +31,10 @@ Key = Literal["operator", "secret", "expired", "missing", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNow:
-    """A model that new runs are pinned to, at the tenant's own price where it stated one. `circuit` is the
-    one in front of it that is most in trouble, None where none ever was."""
+    """A model that new runs are pinned to, at the tenant's own price where one was set.
+
+    `circuit` is the worst of its circuits, None where there was none yet.
+    """
 
     profile: ModelProfile
     key: Key
@@ -38,33 +42,40 @@ class ModelNow:
 
     @property
     def unsaid(self) -> bool:
-        """Whether nobody said what the operator's model at an address of their own costs: its calls are
-        charged at the worst case that is declared."""
+        """True if no price is set for the operator's model at their own address.
+
+        Its calls are charged at the declared worst case.
+        """
         profile = self.profile
         declared = profile.price is not None and profile.price.source == "declared"
         return declared and not profile.own and profile.base_url is not None
 
     @property
     def worst(self) -> Decimal:
-        """What is charged for a million tokens of it, in US$."""
+        """The price of a million input tokens in US$, at the dearest rate."""
         return MILLION * self.profile.price.dearest_input if self.profile.price is not None else Decimal(0)
 
     @property
     def place(self) -> str:
-        """The address that prompts go to."""
+        """The address that prompts are sent to."""
         return self.profile.base_url or AT[self.profile.provider]
 
 
 def profiles_now(scenario: str | None, at: datetime) -> tuple[ModelProfile, ...]:
-    """The tenant's own models and the house's, at the prices listed for `at`, or where there are none the
-    scenario's, if there is one. Those who play a role come first. Prices of the tenant's own are not looked
-    at here."""
+    """Return the models of the tenant and the deployment at the prices listed for `at`.
+
+    Without any model the scenario's profiles are returned, if there is a scenario. Models with a role come
+    first. Prices that the tenant set are not applied here.
+    """
     environment = ModelEnvironment.from_settings()
     return with_own(profiles_for(scenario, environment, at=at), own_models(), environment, at=at)
 
 
 def models_now(tenant_id: UUID, at: datetime) -> list[ModelNow]:
-    """Every model that can be asked now, who plays first; empty where scenarios play."""
+    """Return every model that can be called now, those with a role first.
+
+    The list is empty where scenarios are played.
+    """
     environment, circuits = ModelEnvironment.from_settings(), circuits_now(at)
     kept = {one.name: one.expires_at is None or one.expires_at > at for one in secrets_of(tenant_id)}
     found = []

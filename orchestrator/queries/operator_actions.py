@@ -1,4 +1,7 @@
-"""Who did what to a run: wishes and decisions, in order (R-UI-3, R-SEC-6). In the tenant's context."""
+"""The actions of people on a run: signals and decisions, in order (R-UI-3, R-SEC-6).
+
+Call it in the tenant's context.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,10 +24,11 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One act, `id` its own among the run's.
+    """One action; `id` is unique within the run.
 
-    `reason` is text from a person. `taken` is the record that took it up; None: not yet, or it
-    needed none. `request` leads to what was decided."""
+    `reason` is text from a person. `taken` is the record that consumed the signal; None where no record
+    has, or none needs to. `request` is the decided request.
+    """
 
     id: str
     at: datetime
@@ -37,7 +41,7 @@ class Act:
 
 
 def acts_of(run: Run) -> tuple[Act, ...]:
-    """What people did to the run, the oldest first, the newest two hundred of each sort."""
+    """Return the actions of people on the run, oldest first; the newest two hundred of each kind."""
     signals = list(RunSignal.objects.filter(run_id=run.id, kind__in=WORDS).order_by("-id")[:MOST])
     taken = dict(
         SignalReceipt.objects.filter(id__in=[signal.id for signal in signals]).values_list("id", "record")
@@ -69,7 +73,7 @@ def acts_of(run: Run) -> tuple[Act, ...]:
 
 
 def _build_first_action(run: Run, who: str) -> Act:
-    """How the run came about."""
+    """Return the action that created the run: a submission or a retry."""
     if run.retry_of_id is None:
         return Act(id="task", at=run.created_at, who=who, what="submitted the task")
     body = Event.objects.values_list("body", flat=True).get(run_id=run.id, kind="run_retried")

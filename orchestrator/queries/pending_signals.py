@@ -1,4 +1,4 @@
-"""What waits in a run's mailbox. Inside the tenant's context."""
+"""The pending signals in a run's mailbox. Call it inside the tenant's context."""
 
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -27,21 +27,21 @@ SELECT EXISTS (SELECT 1 FROM orchestrator_runsignal s WHERE s.run_id = %(run)s A
 
 
 class AskedLookUp(NamedTuple):
-    """A look-up that a person asked for: of which change, and who."""
+    """A look-up that a person requested: the change, and the person."""
 
     change: dict[str, Any]
     by: str
 
 
 def asked_look_ups(run_id: UUID) -> tuple[AskedLookUp, ...]:
-    """The look-ups that people asked for and that no record has taken."""
+    """Return the requested look-ups that no record has consumed."""
     cursor = raw_cursor()
     cursor.execute(LOOK_UPS, {"run": run_id})
     return tuple(AskedLookUp(orjson.loads(change), by) for change, by in cursor.fetchall())
 
 
 def is_asked_of_effect(run_id: UUID, kind: str, effect: str) -> bool:
-    """True if a signal of this kind about this effect waits there."""
+    """True if a signal of this kind about this effect is pending."""
     cursor = raw_cursor()
     cursor.execute(OF_EFFECT, {"run": run_id, "kind": kind, "effect": effect})
     row = cursor.fetchone()
@@ -49,12 +49,12 @@ def is_asked_of_effect(run_id: UUID, kind: str, effect: str) -> bool:
 
 
 def has_untaken(run_id: UUID) -> bool:
-    """Whether anything waits there that no record has taken."""
+    """Return whether a signal is pending that no record has consumed."""
     return _has_pending_signal(UNTAKEN, run_id)
 
 
 def has_pending_park_signal(run_id: UUID) -> bool:
-    """Whether the wish to pause the run that nobody but Interlock has waits there."""
+    """Return whether a pause signal is pending that Interlock itself sent."""
     return _has_pending_signal(PARKING, run_id)
 
 

@@ -1,6 +1,6 @@
-"""The plan of a run: its steps with what each waits for, and its criteria (R-UI-3).
+"""The plan of a run: its steps with their dependencies, and its criteria (R-UI-3).
 
-In the tenant's context.
+Call it in the tenant's context.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ them has no link to its row."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The outlook, the way that the run took, and the event in which each call was asked for, by its id."""
+    """The plan, the path that the run took, and the event that requested each call, by the call's id."""
 
     outlook: RunPlan
     path: tuple[str, ...]
@@ -35,7 +35,7 @@ class Plan:
 
 
 def plan_of(run: Run, state: RunState) -> Plan:
-    """The plan as the run stands."""
+    """Return the plan in its current state."""
     body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
     manifest = manifest_of(bytes(body), pins_of(run.tenant_id, pinned))
     graph = graph_of(run.tenant_id, run.workflow_version_id)
@@ -49,14 +49,16 @@ def plan_of(run: Run, state: RunState) -> Plan:
 
 
 def moves_of(run_id: UUID) -> tuple[Move, ...]:
-    """The run's transitions, in order."""
+    """Return the run's transitions, in order."""
     records = Record.objects.filter(run_id=run_id).order_by("number")
     return tuple(Move(*move) for move in records.values_list("source", "outcome", "target"))
 
 
 def _load_requested_calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
-    """The calls since the newest reply, before its own first one with those that a retry began with, and the
-    rows of all that were read."""
+    """Return the calls since the newest reply, and the event number of each request that was read.
+
+    Before the run's first reply the calls that a retry began with are included.
+    """
     newest = Event.objects.filter(run_id=run.id, kind__in=CALLS).order_by("-seq")[:NEWEST]
     found = {} if run.retry_of_id is None else {one.call: one for one in carried_calls(Past(run).state_at(0))}
     rows: dict[str, int] = {}
@@ -75,7 +77,7 @@ def _load_requested_calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
 
 
 def _find_newest_check(run_id: UUID) -> Said | None:
-    """What the newest check said."""
+    """Return the result of the newest check; None without one."""
     newest = Event.objects.filter(run_id=run_id, kind__in=CHECKS).order_by("-seq")
     body = newest.values_list("body", flat=True).first()
     if body is None:

@@ -1,5 +1,6 @@
-"""Reads of a tenant's policy: what holds now, what held before, what waits for a second person. Inside the
-tenant's context.
+"""Reads of a tenant's policy: in force, earlier versions, and proposals that wait for a second person.
+
+Call them inside the tenant's context.
 """
 
 from dataclasses import dataclass
@@ -19,22 +20,24 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyNow:
-    """The policy in force; `row` is None while it is what ships."""
+    """The policy in force; `row` is None while it is the default policy."""
 
     policy: Policy
     row: PolicyVersion | None
 
     @property
     def version(self) -> int:
-        """Its number; 0 is what ships."""
+        """The version number; 0 is the default policy."""
         return self.policy.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeHeld:
-    """What a run may reach: what its task names, what its boundary grants, by which policy. `scope` and
-    `policy` are None in runs from before there were any. `left_out` and `cautions` are tools that it has not
-    got, or may not have to its end, with why."""
+    """The scope of a run: the scope of its task, the grant of its boundary, and the policy.
+
+    `scope` and `policy` are None in runs from before they existed. `left_out` and `cautions` are tools that
+    the run lacks, or may lose before its end, with the reason.
+    """
 
     scope: TaskScope | None
     granted: ScopeGrant
@@ -45,7 +48,7 @@ class ScopeHeld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """A weaker policy that waits for a second person, with where it is weaker."""
+    """A weaker policy that waits for a second person, with the cases in which it is weaker."""
 
     row: PolicyProposal
     policy: Policy
@@ -54,25 +57,25 @@ class Proposed:
 
 
 def policy_now() -> PolicyNow:
-    """What new runs are pinned to."""
+    """Return the policy that new runs are pinned to."""
     row = PolicyVersion.objects.order_by("-version").first()
     return PolicyNow(policy=SHIPPED if row is None else policy_in(bytes(row.body)), row=row)
 
 
 def policy_versions() -> list[tuple[PolicyVersion, Policy]]:
-    """The versions, newest first, as far as a page shows them."""
+    """Return the versions, newest first, as many as a page shows."""
     rows = PolicyVersion.objects.order_by("-version")[:SHOWN]
     return [(row, policy_in(bytes(row.body))) for row in rows]
 
 
 def policy_of(digest: str) -> Policy | None:
-    """The version of a digest; None for one that is not this tenant's."""
+    """Return the version with a digest; None where it is not this tenant's."""
     body = PolicyVersion.objects.filter(digest=digest).values_list("body", flat=True).first()
     return None if body is None else policy_in(bytes(body))
 
 
 def scope_held(run_id: UUID) -> ScopeHeld:
-    """What a run is pinned to."""
+    """Return the scope and policy that a run is pinned to."""
     body, pins_digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
     named = orjson.loads(bytes(body)).get("scope")
     pins = orjson.loads(bytes(PinSet.objects.values_list("body", flat=True).get(digest=pins_digest)))
@@ -87,20 +90,20 @@ def scope_held(run_id: UUID) -> ScopeHeld:
 
 
 def granted_by(boundary: str) -> ScopeGrant:
-    """What the version of a boundary that is in force adds to the scope of its tasks."""
+    """Return the grant that the boundary's version in force adds to the scope of its tasks."""
     row = newest_boundary(boundary)
     found = None if row is None else orjson.loads(bytes(row.body)).get("scope")
     return ScopeGrant.model_validate(found or {})
 
 
 def find_open_proposal() -> Proposed | None:
-    """What waits for a second person."""
+    """Return the policy proposal that waits for a second person; None without one."""
     row = PolicyProposal.objects.filter(status="open").first()
     return None if row is None else shown_proposal(row, policy_now().policy)
 
 
 def shown_proposal(row: PolicyProposal, before: Policy) -> Proposed:
-    """A proposal beside the policy it would follow."""
+    """Return a proposal compared with the policy that it would replace."""
     policy = policy_in(bytes(row.body))
     weaker = find_weaker_cases(before, policy)
     return Proposed(
@@ -110,5 +113,5 @@ def shown_proposal(row: PolicyProposal, before: Policy) -> Proposed:
 
 @lru_cache(KEPT)
 def policy_in(body: bytes) -> Policy:
-    """The policy of its canonical form."""
+    """Parse a policy from its canonical form."""
     return Policy.model_validate_json(body)

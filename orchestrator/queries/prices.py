@@ -1,5 +1,7 @@
-"""Every price that a tenant's runs may be charged at, where it comes from, and what is not known
-(R-BUDGET-15). Inside the tenant's context."""
+"""The prices that a tenant's runs may be charged at, with source, and unknown prices (R-BUDGET-15).
+
+Call it inside the tenant's context.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ PINNED: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """A model and the price in force for it (None: not known). `asked`: new runs are pinned to it."""
+    """A model and the price in force for it (None: unknown). `asked`: new runs are pinned to it."""
 
     provider: str
     model: str
@@ -36,7 +38,7 @@ class Priced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stated:
-    """One version of a price that the tenant stated."""
+    """One version of a price that the tenant set."""
 
     price: ModelPrice
     at: datetime
@@ -45,7 +47,7 @@ class Stated:
 
 
 def model_prices(tenant_id: UUID, at: datetime) -> list[Priced]:
-    """The models that can be asked, then those that the tenant stated a price of."""
+    """Return the models that can be called, then those for which the tenant set a price."""
     asked: dict[tuple[str, str], ModelPrice | None] = {
         (profile.provider, profile.model): profile.price for profile in profiles_now(None, at)
     }
@@ -66,7 +68,7 @@ def _find_known_price(tenant_id: UUID, provider: str, model: str, at: datetime) 
 
 
 def stated_versions(most: int = VERSIONS) -> list[Stated]:
-    """What the tenant stated, newest first."""
+    """Return the prices that the tenant set, newest first."""
     rows = Price.objects.order_by("-valid_from", "-version")[:most]
     return [
         Stated(
@@ -77,13 +79,15 @@ def stated_versions(most: int = VERSIONS) -> list[Stated]:
 
 
 def tool_prices(tenant_id: UUID) -> list[ToolNow]:
-    """The tools, those whose price is not known first."""
+    """Return the tools, those with an unknown price first."""
     return sorted(tools_now(tenant_id), key=lambda tool: (tool.spec.price_usd is not None, tool.spec.name))
 
 
 def replaced_prices(tenant_id: UUID, at: datetime) -> list[Wrong]:
-    """The prices that the newest sets of pins were charged at and that are in force no longer: what there can
-    be to correct."""
+    """Return the prices of the newest pin sets that are no longer in force.
+
+    These are the prices that may need a correction.
+    """
     now = {f"{one.provider}:{one.model}": one.price for one in model_prices(tenant_id, at)}
     tools = {tool.spec.name: price_of_version(tool.spec) for tool in tools_now(tenant_id)}
     found: dict[Wrong, None] = {}
@@ -106,5 +110,5 @@ def _newest_pins() -> Sequence[str]:
 
 
 def unknown_policy() -> str:
-    """What is done where nobody knows a price: charged at the `worst` case, taken as `free`, or `refuse`d."""
+    """Return the handling of unknown prices: `worst` case, `free`, or `refuse`."""
     return str(settings.INTERLOCK_UNKNOWN_PRICE)

@@ -1,4 +1,4 @@
-"""Where a run stands, as the envelope that every committed step sends (R-SESS-11)."""
+"""The progress of a run, as the envelope that every committed step sends (R-SESS-11)."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -23,16 +23,19 @@ _KEEPING: Final = Lock()
 
 
 def progress_of(run: Run) -> Progress:
-    """The envelope of the run's newest commit. Inside the tenant's context.
+    """Return the envelope of the run's newest commit. Call it inside the tenant's context.
 
-    Steps are actions observed and committed; how many there will be is unknown without a plan.
+    Steps are actions observed and committed; their total is unknown without a plan.
     """
     at = Event.objects.filter(run_id=run.id, seq=run.event_seq).values_list("at", flat=True).first()
     return _build_progress(run, state_now(run.id), at or database_now())
 
 
 def progress_at(run: Run, at: datetime) -> Progress | None:
-    """The same for a row whose newest event was at `at`; None where the run has gone on since it was read."""
+    """Return the envelope for a row whose newest event was at `at`.
+
+    None where the run has moved on since the row was read.
+    """
     found = load_state_parts(run.id)
     if found.snapshot_number + len(found.patches) != run.record_number:
         return None
@@ -58,14 +61,14 @@ def _build_progress(run: Run, state: RunState, at: datetime) -> Progress:
 
 
 def _count_committed_steps(run_id: UUID, seq: int) -> int:
-    """Of a trace nothing changes but its end: only what came since the last look is counted."""
+    """Count the committed steps; only events since the last count are read, because a trace only grows."""
     counted, steps = _COUNTED.get(run_id, (0, 0))
     if counted > seq:
-        # A store that was set back.
+        # The database was restored to an earlier state.
         counted, steps = 0, 0
     since = Event.objects.filter(run_id=run_id, seq__gt=counted, seq__lte=seq)
     if counted < seq:
-        # The events of one commit have one time, and a run's newest event ends a commit.
+        # The events of one commit have the same time, and a run's newest event ends a commit.
         steps += since.filter(kind__in=KINDS).values("at").distinct().count()
         _cache_step_count(run_id, seq, steps)
     return steps

@@ -1,5 +1,7 @@
-"""Reads of the queues in which people decide: who clears them, what waits there, what names them. Inside the
-tenant's context."""
+"""Reads of the decision queues: their deciders, their open items, and the references to them.
+
+Call them inside the tenant's context.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -24,8 +26,11 @@ DECIDING = [role.value for role in Role if Scope.DECIDE in SCOPES[role]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueNow:
-    """A queue as it stands. `people` decide in it, by name; `named_by` keeps it open, a few words each;
-    `requests` and `reviews` are those open in it."""
+    """A queue in its current state.
+
+    `people` are the names of its deciders. `named_by` describes the references that keep the queue open.
+    `requests` and `reviews` count its open items.
+    """
 
     row: Queue
     people: tuple[str, ...]
@@ -35,12 +40,12 @@ class QueueNow:
 
     @property
     def is_cleared(self) -> bool:
-        """True if anybody may decide in it. Questions to a submitter are answered by whoever submitted."""
+        """True if the queue has a decider. Questions in `submitter` are answered by the submitter."""
         return bool(self.people) or self.row.name == "submitter"
 
     @property
     def keeps_open(self) -> tuple[str, ...]:
-        """Why it is not closed, a few words each; none: it may be."""
+        """The reasons why the queue cannot be closed, a few words each; empty where it can."""
         waiting = [
             f"{count} open {noun}{'' if count == 1 else 's'}"
             for count, noun in ((self.requests, "request"), (self.reviews, "review"))
@@ -50,7 +55,7 @@ class QueueNow:
 
 
 def queues_now() -> list[QueueNow]:
-    """Every queue by its name, closed ones after the open."""
+    """Return every queue by name, closed ones last."""
     rows = sorted(Queue.objects.all(), key=lambda row: (row.closed_at is not None, row.name))
     named, people, everywhere = _list_queue_sources(), *_list_deciders()
     requests, reviews = _count_waiting_items()
@@ -65,7 +70,10 @@ def queues_now() -> list[QueueNow]:
 
 
 def queue_now(name: str) -> QueueNow:
-    """One queue as it stands. Raises NotFound."""
+    """Return one queue.
+
+    Raises: NotFound.
+    """
     for found in queues_now():
         if found.row.name == name:
             return found
@@ -92,7 +100,10 @@ def _list_built_in_queues() -> Iterator[tuple[str, str]]:
 
 
 def _by_workflows() -> Iterator[tuple[str, str]]:
-    """Each version that is not retired: once a newer one is, it is what new runs get."""
+    """Yield the queues of each version that is not retired.
+
+    New runs fall back to an older version once the newer ones are retired.
+    """
     for row in WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "version"):
         for name in queues_of_workflow(orjson.loads(bytes(row.body))):
             yield name, f"workflow {row.slug}, version {row.version}"
@@ -118,7 +129,7 @@ def _by_members() -> Iterator[tuple[str, str]]:
 
 
 def _list_deciders() -> tuple[Mapping[str, list[str]], list[str]]:
-    """Who decides in which queue, and who in every one."""
+    """Return the deciders of each named queue, and those who decide in every queue."""
     named: dict[str, list[str]] = defaultdict(list)
     everywhere: list[str] = []
     deciding = Membership.objects.filter(role__in=DECIDING, person__is_active=True, awaits_confirmation=False)

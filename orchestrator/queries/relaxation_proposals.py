@@ -1,4 +1,6 @@
-"""Reads of what guards a tool less and waits for a second person. Inside the tenant's context."""
+"""Reads of proposals to relax a guard, which wait for a second person. Call them inside the tenant's
+context.
+"""
 
 from typing import Final
 from uuid import UUID
@@ -15,13 +17,16 @@ from tenancy.db.tenant_context import raw_cursor
 from tenancy.people.sign_in_rules import sign_in_rules_now
 
 SHOWN = 100
-# What waits about a list of ways out, by which list; all else is about a tool.
+# The kinds of proposals about a destination list, by list; most others are about a tool.
 BOUNDARY: Final = "boundary "
 LISTS: Final[dict[str, Kind]] = {"web": "web", "databases": "databases", "mail": "mail", "models": "models"}
 
 
 def open_proposal(proposal: UUID | None) -> ToolProposal:
-    """One that waits. Raises NotFound, also for another tenant's, and ProposalSettled."""
+    """Return one open proposal.
+
+    Raises: NotFound, also for another tenant's, and ProposalSettled.
+    """
     row = proposal_of(proposal)
     if row.status != "open":
         raise ProposalSettled(status=row.status)
@@ -29,7 +34,10 @@ def open_proposal(proposal: UUID | None) -> ToolProposal:
 
 
 def proposal_of(proposal: UUID | None) -> ToolProposal:
-    """One, as it stands. Raises NotFound, also for another tenant's."""
+    """Return one proposal, open or settled.
+
+    Raises: NotFound, also for another tenant's.
+    """
     row = None if proposal is None else ToolProposal.objects.filter(id=proposal).first()
     if row is None:
         raise NotFound
@@ -37,20 +45,22 @@ def proposal_of(proposal: UUID | None) -> ToolProposal:
 
 
 def tool_proposals(*, waiting: bool = True) -> list[ToolProposal]:
-    """Those that wait, oldest first; or those that were settled, newest first, as far as a page shows."""
+    """Return the open proposals, oldest first; or the settled ones, newest first, as many as a page shows."""
     if waiting:
         return list(ToolProposal.objects.filter(status="open").order_by("id"))
     return list(ToolProposal.objects.exclude(status="open").order_by("-settled_at", "-id")[:SHOWN])
 
 
 def boundary_name(slug: str) -> str:
-    """What a change of a boundary is called that waits; no tool is called so."""
+    """Return the name of a boundary in a proposal; no tool has such a name."""
     return f"{BOUNDARY}{slug}"
 
 
 def find_stale_reason(tenant_id: UUID, row: ToolProposal) -> str:
-    """Why nobody can agree to a proposal any more: what it is about is another by now, or gone. Empty where
-    it stands as it was looked at."""
+    """Return why a proposal cannot be approved any more; empty where it is still current.
+
+    A proposal is stale when its target was changed or removed since it was seen.
+    """
     if (now := _tag_now(tenant_id, row)) is not None:
         return "" if now == row.tag else "It has another version by now."
     try:
@@ -63,7 +73,7 @@ def find_stale_reason(tenant_id: UUID, row: ToolProposal) -> str:
 
 
 def _tag_now(tenant_id: UUID, row: ToolProposal) -> str | None:
-    """The tag of what a proposal is about, as it stands; None where it is about a tool."""
+    """Return the current tag of a proposal's target; None where the target is a tool."""
     kind = row.kind
     if kind in LISTS:
         return str(outside_now(LISTS[kind]).version)
@@ -90,7 +100,7 @@ def _format_tool_change(now: ToolNow) -> str:
 
 
 def _not_offered(row: ToolProposal) -> str:
-    """Why what was seen of a server's tool can be admitted no more; empty for anything but an admission."""
+    """Return why a seen server tool cannot be admitted any more; empty for all but admissions."""
     if row.kind != "admit":
         return ""
     if not _is_active_server(row.body["server"]):

@@ -1,4 +1,4 @@
-"""Replaying a stored run."""
+"""Replays a stored run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,10 @@ from traces.queries import list_records, list_snapshots, load_salt
 
 
 def replay_lines(run_id: UUID, _: Mapping[str, Any]) -> list[str]:
-    """What `manage.py trace replay` prints, inside the run's tenant. Raises ReplayDiffers."""
+    """Return the lines that `manage.py trace replay` prints. Call it inside the run's tenant.
+
+    Raises: ReplayDiffers.
+    """
     house = current_tenant()
     assert house is not None
     report = replay_stored_run(house, run_id)
@@ -29,8 +32,10 @@ def replay_lines(run_id: UUID, _: Mapping[str, Any]) -> list[str]:
 
 
 def replay_stored_run(tenant_id: UUID, run_id: UUID) -> Report:
-    """Feed the recorded events to the core and compare every record. Opens the tenant's transaction
-    itself."""
+    """Feed the recorded events to the core and compare every record.
+
+    Opens the tenant's transaction itself.
+    """
     with tenant_transaction(tenant_id):
         run = Run.objects.get(id=run_id)
         row = ManifestRow.objects.get(id=run_id)

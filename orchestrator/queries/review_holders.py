@@ -1,4 +1,4 @@
-"""Who may give back an item that somebody else has taken. Inside the tenant's context."""
+"""The permission to release an item that another person has taken. Call it inside the tenant's context."""
 
 from uuid import UUID
 
@@ -9,9 +9,11 @@ from tenancy.queries import standing_of
 
 
 def may_release(tenant_id: UUID, found: Reviewed, who: Stands) -> bool:
-    """Whether somebody may release what another has taken: an administrator always, whoever may review it
-    once its holder may not any more. A release decides nothing, so that an administrator's own run is no
-    hindrance (R-TOOL-19)."""
+    """Return whether a person may release an item that another person has taken.
+
+    An administrator always may. A reviewer of the item may once its holder may not review it any more. A
+    release decides nothing, so an administrator may also release items of their own runs (R-TOOL-19).
+    """
     if found.state != "taken" or found.holder is None or found.holder == who.principal:
         return False
     if Scope.ADMIN in who.scopes:

@@ -1,4 +1,4 @@
-"""Reads of the review queue. Inside the tenant's context."""
+"""Reads of the review queue. Call them inside the tenant's context."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed:
-    """An item and what was done with it last."""
+    """An item and the newest action on it."""
 
     row: ReviewItem
     last: Last
@@ -33,22 +33,25 @@ class Reviewed:
 
     @property
     def state(self) -> State:
-        """waiting, taken or answered."""
+        """The state: waiting, taken or answered."""
         return state_of(self.last)
 
     @property
     def holder(self) -> UUID | None:
-        """Whose it is, or who answered it."""
+        """The person who holds the item, or who answered it."""
         return UUID(self.last.by) if self.last.by and self.state != "waiting" else None
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The facts that it rests on."""
+        """The facts that the item rests on."""
         return tuple(Evidence.model_validate(one) for one in self.row.evidence)
 
 
 def list_review_items(state: str = "", queue: str = "") -> QuerySet[Any]:
-    """Items with their newest word, newest first; only those that stand so, or in that queue, where named."""
+    """Return items annotated with their newest action, newest first.
+
+    `state` and `queue` limit the result where they are given.
+    """
     said = ReviewWord.objects.filter(item=OuterRef("pk")).order_by("-number")
     found = ReviewItem.objects.annotate(
         kind=Subquery(said.values("kind")[:1]), finding=Subquery(said.values("finding")[:1]),
@@ -67,17 +70,17 @@ def list_review_items(state: str = "", queue: str = "") -> QuerySet[Any]:
 
 
 def list_unanswered_reviews() -> "QuerySet[ReviewItem]":
-    """Items that nobody has answered, taken or not, without their words."""
+    """Return unanswered items, taken or not, without their actions."""
     return ReviewItem.objects.filter(answered_at=None)
 
 
 def open_items(limit: int, cursor: str = "") -> list[Reviewed]:
-    """What nobody has answered, the gravest first, then the oldest; only what comes after a cursor."""
+    """Return unanswered items after a cursor, the most severe first, then the oldest."""
     rows = list_review_items().filter(answered_at=None).order_by("-rank", "at", "id")
     beyond = _decode_cursor(cursor)
     if beyond is None:
         return [build_review_item(row) for row in rows[:limit]]
-    # Two ranges of the index, so that a page far down costs what the first does.
+    # Two ranges of the index, so that a late page costs the same as the first.
     rank, at, item = beyond
     alike = rows.filter(Q(at__gt=at) | Q(id__gt=item), rank=rank, at__gte=at)
     found = list(alike[:limit])
@@ -85,7 +88,7 @@ def open_items(limit: int, cursor: str = "") -> list[Reviewed]:
 
 
 def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
-    """What was answered, the newest answer first; only what comes after a cursor."""
+    """Return answered items after a cursor, the newest answer first."""
     rows = list_review_items("answered")
     if (beyond := _decode_cursor(cursor)) is not None:
         _, at, item = beyond
@@ -94,7 +97,7 @@ def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
 
 
 def cursor_of(one: Reviewed) -> str:
-    """The place after an item in its list; a text that is none of these is the list's beginning."""
+    """Return the cursor after an item in its list. An invalid cursor means the list's beginning."""
     at = one.at if one.state == "answered" and one.at is not None else one.row.at
     body = [SEVERITIES.index(one.row.severity), at.isoformat(), str(one.row.id)]
     return urlsafe_b64encode(orjson.dumps(body)).decode().rstrip("=")
@@ -111,7 +114,10 @@ def _decode_cursor(cursor: str) -> tuple[int, datetime, UUID] | None:
 
 
 def item_of(item: UUID | None) -> Reviewed:
-    """One item. Raises NotFound, also for another tenant's."""
+    """Return one item.
+
+    Raises: NotFound, also for another tenant's.
+    """
     row = None if item is None else list_review_items().filter(id=item).first()
     if row is None:
         raise NotFound
@@ -119,7 +125,7 @@ def item_of(item: UUID | None) -> Reviewed:
 
 
 def build_review_item(row: Any) -> Reviewed:
-    """A row of `list_review_items`, typed."""
+    """Build the typed form of a row of `list_review_items`."""
     last = Last(kind=cast("Kind | None", row.kind), by=str(row.said_by or ""))
     return Reviewed(
         row=row, last=last, finding=row.finding or None, note=row.note or "", at=row.said_at
@@ -127,8 +133,11 @@ def build_review_item(row: Any) -> Reviewed:
 
 
 def refused_to(found: Reviewed, who: Stands) -> Refusal | None:
-    """Why somebody may not review an item: not on a run of their own, nor of a line that they had begun
-    again, not without the scope, not in another queue than theirs (R-APPR-5). None where they may."""
+    """Return why a person may not review an item; None where they may.
+
+    A person may not review an item of their own run or of a line of retries that they began, without the
+    scope, or outside of their queues (R-APPR-5).
+    """
     (submitter, *retriers), (owner, *owners) = doers_of(found.row.run_id)
     asked = Asked(
         kind="review", queue=found.row.queue, risk="read_only", amount=None, has_amount=False,

@@ -1,6 +1,6 @@
-"""What was said in a run, word for word: messages, rows opened, facts, the ledger (R-UI-3, R-BUDGET-3).
+"""The content of a run, verbatim: messages, opened rows, facts, the ledger (R-UI-3, R-BUDGET-3).
 
-All in the tenant's context.
+Call it in the tenant's context.
 """
 
 import re
@@ -33,12 +33,12 @@ SPOKEN: Final = (
 )  # fmt: skip
 UTTERED: Final = tuple(kind for kind in SPOKEN if kind not in ("call_requested", "call_attempted"))
 DIGEST = re.compile(r"[0-9a-f]{64}")
-# Digests of something else than stored content.
+# Digests of something other than stored content.
 NOT_CONTENT = frozenset(
     {"argument_digest", "packet_digest", "decision_digest", "action_digest", "tool_version", "graph",
      "manifest", "boundary", "content_digest", "idempotency_key", "digest"}
 )  # fmt: skip
-# As the context compiler writes a fact from what nobody vouches for.
+# The mark that the prompt builder writes on an untrusted fact.
 UNTRUSTED: Final = " (untrusted): {"
 SUMS = """
 SELECT count(*), coalesce(sum((amounts::jsonb->'used'->>'cost_usd')::numeric), 0),
@@ -48,8 +48,11 @@ SELECT count(*), coalesce(sum((amounts::jsonb->'used'->>'cost_usd')::numeric), 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A piece of content under its field's name. `value` is set where it is JSON; `text` else. `cut` says how
-    many bytes are left out; `erased` that it is not there any more."""
+    """A piece of content under its field's name.
+
+    `value` is set where the content is JSON, `text` otherwise. `cut` is the number of bytes left out;
+    `erased`: the content was erased.
+    """
 
     name: str
     text: str = ""
@@ -60,7 +63,7 @@ class Content:
 
 
 def contents_of(run_id: UUID, events: Iterable[EventLabel]) -> dict[int, tuple[Content, ...]]:
-    """The content that events name, by the event's number."""
+    """Return the content that events refer to, by the event's number."""
     named = {one.seq: _list_content_digests(one.said) for one in events}
     held = load_payloads(run_id, {digest for pairs in named.values() for _, digest in pairs})
     return {
@@ -94,7 +97,7 @@ def _build_content(name: str, body: bytes | None) -> Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A call as a model asked for it."""
+    """A call as a model requested it."""
 
     tool: str
     arguments: str
@@ -102,8 +105,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One utterance. `voice` is system, agent, tool or person; `who` the tool, role or person; `seq` its
-    event's number, under which its row opens; `quotes` says that it hands on what nobody vouches for."""
+    """One message.
+
+    `voice` is system, agent, tool or person; `who` is the tool, role or person; `seq` is its event's
+    number, under which its row opens; `quotes`: the message quotes untrusted content.
+    """
 
     seq: int
     at: datetime
@@ -117,14 +123,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A stretch of messages, oldest first; `earlier` is where what came before begins."""
+    """A page of messages, oldest first; `earlier` is where the previous page begins."""
 
     messages: tuple[Message, ...]
     earlier: int | None
 
 
 def load_conversation(run_id: UUID, before: int | None = None) -> Conversation:
-    """The newest messages up to `before`."""
+    """Return the newest messages up to `before`."""
     events = Event.objects.filter(run_id=run_id, kind__in=SPOKEN)
     if before is not None:
         events = events.filter(seq__lte=before)
@@ -137,7 +143,7 @@ def load_conversation(run_id: UUID, before: int | None = None) -> Conversation:
 
 
 def said_after(run_id: UUID, after: int, newest: int) -> tuple[tuple[Message, ...], int, bool]:
-    """The messages after an event, at most forty; up to which event that is, and whether there are more."""
+    """Return at most forty messages after an event, the last event covered, and whether there are more."""
     events = Event.objects.filter(run_id=run_id, seq__lte=newest)
     held = list(events.filter(kind__in=UTTERED, seq__gt=after).order_by("seq")[: MESSAGES + 1])
     more, spoken = len(held) > MESSAGES, [decode_trace_event(event) for event in held[:MESSAGES]]
@@ -188,7 +194,7 @@ def _build_message(one: EventLabel, bodies: Mapping[str, bytes], tools: Mapping[
 
 
 def _sent_back(one: EventLabel, body: bytes | None, tool: str) -> Message:
-    """What a person said to the agent when they sent its call back."""
+    """Build the message of a person who requested changes to the agent's call."""
     words = "" if body is None else str(orjson.loads(body).get("words", ""))
     return Message(
         seq=one.seq, at=one.at, voice="person", who=f"sends {tool} back", text=words, erased=body is None
@@ -196,7 +202,7 @@ def _sent_back(one: EventLabel, body: bytes | None, tool: str) -> Message:
 
 
 def _build_instruction_message(one: EventLabel, body: bytes | None) -> Message:
-    """What Interlock told the model: its instructions, and the situation."""
+    """Build the message of the prompt: the system text, and the user messages."""
     parts: list[str] = []
     if body is not None:
         request = orjson.loads(body)
@@ -211,7 +217,7 @@ def _build_instruction_message(one: EventLabel, body: bytes | None) -> Message:
 
 
 def _build_reply_message(one: EventLabel, body: bytes | None) -> Message:
-    """What the agent said, and which calls it asked for."""
+    """Build the message of a model's reply: its text, and the calls that it requested."""
     if body is None:
         return Message(seq=one.seq, at=one.at, voice="agent", who="model", text="", erased=True)
     reply = orjson.loads(body)
@@ -240,7 +246,7 @@ class ShownFact:
 
 
 def facts_of(run_id: UUID, state: RunState, after: int = 0) -> tuple[ShownFact, ...]:
-    """The run's facts in the order in which they were committed; those whose event came after `after`."""
+    """Return the run's facts in commit order; with `after`, those whose event came later."""
     events = Event.objects.filter(run_id=run_id, kind="fact_committed", seq__gt=after).order_by("-seq")
     seqs = {}
     for seq, body in events.values_list("seq", "body")[:2_000]:
@@ -255,14 +261,14 @@ def facts_of(run_id: UUID, state: RunState, after: int = 0) -> tuple[ShownFact, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A stretch of a run's facts, oldest first; `earlier` is how many came before it, None where none did."""
+    """A page of a run's facts, oldest first; `earlier` counts those before it, None without any."""
 
     facts: tuple[ShownFact, ...]
     earlier: int | None
 
 
 def load_known_facts(run_id: UUID, state: RunState, before: int | None = None, fact: str = "") -> Known:
-    """The newest facts, those that end with the `before`th, or those that end with `fact`."""
+    """Return the newest facts, those up to the `before`th, or those up to `fact`."""
     found = facts_of(run_id, state)
     last = len(found) if before is None else min(before, len(found))
     places = [place for place, one in enumerate(found, 1) if one.name == fact]
@@ -294,14 +300,16 @@ class Ledger:
 
 
 def ledger_of(run_id: UUID, since: datetime | None = None) -> Ledger:
-    """The run's ledger, of it the entries from `since` on. The running balance is counted back from the sum
-    of every entry."""
+    """Return the run's ledger, with the entries from `since` on.
+
+    The running balance is counted back from the sum of every entry.
+    """
     cursor = raw_cursor()
     cursor.execute(SUMS, (run_id,))
     row = cursor.fetchone()
     count, used, reserved = row if row is not None else (0, Decimal(0), Decimal(0))
     entries = Entry.objects.filter(run_id=run_id, month_id=None)
-    # An id is made in a process, whose clock may be ahead; the time is the database's.
+    # An id is generated by a process whose clock may be ahead; the time is the database's.
     newest = (entries if since is None else entries.filter(at__gte=since)).order_by("-at", "-id")[:ENTRIES]
     balance_used, balance_reserved = used, reserved
     booked = []

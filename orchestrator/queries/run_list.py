@@ -1,8 +1,8 @@
 """The list of runs: filters, views, keyset pages, counts that stop at ten thousand (R-UI-2, R-UI-12).
 
-Every filter has an index, or is looked for in the newest runs first; what a run cost is looked for in the
-newest ten thousand only. A page finds the ids first, mostly in an index alone, and then opens its fifty rows.
-All inside the tenant's context.
+Every filter has an index, or searches the newest runs first; a cost filter searches the newest ten thousand
+only. A page finds the ids first, mostly in an index alone, and then loads its fifty rows. Call it inside
+the tenant's context.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -50,24 +50,27 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many there are; what is beyond the cap is not counted."""
+    """A number of rows; rows beyond the cap are not counted."""
 
     number: int
 
     @property
     def capped(self) -> bool:
-        """Whether there are more than were counted."""
+        """True if there are more rows than were counted."""
         return self.number > CAP
 
     def __str__(self) -> str:
-        """As it is shown: 1,204 or 10,000+."""
+        """Format the number as it is shown: 1,204 or 10,000+."""
         return f"{CAP:,}+" if self.capped else f"{self.number:,}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What a list is narrowed to; what is None is not asked for. `q` is the beginning of an id, or a part of
-    the title or of the workflow's name. `faults` are the parts of the address that say nothing."""
+    """The filters of a list; None means no filter.
+
+    `q` is the beginning of an id, or a part of the title or of the workflow's name. `faults` names the
+    invalid query parameters.
+    """
 
     view: str = "all"
     status: str | None = None
@@ -82,24 +85,24 @@ class Filters:
 
     @property
     def given(self) -> dict[str, str]:
-        """The filters in force beside the view, as the address has them."""
+        """The filters in force besides the view, as query parameters."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("view", "faults")}
         return {name: _format_filter_value(value) for name, value in found.items() if value is not None}
 
     @property
     def query(self) -> str:
-        """The list's address says it so; empty where every run is in the list."""
+        """The query string of the list; empty where every run is in the list."""
         return self.query_without("")
 
     def query_without(self, name: str, **more: str) -> str:
-        """What the address says without one of the filters, and with something more."""
+        """Return the query string without one of the filters, and with `more` parameters."""
         parts = {"view": self.view} if self.view != "all" else {}
         parts |= {given: value for given, value in self.given.items() if given != name}
         return urlencode(parts | more)
 
     @property
     def plain(self) -> bool:
-        """Whether every run is in the list."""
+        """True if every run is in the list."""
         return self.view == "all" and not self.given
 
 
@@ -108,7 +111,7 @@ def _format_filter_value(value: Any) -> str:
 
 
 def filters_of(query: Mapping[str, str]) -> Filters:
-    """The filters that an address asks for; what cannot be read is named in `faults` and left out."""
+    """Parse the filters of a query; invalid ones are named in `faults` and left out."""
     found: dict[str, Any] = {}
     faults: list[str] = []
     for name, read in READERS.items():
@@ -132,11 +135,11 @@ def _one_of(*words: str) -> Any:
 
 
 def _parse_filter_time(text: str) -> datetime:
-    # A plus sign in an address that nobody quoted is a blank.
+    # An unquoted plus sign in a URL is decoded as a blank.
     found = parse_datetime(text.replace(" ", "+"))
     if found is None:
         raise ValueError(text)
-    # A form's field has no zone: it is the reader's.
+    # A form field has no time zone: it is the reader's.
     return in_utc(found) if found.tzinfo is not None else timezone.make_aware(found)
 
 
@@ -144,7 +147,7 @@ def _parse_filter_amount(text: str) -> Decimal:
     found = Decimal(text)
     if not (found.is_finite() and 0 <= found < 10**9):
         raise ValueError(text)
-    # Nothing costs a part of that, and PostgreSQL takes no number of any length.
+    # No cost is finer than that, and PostgreSQL does not accept numbers of any length.
     told = found.quantize(FINEST)
     if told != found:
         raise ValueError(text)
@@ -171,7 +174,7 @@ READERS: Final[Mapping[str, Any]] = {
 
 
 def runs_by(filters: Filters) -> QuerySet[Run]:
-    """The runs that a list shows, unordered."""
+    """Return the runs that a list shows, unordered."""
     found = Run.objects.filter(status__in=VIEWS[filters.view]) if VIEWS[filters.view] else Run.objects.all()
     exact = {"status": filters.status, "workflow": filters.workflow, "terminal_code": filters.terminal_code}
     found = found.filter(**{name: value for name, value in exact.items() if value is not None})
@@ -187,11 +190,14 @@ def runs_by(filters: Filters) -> QuerySet[Run]:
 
 
 def _filter_by_cost(found: QuerySet[Run], amount: Decimal) -> QuerySet[Run]:
-    """Those that cost more. No index can hold what a commit changes: the newest are looked through, one after
-    another as the list shows them, and the page says so."""
+    """Return the runs that cost more than `amount`, among the newest ten thousand.
+
+    No index can hold a value that each commit changes, so these runs are scanned in list order, and the
+    page states the limit.
+    """
     cost = Line.objects.filter(account_id=OuterRef("id"), dimension="cost_usd").values("used")[:1]
     edge = found.order_by(*NEWEST).values_list("created_at", "id")[CAP : CAP + 1].first()
-    # A subquery for each run and not a join: a join would read every line of the tenant first.
+    # A subquery for each run instead of a join: a join would read every line of the tenant first.
     found = found.annotate(spent=Subquery(cost)).filter(spent__gt=amount)
     if edge is None:
         return found
@@ -200,7 +206,7 @@ def _filter_by_cost(found: QuerySet[Run], amount: Decimal) -> QuerySet[Run]:
 
 
 def _build_name_filter(text: str) -> Q:
-    # The few names of workflows are read once, and not for each run.
+    # The few workflow names are read once, not for each run.
     workflows = [slug for slug in list_workflow_choices() if text.lower() in slug.lower()]
     named = Q(title__icontains=text) | Q(workflow__in=workflows) if workflows else Q(title__icontains=text)
     span = id_span(text)
@@ -208,12 +214,12 @@ def _build_name_filter(text: str) -> Q:
 
 
 def list_workflow_choices() -> list[str]:
-    """The names of the tenant's workflows, retired ones too."""
+    """Return the names of the tenant's workflows, including retired ones."""
     return list(WorkflowVersion.objects.order_by("slug").values_list("slug", flat=True).distinct())
 
 
 def id_span(text: str) -> tuple[UUID, UUID] | None:
-    """The ids that begin like `text`: the first and the last of them; None where no id does."""
+    """Return the first and last id that begin with `text`; None where no id does."""
     digits = text.replace("-", "").lower()
     if not 6 <= len(digits) <= 32 or any(digit not in "0123456789abcdef" for digit in digits):
         return None
@@ -221,12 +227,12 @@ def id_span(text: str) -> tuple[UUID, UUID] | None:
 
 
 def count_up_to_cap(found: "QuerySet[Any]") -> Count:
-    """How many rows, up to the cap."""
+    """Count rows, up to the cap."""
     return Count(found.order_by().values("id")[: CAP + 1].count())
 
 
 def view_counts() -> dict[str, Count]:
-    """How many runs are in each view, as the list of each counts them, in one trip."""
+    """Count the runs in each view, as the list of each counts them, in one query."""
     plan_anew()
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(map(_build_count_sql, VIEWS.values()))}")
@@ -251,7 +257,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What a run waits for: `for_` a tool's name or a word, `until` the request's end."""
+    """The request that a run waits for; `until` is its expiry."""
 
     request: UUID
     kind: str
@@ -273,13 +279,13 @@ class ListedRun:
 
     @property
     def live(self) -> bool:
-        """Whether it can still be paused or cancelled."""
+        """True if the run can still be paused or cancelled."""
         return self.run.status in LIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A page of the list; `following` is the cursor of the next one."""
+    """A page of the list; `following` is the cursor of the next page."""
 
     rows: tuple[ListedRun, ...]
     count: Count
@@ -287,18 +293,21 @@ class Listed:
 
 
 def plan_anew() -> None:
-    """Let the rest of this transaction be planned for its very values, and read no table from end to end.
+    """Make the rest of this transaction use custom plans, without sequential scans.
 
-    A commit's statements are found by key and planned once for all (config/databases.py); how many runs a
-    filter leaves differs by its value. Every list has an index in its own order: a page of it costs the same
-    whatever the statistics say of a title they know nothing about.
+    The statements of a commit are looked up by key and planned once (config/databases.py), but the number
+    of runs that a filter leaves depends on its value. Every list has an index in its own order, so a page
+    costs the same even where statistics are wrong about a title.
     """
     with connection.cursor() as cursor:
         cursor.execute(PLANNING)
 
 
 def list_run_page(filters: Filters, cursor: str = "") -> Listed:
-    """A page of runs, newest first. Raises ValueError for a cursor that is none of ours."""
+    """Return a page of runs, newest first.
+
+    Raises: ValueError for an invalid cursor.
+    """
     plan_anew()
     found = runs_by(filters)
     page = found
@@ -323,7 +332,7 @@ def _decode_cursor(cursor: str) -> tuple[datetime, UUID]:
 
 
 def rows_of(runs: Sequence[Run]) -> tuple[ListedRun, ...]:
-    """The rows of these runs, in their order."""
+    """Return the list rows of these runs, in their order."""
     ids = [run.id for run in runs]
     lines = {
         (line.account_id, line.dimension): Meter(used=line.used, reserved=line.reserved, limit=line.limit)
@@ -344,7 +353,7 @@ def rows_of(runs: Sequence[Run]) -> tuple[ListedRun, ...]:
 
 
 def waiting_of(ids: Iterable[UUID]) -> dict[UUID, Waiting]:
-    """The open request of each run that has one; the one that ends first."""
+    """Return the open request of each run that has one; of several the one that expires first."""
     found = Request.objects.filter(run_id__in=list(ids), status="pending").order_by("-expires_at")
     columns = ("run_id", "id", "kind", "tool", "queue", "created_at", "expires_at")
     return {
@@ -354,7 +363,7 @@ def waiting_of(ids: Iterable[UUID]) -> dict[UUID, Waiting]:
 
 
 def names_of(principals: Iterable[UUID | None]) -> dict[UUID, str]:
-    """What these principals are called."""
+    """Return the names of these principals."""
     wanted = {principal for principal in principals if principal is not None}
     found = Principal.objects.filter(id__in=wanted).values_list("id", "label")
     return dict(found)

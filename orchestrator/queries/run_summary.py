@@ -1,4 +1,6 @@
-"""Where a run stands: its sentence, its dials, what it has done already (R-UI-3). In the tenant's context."""
+"""The state of a run: its sentence, its dials, and its changes so far (R-UI-3). Call it in the tenant's
+context.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,7 +40,7 @@ EFFECTS: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dial:
-    """One limit of a run with what was used of it and what is held."""
+    """One limit of a run with its used and reserved amounts."""
 
     label: str
     unit: str
@@ -47,7 +49,10 @@ class Dial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """A call that changed something, or may have: its row, its tool's sentence and how it can be undone."""
+    """A call that changed something, or may have.
+
+    The fields are its timeline row, its reversibility, and the tool's sentence about its effects.
+    """
 
     row: Row
     reversibility: str
@@ -55,7 +60,7 @@ class Done:
 
 
 def list_run_limits(run_id: UUID) -> tuple[Dial, ...]:
-    """The limits that a page shows, from the ledger's own lines (R-BUDGET-3)."""
+    """Return the limits that a page shows, from the ledger's own lines (R-BUDGET-3)."""
     lines = get_usage_lines(run_id)
     return tuple(
         Dial(label=label, unit=unit, meter=Meter(used=line.used, reserved=line.reserved, limit=line.limit))
@@ -65,7 +70,7 @@ def list_run_limits(run_id: UUID) -> tuple[Dial, ...]:
 
 
 def standing_of(run: Run, state: RunState) -> StatusSummary:
-    """The run's sentence as it stands now."""
+    """Return the sentence about the run's current state."""
     status = Status(run.status)
     return summarize_run_status(
         Facts(
@@ -130,7 +135,7 @@ def _find_deadline(run_id: UUID) -> datetime | None:
 
 
 def load_manifest_body(run_id: UUID) -> dict[str, Any]:
-    """What the run was admitted with, without its pins."""
+    """Return the run's manifest, without its pins."""
     body: dict[str, Any] = orjson.loads(
         bytes(ManifestRow.objects.values_list("body", flat=True).get(id=run_id))
     )
@@ -138,7 +143,7 @@ def load_manifest_body(run_id: UUID) -> dict[str, Any]:
 
 
 def load_run_pins(run: Run) -> Pins:
-    """The versions that a run is pinned to."""
+    """Return the versions that a run is pinned to."""
     return pins_of(run.tenant_id, ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run.id))
 
 
@@ -152,7 +157,7 @@ def _in_flight(state: RunState) -> tuple[str, ...]:
 
 
 def effects_done(run: Run) -> tuple[Done, ...]:
-    """What the run has changed in the world so far, the newest last: what a cancel does not take back."""
+    """Return the changes that the run has made so far, newest last: a cancel does not undo them."""
     events = Event.objects.filter(run_id=run.id)
     sent = events.filter(kind="call_attempted").extra(where=[CHANGED])  # noqa: S610 - our own words
     if not sent.exists():

@@ -1,4 +1,6 @@
-"""What security has yet to review: runs that a safety rule closed (R-BUDGET-12). In the tenant's context."""
+"""Runs closed by a safety rule that security has not reviewed (R-BUDGET-12). Call it in the tenant's
+context.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,17 +28,17 @@ MOST: Final = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Runs that nobody has reviewed, the oldest first, at most `MOST`; how many there are beyond them."""
+    """Unreviewed runs, oldest first, at most `MOST`; `more` counts the rest."""
 
     runs: tuple[Run, ...]
     more: int
 
 
 def list_unreviewed_runs() -> Waiting:
-    """Those of the last ninety days."""
+    """Return the unreviewed runs of the last ninety days."""
     closed = Run.objects.filter(CLOSED, finished_at__gt=database_now() - BACK)
     runs = tuple(closed.order_by("finished_at", "id"))
-    # A run is reviewed after its end: of a long audit log no more than that is read, and mostly nothing.
+    # A run is reviewed after its end, so only that part of a long audit log is read, which is mostly empty.
     said = AuditEntry.objects.filter(verb=REVIEWED).values_list("object", flat=True)
     reviewed = set(said.filter(at__gte=runs[0].finished_at)) if runs else set()
     open_ones = [run for run in runs if name_of(run.id) not in reviewed]
@@ -44,14 +46,17 @@ def list_unreviewed_runs() -> Waiting:
 
 
 def own_among(runs: Iterable[Run], principal_id: UUID, owner_id: UUID) -> set[UUID]:
-    """The runs that a principal, by who answers for it, is behind, and so never reviews (R-APPR-5)."""
+    """Return the runs that a principal, or its owner, is behind, and so may not review (R-APPR-5)."""
     found = relations_of(principal_id, owner_id)
     own = Actors(found.keys | {principal_id}, found.people | {owner_id})
     return {run.id for run in runs if own.overlaps(doers_of(run.id))}
 
 
 def to_review(run_id: UUID) -> Run:
-    """The run, if a safety rule closed it. Raises NotFound."""
+    """Return the run, if a safety rule closed it.
+
+    Raises: NotFound.
+    """
     run = Run.objects.filter(CLOSED, id=run_id).first()
     if run is None:
         raise NotFound
@@ -59,5 +64,5 @@ def to_review(run_id: UUID) -> Run:
 
 
 def name_of(run_id: UUID) -> str:
-    """How the audit log names a run."""
+    """Return the name of a run in the audit log."""
     return f"run:{run_id}"

@@ -1,4 +1,4 @@
-"""Views of the run list that a person keeps (R-UI-2). All inside the tenant's context."""
+"""Saved views of the run list, per person (R-UI-2). Call it inside the tenant's context."""
 
 from uuid import UUID
 
@@ -10,12 +10,15 @@ from tenancy.core.errors import NotFound
 
 
 def views_of(principal: UUID) -> "QuerySet[SavedView]":
-    """What this person keeps, by name."""
+    """Return the views that this person saved, by name."""
     return SavedView.objects.filter(principal=principal).order_by(Lower("name"), "id")
 
 
 def view_of(principal: UUID, view_id: UUID) -> SavedView:
-    """One view of this person's own. Raises NotFound, for anybody else's too."""
+    """Return one view of this person.
+
+    Raises: NotFound, also for another person's view.
+    """
     found = views_of(principal).filter(id=view_id).first()
     if found is None:
         raise NotFound

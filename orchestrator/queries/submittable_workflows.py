@@ -1,4 +1,4 @@
-"""What can be submitted, and within which limits (R-UI-10). In the tenant's context."""
+"""The workflows that can be submitted, and their limits (R-UI-10). Call it in the tenant's context."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,7 +28,7 @@ ASKED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A limit a task may ask less of: the most it gets (None: no limit), and who says so."""
+    """A limit that a task may lower: the maximum (None: no limit), and its source."""
 
     name: str
     label: str
@@ -47,18 +47,21 @@ class Offer:
 
 
 def list_submittable_workflows() -> tuple[WorkflowVersion, ...]:
-    """The newest version of each workflow that is not retired, by name."""
+    """Return the newest version of each workflow that is not retired, by name."""
     found = WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
     return tuple(found)
 
 
 def spec_of(version: WorkflowVersion) -> GraphSpec:
-    """A version's document."""
+    """Parse a version's document."""
     return GraphSpec.model_validate(orjson.loads(bytes(version.body)))
 
 
 def offer_of(slug: str) -> Offer:
-    """One workflow with its limits. Raises WorkflowUnknown."""
+    """Return one workflow with its limits.
+
+    Raises: WorkflowUnknown.
+    """
     version = WorkflowVersion.objects.filter(slug=slug, retired_at=None).order_by("-version").first()
     if version is None:
         raise WorkflowUnknown(slug=slug)
@@ -67,7 +70,10 @@ def offer_of(slug: str) -> Offer:
 
 
 def _load_limits(spec: GraphSpec) -> tuple[Limit, ...]:
-    """As admission makes them: the boundary's, narrowed by the workflow's, cost by the tenant's ceiling."""
+    """Return the limits as admission computes them.
+
+    The boundary's limits are narrowed by the workflow's, and cost by the tenant's ceiling.
+    """
     body = newest_boundary(spec.boundary)
     boundary = Boundary.model_validate(orjson.loads(bytes(body.body))) if body is not None else None
     stated: dict[str, Decimal | None] = dict(boundary.budget) if boundary is not None else {}

@@ -1,4 +1,7 @@
-"""How the parts of the house are, as far as a tenant may know (R-UI-1, R-SEC-9). Inside its context."""
+"""The state of the deployment's parts, as far as a tenant may know it (R-UI-1, R-SEC-9).
+
+Call it inside the tenant's context.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +21,7 @@ PATIENCE = timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSeen:
-    """A worker that holds runs of this tenant, how many, and until when its shortest lease is."""
+    """A worker that holds runs of this tenant, their number, and the end of its shortest lease."""
 
     name: str
     runs: int
@@ -27,7 +30,7 @@ class WorkerSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
-    """The database's version and clock, the workers, what waits for one, and the stops in force."""
+    """The database's version and clock, the workers, the queued runs, and the stops in force."""
 
     database: str
     at: datetime
@@ -40,20 +43,20 @@ class ServiceStatus:
 
     @property
     def stuck(self) -> bool:
-        """Whether a run waits for a worker longer than it should."""
+        """True if a run has waited too long for a worker."""
         return self.oldest_queued is not None and self.at - self.oldest_queued > PATIENCE
 
 
 def get_system_status(tenant_id: UUID, at: datetime) -> ServiceStatus:
-    """Everything, at `at`."""
+    """Return the state of all parts at `at`."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version")
         (database,) = cursor.fetchone()
-    # Only a run that is not over is held; the many that are would all be looked at.
+    # Only a run that has not ended is leased; without this filter all ended runs would be scanned.
     live = Run.objects.filter(status__in=LIVE)
     leased = live.filter(lease_until__gt=at).values("lease_owner").order_by("lease_owner")
     queued = Run.objects.filter(status="queued").aggregate(count=Count("id"), oldest=Min("created_at"))
-    # A receipt is looked for by its signal: a list of all receipts outgrows the memory of a statement.
+    # Receipts are looked up per signal: a list of all receipts would exceed the memory of a statement.
     taken = Exists(SignalReceipt.objects.filter(id=OuterRef("id")))
     return ServiceStatus(
         database=str(database), at=at,
@@ -69,15 +72,19 @@ def get_system_status(tenant_id: UUID, at: datetime) -> ServiceStatus:
 
 
 def stops_of(tenant_id: UUID) -> tuple[EmergencyStop, ...]:
-    """The stops that hold this tenant's runs, the global ones too. Inside the tenant's context."""
+    """Return the stops that hold this tenant's runs, including global ones. Call it in the tenant's
+    context.
+    """
     ours = Q(scope="global") | Q(tenant_id=tenant_id)
     found = EmergencyStop.objects.filter(ours, lifted_at=None).exclude(scope="policy")
     return tuple(found.order_by("at", "id"))
 
 
 def stops_in_force() -> list[EmergencyStop]:
-    """Every stop of all tenants and of each, oldest first: for the operator at the machine. Opens each
-    tenant's transaction itself."""
+    """Return every stop, of all tenants and of each, oldest first, for the operator's command line.
+
+    Opens each tenant's transaction itself.
+    """
     found = list(EmergencyStop.objects.filter(lifted_at=None))
     for house in Tenant.objects.order_by("id").values_list("id", flat=True):
         with tenant_transaction(house):
@@ -87,16 +94,21 @@ def stops_in_force() -> list[EmergencyStop]:
 
 
 def stop_of(tenant_id: UUID, stop_id: UUID) -> EmergencyStop | None:
-    """A stop in force that operators of this tenant may lift: its own, and not what an administrator has set
-    on a tool's page, which ends there. Inside the tenant's context."""
+    """Return a stop in force that operators of this tenant may lift.
+
+    This is a stop of the tenant itself. Stops that an administrator set on a tool's page are excluded,
+    because they are lifted there. Call it inside the tenant's context.
+    """
     own = EmergencyStop.objects.filter(id=stop_id, tenant_id=tenant_id, lifted_at=None)
     elsewhere = Q(scope__in=("risk", "policy")) | Q(scope="tool", reason__startswith=DISABLED)
     return own.exclude(elsewhere).first()
 
 
 def ended_by(scope: str, target: str) -> int | None:
-    """How many runs of the tenant an emergency stop would end now; None for a tool's, which ends none by
-    itself."""
+    """Return how many runs of the tenant an emergency stop would end now.
+
+    None for a tool's stop, which ends no run by itself.
+    """
     if scope == "tool":
         return None
     live = Run.objects.filter(status__in=LIVE)

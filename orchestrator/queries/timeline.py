@@ -1,7 +1,7 @@
-"""A run's trace in stretches, as rows (R-UI-3). A page reads a few hundred events whatever the run's length.
+"""Pages of a run's trace, as rows (R-UI-3). A page reads a few hundred events, however long the run is.
 
-A row stands where its first event stands, so a stretch is read with a margin on both sides: before it to know
-which rows began earlier, after it to see how its own rows ended. All inside the tenant's context.
+A row is placed at its first event, so a page is read with a margin on both sides: before it for rows that
+began earlier, after it for the end of its own rows. Call it inside the tenant's context.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,41 +61,44 @@ SELECT encode(digest, 'hex') FROM traces_payload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRow:
-    """A row and who decided in it."""
+    """A row and the people who decided in it."""
 
     row: Row
     who: str
 
     @property
     def spoken(self) -> tuple[tuple[EventLabel, Said], ...]:
-        """Its events in words."""
+        """The row's events with their sentences."""
         return tuple((told, said_of(told)) for told in self.row.events)
 
     @property
     def symbol(self) -> tuple[str, str]:
-        """Its icon, and what that says where the words do not."""
+        """The row's icon, and a label for a meaning that the sentences do not express."""
         return MOODS.get(self.row.mood) or (VOICES[self.row.voice], "")
 
     @property
     def took(self) -> float | None:
-        """Seconds from its first event to its newest; None where there is one, or it is not over."""
+        """The seconds from the row's first event to its newest.
+
+        None where there is one event, or the row is not complete.
+        """
         row = self.row
         return None if row.last == row.seq or row.mood in (Mood.BUSY, Mood.WAIT) else row.took
 
     @property
     def bar(self) -> int | None:
-        """The steps of its bar; None where it took no time that is known."""
+        """The length of the row's bar in steps; None where no duration is known."""
         return None if self.took is None else bar_of(self.took)
 
     @property
     def idle_bar(self) -> int | None:
-        """The steps of the bar of what lies before it; None where that was not idle."""
+        """The length of the bar of the idle time before the row in steps; None without idle time."""
         return None if self.row.idle is None else bar_of(self.row.idle.total_seconds())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """A page of the timeline. `earlier` is the address of what came before it, None at the beginning."""
+    """A page of the timeline. `earlier` is the cursor of the previous page, None at the beginning."""
 
     rows: tuple[ShownRow, ...]
     earlier: int | None
@@ -103,13 +106,13 @@ class Stretch:
 
     @property
     def bars(self) -> bool:
-        """Whether a row has a bar."""
+        """True if a row has a bar."""
         return any(one.bar is not None or one.idle_bar is not None for one in self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grown:
-    """What became of a timeline after a sequence number: rows that came, rows that changed, up to `seq`."""
+    """The changes of a timeline after a sequence number: new rows and changed rows, up to `seq`."""
 
     new: tuple[ShownRow, ...]
     changed: tuple[ShownRow, ...]
@@ -118,12 +121,12 @@ class Grown:
 
 
 def decode_trace_event(event: Event) -> EventLabel:
-    """An event as it is read for a page."""
+    """Decode an event for a page."""
     return EventLabel(event.seq, event.at, event.kind, event.actor, orjson.loads(bytes(event.body)))
 
 
 def all_told(events: "QuerySet[Event]") -> list[EventLabel]:
-    """Events as they are read for a page, without what proves them: 200 on a page are 600 read."""
+    """Decode events for a page, without their hashes: a page of 200 rows reads 600 events."""
     rows = events.values_list("seq", "at", "kind", "actor", "body")
     return [
         EventLabel(seq, at, kind, actor, orjson.loads(bytes(body))) for seq, at, kind, actor, body in rows
@@ -131,12 +134,12 @@ def all_told(events: "QuerySet[Event]") -> list[EventLabel]:
 
 
 def load_event_range(run_id: UUID, low: int, high: int) -> list[EventLabel]:
-    """The events after `low` up to `high`, in order."""
+    """Return the events after `low` up to `high`, in order."""
     return all_told(Event.objects.filter(run_id=run_id, seq__gt=low, seq__lte=high).order_by("seq"))
 
 
 def load_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
-    """The rows that begin in the last 200 events up to `before`, or to the newest."""
+    """Return the rows that begin in the last 200 events up to `before`, or to the newest."""
     high = newest if before is None else max(1, min(before, newest))
     low = max(0, high - A_PAGE)
     rows = fold_events(load_event_range(run_id, low - MARGIN, min(newest, high + MARGIN)))
@@ -145,7 +148,7 @@ def load_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> 
 
 
 def load_unfolded_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
-    """The last 200 events, each as a row of its own."""
+    """Return the last 200 events, each as a row of its own."""
     high = newest if before is None else max(1, min(before, newest))
     low = max(0, high - A_PAGE)
     return Stretch(
@@ -154,7 +157,7 @@ def load_unfolded_timeline_page(run_id: UUID, newest: int, before: int | None = 
 
 
 def load_timeline_changes(run_id: UUID, after: int, newest: int) -> Grown:
-    """What the events after `after` did to the timeline, at most 200 of them at once."""
+    """Return the changes of the timeline by the events after `after`, at most 200 events at once."""
     seq = min(newest, after + A_PAGE)
     rows = [row for row in fold_events(load_event_range(run_id, after - MARGIN, seq)) if row.last > after]
     shown = with_names(rows)
@@ -167,7 +170,7 @@ def load_timeline_changes(run_id: UUID, after: int, newest: int) -> Grown:
 
 
 def search_timeline(run_id: UUID, newest: int, *, show: str, text: str, before: int | None = None) -> Stretch:
-    """The newest rows that are of one sort (SHOWS) and hold `text`, at most a hundred."""
+    """Return the newest rows of one category (SHOWS) that contain `text`, at most a hundred."""
     events = Event.objects.filter(run_id=run_id, seq__lte=newest if before is None else before)
     if show in FOLDED and not text:
         held = all_told(events.filter(kind__in=FOLDED[show]).order_by("-seq")[: 8 * FOUND])[::-1]
@@ -191,7 +194,7 @@ def _build_category_filter(show: str) -> Q:
 
 
 def _list_mention_patterns(run_id: UUID, text: str) -> list[str]:
-    """What an event holds that mentions `text` itself or content that does."""
+    """Return the patterns of events that mention `text` itself, or content that contains it."""
     cursor = raw_cursor()
     cursor.execute(HOLDING, (run_id, text.encode(), HITS))
     plain = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
@@ -199,7 +202,7 @@ def _list_mention_patterns(run_id: UUID, text: str) -> list[str]:
 
 
 def row_at(run_id: UUID, seq: int) -> Row | None:
-    """The row that an event belongs to; an event without one stands for itself."""
+    """Return the row that an event belongs to; an event without a row becomes a row of its own."""
     near = load_event_range(run_id, seq - MARGIN, seq + MARGIN)
     rows = [row for row in fold_events(near) if any(one.seq == seq for one in row.events)]
     if rows:
@@ -208,7 +211,7 @@ def row_at(run_id: UUID, seq: int) -> Row | None:
 
 
 def build_unfolded_rows(events: Iterable[EventLabel]) -> tuple[ShownRow, ...]:
-    """Each event as a row of its own."""
+    """Return each event as a row of its own."""
     return with_names(_build_unfolded_row(one) for one in events)
 
 
@@ -223,7 +226,7 @@ def _build_unfolded_row(one: EventLabel) -> Row:
 
 
 def with_names(rows: Iterable[Row]) -> tuple[ShownRow, ...]:
-    """Rows with the people in them by name."""
+    """Return rows with the names of the people in them."""
     held = list(rows)
     by = {row.seq: _collect_person_ids(row.events) for row in held}
     names = names_of(person for people in by.values() for person in people)

@@ -1,5 +1,6 @@
-"""Reads of tool servers: where they are, what they offer, and what may be reached. Inside the tenant's
-context.
+"""Queries for tool servers: their addresses, the tools they offer and the private places a tenant may reach.
+
+All functions run in the tenant's context.
 """
 
 from dataclasses import dataclass
@@ -20,13 +21,13 @@ from tenancy.models import Secret
 from tenancy.secret_store import reveal_secret
 
 STDIO = "stdio:"
-# How long before a secret ends its pages say so.
+# How long before a secret expires its pages show a warning.
 WARNED_BEFORE: Final = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerNow:
-    """A server as it stands, with how many of its tools are in each state."""
+    """A server in its current state, with the number of its tools in each state."""
 
     row: ToolServer
     states: dict[str, int]
@@ -34,7 +35,7 @@ class ServerNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedTool:
-    """A server's tool: what it is now, what was admitted, and what differs between the two."""
+    """One tool of a server: its current definition, its admitted definition and their difference."""
 
     row: ServerTool
     now: Definition | None
@@ -66,7 +67,10 @@ def servers_now() -> list[ServerNow]:
 
 
 def server_of(slug: str) -> ToolServer:
-    """A server in use. Raises NotFound, also for another tenant's."""
+    """Return a server in use.
+
+    Raises: NotFound, also for a server of another tenant.
+    """
     found = ToolServer.objects.filter(slug=slug, removed_at=None).first()
     if found is None:
         raise NotFound
@@ -74,7 +78,10 @@ def server_of(slug: str) -> ToolServer:
 
 
 def offered_by(server: ToolServer) -> list[OfferedTool]:
-    """What a server offers or once offered: what waits for an admin first, and of that what changed."""
+    """List the tools that a server offers or once offered, quarantined tools first.
+
+    Within each state, tools whose definition has changed since their admission come first.
+    """
     order = {"quarantined": 0, "admitted": 1, "refused": 2, "gone": 3}
     rows = sorted(
         ServerTool.objects.filter(server=server),
@@ -92,7 +99,10 @@ def offered_by(server: ToolServer) -> list[OfferedTool]:
 
 
 def definition_of(server: ToolServer, tool: str, digest: str) -> Definition:
-    """A definition that the server once gave. Raises NotFound."""
+    """Return a definition that the server once sent.
+
+    Raises: NotFound.
+    """
     found = ToolDefinition.objects.filter(server=server, tool=tool, digest=digest).first()
     if found is None:
         raise NotFound
@@ -100,13 +110,13 @@ def definition_of(server: ToolServer, tool: str, digest: str) -> Definition:
 
 
 def quarantined_names() -> dict[str, ServerTool]:
-    """The tools of servers that may not be called now, by their names in the registry."""
+    """Return the server tools that may not be called now, keyed by their registry names."""
     rows = ServerTool.objects.filter(~Q(state="admitted") & ~Q(name="")).order_by("since")
     return {row.name: row for row in rows}
 
 
 def places_now() -> PlacesNow:
-    """The private places in force."""
+    """Return the private places in force."""
     newest = PrivatePlaces.objects.order_by("-version").first()
     if newest is None:
         return PlacesNow()
@@ -116,7 +126,7 @@ def places_now() -> PlacesNow:
 
 
 def places_before() -> list[PlacesNow]:
-    """Every version of the list, newest first, fifty at most."""
+    """Return every version of the list of private places, newest first, fifty at most."""
     rows = PrivatePlaces.objects.order_by("-version")[:50]
     return [
         PlacesNow(places=tuple(r.places), version=r.version, reason=r.reason, by=r.by, at=r.at) for r in rows
@@ -124,19 +134,22 @@ def places_before() -> list[PlacesNow]:
 
 
 def leave_for(origin: str) -> Leave:
-    """What this tenant may reach at one origin: the one way to leave for what a tenant has named."""
+    """Build the egress permission of the current tenant for one origin.
+
+    It is the only way to connect to an address that a tenant has configured.
+    """
     return leave_with(places_now().places, origin)
 
 
 def leave_with(places: tuple[str, ...], origin: str) -> Leave:
-    """Leave for one origin under these private places."""
+    """Build the egress permission for one origin under the given private places."""
     return Leave(
         origins=(origin,), private=places, bound=settings.INTERLOCK_PRIVATE_PLACES, listeners=own_listeners()
     )
 
 
 def list_server_commands() -> dict[str, tuple[str, ...]]:
-    """The commands that the operator lets tenants start as tool servers, by name (P11)."""
+    """Return the commands, by name, that the operator lets tenants start as tool servers (P11)."""
     given: dict[str, tuple[str, ...]] = settings.INTERLOCK_MCP_COMMANDS
     return dict(sorted(given.items()))
 
@@ -144,7 +157,10 @@ def list_server_commands() -> dict[str, tuple[str, ...]]:
 def get_expiry_status(
     secret: Secret, at: datetime, *, renewed: bool = True
 ) -> Literal["", "expired", "soon"]:
-    """Whether a secret has run out, or does within a week. One that is `renewed` by itself never does."""
+    """Return "expired", "soon" if the secret expires within a week, else "".
+
+    With `renewed`, a secret that is renewed automatically never expires.
+    """
     if secret.expires_at is None or (renewed and secret.renews_at):
         return ""
     if secret.expires_at <= at:
@@ -153,14 +169,17 @@ def get_expiry_status(
 
 
 def secret_of_server(server: ToolServer) -> Secret | None:
-    """The secret that a server is sent; None where it has none, or it is not kept any more."""
+    """Return the secret that is sent to a server; None if it has none or the secret is revoked."""
     if not server.secret:
         return None
     return Secret.objects.filter(revoked_at=None, name=server.secret).defer("sealed", "renewal").first()
 
 
 def place_of_server(tenant_id: UUID, server: ToolServer) -> Place:
-    """How to get to a server now, its secret opened. Raises SecretUnusable."""
+    """Return how to connect to a server now, with its secret decrypted.
+
+    Raises: SecretUnusable.
+    """
     secret = reveal_secret(tenant_id, server.secret, server.origin) if server.secret else ""
     if server.kind == "stdio":
         argv = list_server_commands().get(server.address, ())

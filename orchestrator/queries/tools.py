@@ -1,4 +1,4 @@
-"""Reads of tools: what is registered now, what it was, who uses it. All inside the tenant's context."""
+"""Queries for tools: current state, earlier versions and users. All run in the tenant's context."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from tenancy.core.errors import NotFound
 DISABLED = "Disabled: "
 """How the reason of a stop begins that a tool's own switch has set."""
 USE_DAYS = 7
-# Ids of runs carry their time, so both halves are ranges of an index.
+# Run ids contain their time, so both halves are range scans of an index.
 _USE = """
 SELECT tool, count(*) AS calls, 0 AS failures FROM orchestrator_intent
  WHERE tenant_id = %(tenant)s AND tool <> '' AND run_id >= %(since)s GROUP BY tool
@@ -38,7 +38,7 @@ SELECT convert_from(body, 'UTF8')::jsonb ->> 'tool', 0, count(*) FROM traces_eve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolNow:
-    """A tool as it stands: its newest version, whether the registry holds it, and what keeps it back."""
+    """A tool in its current state: newest version, whether the registry holds it, and its stops."""
 
     spec: ToolSpec
     digest: str
@@ -49,7 +49,7 @@ class ToolNow:
 
     @property
     def tag(self) -> str:
-        """What changes whenever the tool does: an entity tag without its quotes."""
+        """Entity tag, without quotes, that changes whenever the tool changes."""
         return f"{self.digest[:32]}.{'on' if self.enabled else 'off'}"
 
     @property
@@ -59,7 +59,7 @@ class ToolNow:
 
     @property
     def drifted(self) -> EmergencyStop | None:
-        """The mark on a tool whose answers do not fit its declared form any more."""
+        """The drift mark of a tool whose answers no longer match its declared schema."""
         return self._in_force("drift")
 
     def _in_force(self, scope: str) -> EmergencyStop | None:
@@ -77,8 +77,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """A published workflow that names a tool, under which boundary and its ceiling for this tool; None: the
-    boundary does not allow it."""
+    """A published workflow that names a tool, with its boundary and its risk ceiling for this tool.
+
+    The ceiling is None if the boundary does not allow the tool.
+    """
 
     slug: str
     title: str
@@ -88,26 +90,26 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What came of a tool's calls in the last seven days."""
+    """Calls and failures of a tool in the last seven days."""
 
     calls: int = 0
     failures: int = 0
 
     @property
     def share(self) -> int:
-        """Failures in a hundred calls, rounded."""
+        """Failures per hundred calls, rounded."""
         return round(100 * self.failures / self.calls) if self.calls else 0
 
 
 def registry_tools() -> Mapping[str, str]:
-    """The digests of the active tools by name."""
+    """Return the digests of the active tools by name."""
     registry = RegistryVersion.objects.order_by("-version").first()
     tools: dict[str, str] = registry.tools if registry is not None else {}
     return tools
 
 
 def tools_now(tenant_id: UUID) -> list[ToolNow]:
-    """Every tool that was ever published, by name, disabled ones too."""
+    """List every tool that was ever published, by name, disabled tools included."""
     active = registry_tools()
     rows = ToolVersion.objects.order_by("slug", "-version").distinct("slug")
     stops = _list_tool_stops(tenant_id)
@@ -115,7 +117,10 @@ def tools_now(tenant_id: UUID) -> list[ToolNow]:
 
 
 def tool_now(tenant_id: UUID, name: str) -> ToolNow:
-    """One tool. Raises NotFound, also for another tenant's."""
+    """Return one tool.
+
+    Raises: NotFound, also for a tool of another tenant.
+    """
     row = ToolVersion.objects.filter(slug=name).order_by("-version").first()
     if row is None:
         raise NotFound
@@ -123,7 +128,7 @@ def tool_now(tenant_id: UUID, name: str) -> ToolNow:
 
 
 def versions_of(name: str) -> list[Version]:
-    """Every version of a tool, newest first."""
+    """List every version of a tool, newest first."""
     rows = ToolVersion.objects.filter(slug=name).order_by("-version")
     return [
         Version(spec=_parse_tool_spec(row), published_at=row.published_at, published_by=row.published_by)
@@ -132,7 +137,7 @@ def versions_of(name: str) -> list[Version]:
 
 
 def used_by() -> dict[str, list[User]]:
-    """Which published workflows may call each tool of the registry."""
+    """Return, for each tool of the registry, the published workflows that may call it."""
     boundaries = {
         row.slug: Boundary.model_validate_json(bytes(row.body))
         for row in BoundaryVersion.objects.filter(retired_at=None)
@@ -155,14 +160,16 @@ def used_by() -> dict[str, list[User]]:
 
 
 def live_runs_of(workflows: list[str]) -> int:
-    """How many runs of these workflows have not ended."""
+    """Count the runs of these workflows that have not ended."""
     over = [status.value for status in TERMINAL_STATUSES]
     return Run.objects.filter(workflow__in=workflows).exclude(status__in=over).count()
 
 
 def count_tool_use(tenant_id: UUID, now: datetime) -> dict[str, Use]:
-    """Calls and failures of each tool in the runs of the last seven days: intents, and failures as the traces
-    have them."""
+    """Return the calls and failures of each tool in the runs of the last seven days.
+
+    Calls are counted as intents; failures are counted as recorded in the traces.
+    """
     since = UUID(int=int((now - timedelta(days=USE_DAYS)).timestamp() * 1000) << 80)
     found: dict[str, Use] = {}
     with connection.cursor() as cursor:
@@ -206,7 +213,7 @@ def _get_risk_ceiling(boundary: Boundary | None, name: str) -> Risk | None:
 
 
 def lowest_risk(name: str) -> Risk | None:
-    """The lowest risk class of any version of a tool: what a run may still be pinned to."""
+    """Return the lowest risk class of any version of a tool, since a run may be pinned to any version."""
     found: list[dict[str, Any]] = [
         orjson.loads(bytes(body))
         for body in ToolVersion.objects.filter(slug=name).values_list("body", flat=True)
@@ -215,8 +222,10 @@ def lowest_risk(name: str) -> Risk | None:
 
 
 def describe_change_impact(now: ToolNow, after: ToolSpec) -> list[str]:
-    """What a change would do, in sentences: gates, workflows that could not call the tool any more, and runs
-    under way (R-UI-5)."""
+    """Describe in sentences what a change of a tool would do (R-UI-5).
+
+    The sentences cover gates, workflows that could no longer call the tool, and runs under way.
+    """
     users = used_by().get(after.name, [])
     live = live_runs_of([user.slug for user in users])
     lines: list[str] = []

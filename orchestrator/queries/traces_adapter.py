@@ -1,4 +1,4 @@
-"""What runs claim of their own traces: the answer to traces' question (traces/ports.py)."""
+"""Adapter that gives traces the chain heads and pins stored in the run rows (traces/ports.py)."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -12,7 +12,7 @@ class TracedRuns:
     """The runs of the current tenant."""
 
     def heads(self, run_id: UUID | None = None) -> Mapping[UUID, Head]:
-        """The head that each run's row holds: of all runs, or of the one named, if it exists."""
+        """Return the head stored in each run's row: of all runs, or of the given run if it exists."""
         found = Run.objects.all() if run_id is None else Run.objects.filter(id=run_id)
         rows = found.values_list("id", "record_number", "record_hash", "event_seq", "event_hash")
         return {
@@ -27,7 +27,7 @@ class TracedRuns:
         }
 
     def pinned(self, run_id: UUID) -> Pinned | None:
-        """A run's manifest and its pins, as they were hashed; None where there is no such run."""
+        """Return a run's manifest and its pins as hashed; None if there is no such run."""
         row = ManifestRow.objects.filter(id=run_id).values_list("body", "pins_digest").first()
         if row is None:
             return None

@@ -1,5 +1,7 @@
-"""Which breakers a run tripped, in words, with whose limits they were (R-BUDGET-12). In the tenant's
-context."""
+"""Breakers that a run tripped, in sentences, with the origin of their limits (R-BUDGET-12).
+
+All functions run in the tenant's context.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -44,7 +46,7 @@ RUNS_OWN: Final[Mapping[str, Any]] = {"account": "run", "limit": None}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tripped:
-    """A breaker as the page shows it: how often it tripped for this reason, and when last."""
+    """A breaker as shown on the page: how often it tripped for this reason, and when last."""
 
     breaker: str
     at: datetime
@@ -54,7 +56,7 @@ class Tripped:
 
 
 def breakers_of(run: Run) -> tuple[Tripped, ...]:
-    """Those that tripped, the newest first, one for each reason."""
+    """List the run's tripped breakers, newest first, one for each breaker, reason and subject."""
     rows = Event.objects.filter(run_id=run.id, kind__in=KINDS).order_by("-seq")[:MOST]
     events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in reversed(rows)]
     if not any(kind == "breaker_tripped" for _, _, kind, _ in events):
@@ -77,14 +79,16 @@ def breakers_of(run: Run) -> tuple[Tripped, ...]:
 
 
 def stopped_by_ceiling(run: Run) -> str:
-    """Why the run has no money left, where that was a ceiling of its tenant's: which, how much, who set it
-    and what was refused. Empty where it was not (R-BUDGET-10)."""
+    """Explain which tenant ceiling exhausted the run's money, or return "" if no ceiling did.
+
+    The sentence names the ceiling, its amount, its author and the refused reservation (R-BUDGET-10).
+    """
     told = next((one.told for one in breakers_of(run) if one.breaker == "budget_gate"), None)
     return "" if told is None or told.back != CEILING_BACK else in_one(told)
 
 
 def cost_set_by(run: Run) -> str:
-    """Who set the run's limit of cost, as it stands."""
+    """Return the origin of the run's current cost limit: its setter, or the boundary."""
     given = Event.objects.filter(run_id=run.id, kind="budget_extended").order_by("seq")[:MOST]
     events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in given]
     setters = _load_limit_setters(run, events)
@@ -104,7 +108,7 @@ def _parse_amount(said: str | None) -> Decimal | None:
 
 
 def _load_limit_setters(run: Run, events: Iterable[tuple[int, datetime, str, Mapping[str, Any]]]) -> Setters:
-    """As admitted, with the submitter by name, and with what people gave during the run."""
+    """Return the limit origins: as admitted, with the submitter's name, and with later extensions."""
     admitted = _load_admitted_setters(run.tenant_id, run.id)
     task = f"the task, as {names_of([run.submitted_by]).get(run.submitted_by, 'its submitter')} submitted it"
     dimensions = {name: task if word == TASK else word for name, word in admitted.dimensions.items()}
@@ -118,7 +122,7 @@ def _load_limit_setters(run: Run, events: Iterable[tuple[int, datetime, str, Map
 
 
 def _who_set_ceilings(tenant_id: UUID, at: datetime) -> str:
-    """Who set the tenant's ceilings that held at `at`."""
+    """Describe who set the tenant's ceilings that were in force at `at`, and when."""
     found = ceiling_version_at(at)
     if found is None:
         tier = Tenant.objects.values_list("tier", flat=True).get(id=tenant_id)
@@ -129,8 +133,10 @@ def _who_set_ceilings(tenant_id: UUID, at: datetime) -> str:
 
 @lru_cache(maxsize=512)
 def _load_admitted_setters(tenant_id: UUID, run_id: UUID) -> Setters:
-    """Who set the limits when the run was admitted. What it is pinned to never changes, and a page that
-    follows a run asks again with each of its events."""
+    """Return the origin of each limit as admitted. The result is cached.
+
+    The pins of a run never change, and a page that follows a run asks again with each of the run's events.
+    """
     run = Run.objects.only("workflow", "workflow_version_id").get(id=run_id)
     body, digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
     manifest = manifest_of(bytes(body), pins_of(tenant_id, digest))
@@ -149,6 +155,6 @@ def _load_admitted_setters(tenant_id: UUID, run_id: UUID) -> Setters:
 
 
 def _build_default_limits(manifest: Manifest, graph: CompiledGraph) -> Mapping[str, Decimal]:
-    """The limits as they would be where the task asks for none. A long task states its own time."""
+    """Return the limits that would apply if the task requested none. A long task states its own time."""
     mode = Mode.ASYNC if manifest.goal.mode is Mode.LONG_RUNNING else manifest.goal.mode
     return limits_for(graph, manifest.pins, manifest.goal.evolve(mode=mode), {})

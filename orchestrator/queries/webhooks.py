@@ -1,4 +1,4 @@
-"""A tenant's endpoints, their deliveries and the tries of each (R-API-6). In the tenant's context."""
+"""A tenant's webhook endpoints, their deliveries and delivery attempts (R-API-6). In the tenant's context."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An endpoint with how many of its deliveries wait and how many were given up."""
+    """An endpoint with the numbers of its waiting and its failed deliveries."""
 
     row: Webhook
     waiting: int = 0
@@ -28,25 +28,25 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """A delivery with its tries, oldest first."""
+    """A delivery with its attempts, oldest first."""
 
     row: WebhookDelivery
     attempts: tuple[WebhookAttempt, ...]
 
     @property
     def text(self) -> str:
-        """The message's body as it is sent."""
+        """The message body as it is sent."""
         return bytes(self.row.message.body).decode()
 
     @property
     def lost(self) -> int:
-        """Tries of which nobody wrote down what came of them: the one who made them died, or is at it now."""
+        """Number of attempts without a recorded outcome: their process died, or they still run."""
         return self.row.attempts - len(self.attempts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepingNow:
-    """How many days the log is kept; version 0 is that nobody has said anything."""
+    """How many days the log is kept. Version 0 means that the default applies."""
 
     days: int = KEPT_DAYS
     version: int = 0
@@ -56,7 +56,7 @@ class KeepingNow:
 
 
 def keeping_now() -> KeepingNow:
-    """What holds."""
+    """Return the retention setting in force."""
     row = WebhookKeeping.objects.order_by("-version").first()
     if row is None:
         return KeepingNow()
@@ -64,12 +64,12 @@ def keeping_now() -> KeepingNow:
 
 
 def webhooks_now() -> list[Endpoint]:
-    """Every endpoint in use, by name."""
+    """List every endpoint in use, by name."""
     return list_webhook_endpoints(Webhook.objects.filter(removed_at=None).order_by("name", "id"))
 
 
 def list_webhook_endpoints(rows: Iterable[Webhook]) -> list[Endpoint]:
-    """The endpoints of these rows, in their order."""
+    """Build the endpoints of these rows, in the order of the rows."""
     known = list(rows)
     found = (
         WebhookDelivery.objects.filter(webhook_id__in=[row.id for row in known])
@@ -85,7 +85,10 @@ def list_webhook_endpoints(rows: Iterable[Webhook]) -> list[Endpoint]:
 
 
 def webhook_of(webhook_id: UUID | None) -> Webhook:
-    """An endpoint in use. Raises NotFound, also for another tenant's."""
+    """Return an endpoint in use.
+
+    Raises: NotFound, also for an endpoint of another tenant.
+    """
     found = Webhook.objects.filter(id=webhook_id, removed_at=None).first() if webhook_id else None
     if found is None:
         raise NotFound
@@ -93,7 +96,10 @@ def webhook_of(webhook_id: UUID | None) -> Webhook:
 
 
 def delivery_of(webhook: Webhook, delivery_id: UUID | None) -> WebhookDelivery:
-    """One of its deliveries, with its message. Raises NotFound."""
+    """Return one delivery of the endpoint, with its message.
+
+    Raises: NotFound.
+    """
     rows = WebhookDelivery.objects.select_related("message").filter(webhook=webhook)
     found = rows.filter(id=delivery_id).first() if delivery_id else None
     if found is None:
@@ -102,12 +108,12 @@ def delivery_of(webhook: Webhook, delivery_id: UUID | None) -> WebhookDelivery:
 
 
 def deliveries_of(webhook: Webhook) -> "QuerySet[WebhookDelivery]":
-    """All of them, with their messages."""
+    """Return the queryset of all deliveries of the endpoint, with their messages."""
     return WebhookDelivery.objects.select_related("message").filter(webhook=webhook)
 
 
 def list_deliveries_with_attempts(rows: Iterable[WebhookDelivery]) -> list[Logged]:
-    """These deliveries with their tries."""
+    """Attach the attempts to each of these deliveries."""
     known = list(rows)
     tries: dict[UUID, list[WebhookAttempt]] = {}
     for one in WebhookAttempt.objects.filter(delivery_id__in=[row.id for row in known]).order_by("number"):
@@ -116,10 +122,12 @@ def list_deliveries_with_attempts(rows: Iterable[WebhookDelivery]) -> list[Logge
 
 
 def sending_of(delivery: WebhookDelivery, at: datetime) -> Sending:
-    """A delivery as it is sent now: to what may be reached today, signed by the secrets in force. Raises
-    SecretUnusable."""
+    """Build the request of a delivery as sent now: with today's egress permission and the secrets in force.
+
+    Raises: SecretUnusable.
+    """
     webhook, message = delivery.webhook, delivery.message
-    # The list of private places is today's: it may have been changed since the endpoint was saved.
+    # The list of private places is read now: it may have changed since the endpoint was saved.
     return Sending(
         id=str(message.id), url=webhook.url, body=bytes(message.body), at=at,
         leave=leave_for(webhook.origin), secrets=secrets_of_webhook(webhook, at),
@@ -127,7 +135,7 @@ def sending_of(delivery: WebhookDelivery, at: datetime) -> Sending:
 
 
 def secrets_of_webhook(webhook: Webhook, at: datetime) -> tuple[str, ...]:
-    """The newest first; the one before it as long as it signs too."""
+    """Return the newest signing secret first, then the previous one while it is still valid."""
     boxes = [bytes(webhook.sealed)]
     if webhook.sealed_before and webhook.before_until is not None and webhook.before_until > at:
         boxes.append(bytes(webhook.sealed_before))
@@ -137,5 +145,5 @@ def secrets_of_webhook(webhook: Webhook, at: datetime) -> tuple[str, ...]:
 
 
 def place_of_secret(webhook_id: UUID) -> str:
-    """What a signing secret is bound to: this endpoint and no other."""
+    """Return the context to which a signing secret is bound: this endpoint and no other."""
     return f"webhook:{webhook_id}"

@@ -1,4 +1,4 @@
-"""GET /boundaries, /boundaries/<slug>; publishing a version and allowing one more tool (R-GRAPH-11)."""
+"""Pages of boundaries: list, detail, publication of a version, and allowing one more tool (R-GRAPH-11)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -57,7 +57,7 @@ escalation_routes: {default: operations}
 
 
 class BoundaryForm(forms.Form):
-    """A boundary's text, why it is published, and the version that was looked at."""
+    """A boundary's text, the reason for its publication, and the version the reader looked at."""
 
     source = forms.CharField(
         label="Boundary (YAML)", max_length=LONGEST, strip=False,
@@ -68,7 +68,7 @@ class BoundaryForm(forms.Form):
 
 
 class AllowForm(forms.Form):
-    """One more tool of a boundary, or another ceiling for one."""
+    """One more tool for a boundary, or another ceiling for one of its tools."""
 
     tool = forms.CharField(
         label="Tool", max_length=64, help_text="A name, or a family such as crm.*",
@@ -84,7 +84,7 @@ class AllowForm(forms.Form):
 @require_safe
 @require_member(Scope.READ)
 def show_boundaries_page(request: PageRequest) -> HttpResponse:
-    """Every boundary of the tenant."""
+    """Render every boundary of the tenant."""
     with tenant_transaction(request.member.tenant.id):
         rows = [*boundaries_now(), *boundaries_retired()]
     return render(
@@ -95,8 +95,10 @@ def show_boundaries_page(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def show_boundary_page(request: PageRequest, slug: str) -> HttpResponse:
-    """One version of a boundary (`?version=`, the newest by itself), and what `?against=` differs. A POST
-    allows one more tool."""
+    """Render one version of a boundary and its difference from the `?against=` version.
+
+    `?version=` selects the version; the default is the newest. A POST allows one more tool.
+    """
     if request.method != "POST":
         return _render_boundary_page(request, slug, AllowForm())
     check_scopes(request.member, Scope.ADMIN)
@@ -120,14 +122,17 @@ def show_boundary_page(request: PageRequest, slug: str) -> HttpResponse:
 
 
 def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
-    """A boundary says how much a run may spend."""
+    """Return the money area for a publication, and no area for a preview.
+
+    A boundary limits the spending of runs.
+    """
     return () if "preview" in request.POST else (Area.MONEY,)
 
 
 @redirect_unless_post("boundary", "slug")
 @require_member(Scope.ADMIN, asks=(Area.MONEY,))
 def submit_boundary_retirement(request: PageRequest, slug: str, number: int) -> HttpResponse:
-    """Take a version out of choice, or ask a second administrator where that lets runs do more."""
+    """Retire a version, or ask a second administrator if the retirement lets runs do more."""
     reason = request.POST.get("reason", "").strip()[:500]
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
@@ -148,8 +153,10 @@ def submit_boundary_retirement(request: PageRequest, slug: str, number: int) -> 
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.ADMIN, asks=_list_step_up_areas)
 def show_publish_boundary_page(request: PageRequest) -> HttpResponse:
-    """A form for a boundary's text: show what it would change, or publish it. A faulty one comes back with
-    its faults."""
+    """Render the form for a boundary's text, preview its changes, or publish it.
+
+    An invalid text is shown again with its errors.
+    """
     if request.method != "POST":
         return _render_boundary_form(request, BoundaryForm(initial=_build_initial_data(request)))
     form = BoundaryForm(request.POST)
@@ -193,7 +200,7 @@ def _respond_to_publication(request: PageRequest, found: BoundaryPublication | T
 
 
 def _build_publication_preview(request: PageRequest, document: dict[str, Any]) -> dict[str, Any]:
-    """What a publication would change."""
+    """Return the documents before and after a publication, and the limits that it weakens."""
     looked = preview_boundary(request.member.tenant.id, document)
     before = boundary_document(looked.before) if looked.before is not None else {}
     return {"before": before, "after": _to_boundary_dict(looked.boundary), "weaker": looked.weaker}
@@ -205,7 +212,7 @@ def _to_boundary_dict(boundary: Boundary) -> dict[str, Any]:
 
 
 def _build_initial_data(request: PageRequest) -> dict[str, Any]:
-    """The text to begin with: that of the boundary `?from=`, or an example."""
+    """Return the initial text: that of the boundary `?from=`, or an example."""
     if not (slug := request.GET.get("from", "")):
         return {"source": EXAMPLE}
     with tenant_transaction(request.member.tenant.id):
@@ -255,7 +262,7 @@ def _render_boundary_page(
 
 
 def _list_boundary_limits(boundary: Boundary) -> list[dict[str, Any]]:
-    """Each limit with what it counts, in the order of the dimensions."""
+    """List each limit with a sentence about what it counts, in the order of the dimensions."""
     return [
         {"name": one.value, "about": ABOUT[one].sentence, "amount": boundary.budget.get(one.value)}
         for one in Dimension
@@ -264,7 +271,10 @@ def _list_boundary_limits(boundary: Boundary) -> list[dict[str, Any]]:
 
 
 def _select_version(versions: list[BoundaryVersion], text: str | None) -> BoundaryVersion | None:
-    """The version of that number; None where none is asked for. Raises NotFound."""
+    """Return the version with this number, or None if no number is given.
+
+    Raises: NotFound.
+    """
     if not text:
         return None
     found = next((version for version in versions if str(version.version) == text), None)

@@ -1,4 +1,4 @@
-"""GET and POST /tool-proposals: what guards less and waits for a second person (R-TOOL-4, P4)."""
+"""GET and POST /tool-proposals: loosening changes that wait for a second person (R-TOOL-4, P4)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ AREAS: dict[str, tuple[Area, ...]] = {
 
 
 class Word(NamedTuple):
-    """What somebody said to a proposal, and why it was not taken."""
+    """A decision on a proposal that was not accepted, with the reason given and the fault."""
 
     proposal: UUID | None
     reason: str
@@ -59,7 +59,7 @@ class Word(NamedTuple):
 
 
 def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
-    """A yes belongs to the areas of what it is said to."""
+    """Return the step-up areas of the proposal that is being approved; none for any other act."""
     if "agree" not in request.POST:
         return ()
     with tenant_transaction(request.member.tenant.id):
@@ -73,7 +73,7 @@ def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tupl
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(asks=_list_step_up_areas)
 def show_change_requests_page(request: PageRequest) -> HttpResponse:
-    """What waits, and what became of the rest. A POST says yes or no, or takes one's own back."""
+    """Render the open and the settled proposals. A POST approves, rejects or withdraws one."""
     check_scopes(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
         return _render_change_requests_page(request)
@@ -115,12 +115,12 @@ def _format_approval_message(now: Agreed) -> str:
 
 
 def build_requester(request: PageRequest) -> Who:
-    """Who asks, and the person who answers for it."""
+    """Build the requester: the acting principal and the person who is accountable for it."""
     return Who(principal=request.member.principal, owner=request.member.owner)
 
 
 def redirect_to_change_requests(request: PageRequest) -> HttpResponse:
-    """The answer to what waits for a second person."""
+    """Redirect to the proposals page with a message that the change waits for a second person."""
     messages.info(
         request,
         "It guards less or reaches further than before, so it waits for a second administrator. "
@@ -167,7 +167,10 @@ def _build_proposal_row(row: ToolProposal, request: PageRequest) -> dict[str, An
 
 
 def _build_comparison(row: ToolProposal, house: UUID) -> dict[str, Any]:
-    """What it would change; `stale` is why nobody can agree to it any more, where that is so."""
+    """Return what the proposal would change.
+
+    `stale` is the reason if the proposal can no longer be approved.
+    """
     found: dict[str, Any] = {"stale": find_stale_reason(house, row)}
     if row.kind == "change" and not found["stale"]:
         before = tool_now(house, row.tool).spec

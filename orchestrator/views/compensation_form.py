@@ -1,4 +1,4 @@
-"""What takes a tool's change back, as an administrator says it in a form (R-TOOL-3, R-TOOL-15)."""
+"""Form fields for the compensation of a tool's change (R-TOOL-3, R-TOOL-15)."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from orchestrator.core.domain.tool_spec import ToolSpec
 
 
 class WayBack(forms.Form):
-    """The fields of it; without a tool there is no way back."""
+    """The fields of a compensation. Without a tool there is no compensation."""
 
     back_tool = forms.CharField(label="Taken back by: tool", max_length=64, required=False)
     back_wanted = forms.CharField(
@@ -22,7 +22,7 @@ class WayBack(forms.Form):
     )  # fmt: skip
 
     def clean_back_arguments(self) -> dict[str, str]:
-        """The arguments of the tool that takes back, each with its pointer."""
+        """Parse the arguments of the compensating tool, each with its pointer."""
         lines = [line.strip() for line in self.cleaned_data["back_arguments"].splitlines() if line.strip()]
         if any("=" not in line for line in lines):
             raise forms.ValidationError("One argument=pointer a line.")
@@ -30,7 +30,7 @@ class WayBack(forms.Form):
         return {name.strip(): pointer.strip() for name, _, pointer in pairs}
 
     def way_back(self) -> dict[str, Any]:
-        """What an admission or a declaration says of it."""
+        """Return the `compensation` entry of an admission or a declaration, or {} if no tool is given."""
         given = self.cleaned_data
         if not given["back_tool"]:
             return {}
@@ -40,7 +40,7 @@ class WayBack(forms.Form):
 
 
 def initial_of(spec: ToolSpec) -> dict[str, str]:
-    """The fields as a tool has them."""
+    """Return the initial field values of a tool's compensation."""
     back = spec.compensation
     if back is None:
         return {}

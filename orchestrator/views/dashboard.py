@@ -1,4 +1,4 @@
-"""GET /: does anything need me, and is anything out of bounds? (R-UI-1)"""
+"""GET /: requests that need the reader, and values out of bounds (R-UI-1)."""
 
 from datetime import datetime
 from typing import Any
@@ -39,7 +39,7 @@ FIRST = "support-refund"
 
 
 def first_starters() -> tuple[Starter, ...]:
-    """One ready goal of each workflow, the quickest to a decision first."""
+    """Return one ready-made goal of each workflow, the one that reaches a decision soonest first."""
     found = {starter.workflow: starter for starter in reversed(bundled_content.load_example_goals())}
     return tuple(sorted(found.values(), key=lambda starter: (starter.workflow != FIRST, starter.workflow)))
 
@@ -47,10 +47,10 @@ def first_starters() -> tuple[Starter, ...]:
 @require_safe
 @require_member(Scope.READ)
 def show_dashboard_page(request: PageRequest) -> HttpResponse:
-    """The first page. Where nothing was ever run: what could be started now."""
+    """Render the start page. Before the first run, it lists goals that can be started now."""
     broker = broker_answers()
     with tenant_transaction(request.member.tenant.id):
-        # The mark comes before the numbers: what changes in between comes again by the socket.
+        # The mark is read before the numbers: changes in between are sent again by the socket.
         seq = str(mark_now())
         shown = _build_dashboard_context(decider_of(request.member))
         starters = list_offered_goals(first_starters()) if shown["seen"].fresh else ()
@@ -71,8 +71,10 @@ def show_dashboard_page(request: PageRequest) -> HttpResponse:
 
 
 def overview_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: str) -> Fragments:
-    """The bands as their reader sees them, where anything of the tenant changed after a mark. Opens the
-    tenant's transaction."""
+    """Render the bands for their reader if anything of the tenant changed after a mark.
+
+    Opens the tenant's transaction.
+    """
     with tenant_transaction(tenant_id):
         found = has_changed_since(after)
         decider = reader_of(tenant_id, parse_followed_view(view).reader)
@@ -85,7 +87,7 @@ def overview_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], vie
 
 def _build_dashboard_context(decider: Decider) -> dict[str, Any]:
     at = database_now()
-    # What was changed and waits to be is told to whoever reads the audit log.
+    # Proposed changes are shown to readers of the audit log only.
     may_inspect = Scope.INSPECT.value in decider.scopes
     return {
         "seen": read(at, decider), "alerts": standing_alerts(at), "told": told_lately(at),
@@ -95,7 +97,7 @@ def _build_dashboard_context(decider: Decider) -> dict[str, Any]:
 
 
 def _list_unilateral_changes(at: datetime) -> dict[str, Any]:
-    """What one administrator loosened alone of late, and who they are."""
+    """Return recent loosening changes that one administrator made alone, with their authors' names."""
     found = loosened_alone(at)
     return {"alone": found, "alone_by": names_of(one.principal for one in found)}
 

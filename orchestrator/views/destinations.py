@@ -1,4 +1,4 @@
-"""GET and POST /outside: where the shipped tools of a tenant go (R-TOOL-2, R-TOOL-19)."""
+"""GET and POST /outside: destinations of a tenant's bundled tools (R-TOOL-2, R-TOOL-19)."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ class WebForm(forms.Form):
 
 
 class DatabaseForm(forms.Form):
-    """A database to add; one of the same name is replaced."""
+    """A database to add. It replaces a database of the same name."""
 
     name = forms.CharField(label="Name", max_length=32, help_text="What tools call it.")
     host = forms.CharField(label="Host", max_length=253)
@@ -96,7 +96,7 @@ FORMS: dict[str, type[forms.Form]] = {"web": WebForm, "databases": DatabaseForm,
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.INSPECT)
 def show_destinations_page(request: PageRequest) -> HttpResponse:
-    """The web list, the databases, the mail server, each with its versions."""
+    """Render the web list, the databases and the mail server, each with its versions."""
     if request.method != "POST":
         return _render_destinations_page(request)
     check_scopes(request.member, Scope.ADMIN)
@@ -119,7 +119,7 @@ def show_destinations_page(request: PageRequest) -> HttpResponse:
 
 
 def _update_destination(request: PageRequest, act: str, given: dict[str, Any]) -> bool:
-    """Whether it waits for a second person."""
+    """Request the change of a destination and return whether it waits for a second person."""
     house, reason, version = request.member.tenant.id, given.pop("reason"), given.pop("version")
     found: OutsideNow | ToolProposal
     if act == "web":
@@ -138,7 +138,7 @@ def _update_destination(request: PageRequest, act: str, given: dict[str, Any]) -
 
 
 def _remove_database(request: PageRequest) -> HttpResponse:
-    """A database that tools ask no more."""
+    """Remove a database, so that tools no longer query it."""
     reason, name = request.POST.get("reason", "").strip()[:500], request.POST.get("name", "")
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
@@ -160,14 +160,14 @@ def _remove_database(request: PageRequest) -> HttpResponse:
 
 
 def _list_databases(request: PageRequest) -> tuple[int, list[dict[str, Any]]]:
-    """The databases in force, of one version."""
+    """Return the version of the database list and the databases in force."""
     with tenant_transaction(request.member.tenant.id):
         now = outside_now("databases")
     return now.version, list(now.body.get("databases", ()))
 
 
 def add_form_errors(form: forms.Form, error: InterlockError) -> None:
-    """The error beside its field, or above the form."""
+    """Add the error to the field it concerns, or to the form as a whole."""
     if not isinstance(error, InvalidInput):
         form.add_error(None, str(error))
         return

@@ -1,4 +1,4 @@
-"""A run's files: its tab, and what is downloaded from there (R-TOOL-19)."""
+"""A run's files: the tab and its downloads (R-TOOL-19)."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ HEADS = ("--- ", "+++ ")
 
 
 class Line(NamedTuple):
-    """A line: kept, added or removed."""
+    """One line of a diff: kept, added or removed."""
 
     what: str
     text: str
@@ -41,7 +41,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What was changed in one file; `more` lines are not shown."""
+    """The change of one file; `more` is the number of lines that are not shown."""
 
     path: str
     what: str
@@ -52,7 +52,7 @@ class Changed:
 
 
 def files_of(run: Run) -> dict[str, Any]:
-    """What the tab shows: the files as they are, what was changed in them, and when."""
+    """Build the context of the tab: current files, their changes and the revisions, newest first."""
     now, first = get_newest_revision(run.id), get_workspace_revision(run.id, 0)
     paths = list_changed_paths(first.tree, now.tree)
     return {
@@ -64,7 +64,7 @@ def files_of(run: Run) -> dict[str, Any]:
 @require_safe
 @require_member(Scope.READ)
 def download_workspace_file(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """One file, as a download."""
+    """Send one file as a download."""
     with tenant_transaction(request.member.tenant.id):
         held = _load_requested_revision(request, run_id)
         path = request.GET.get("path", "")
@@ -77,7 +77,7 @@ def download_workspace_file(request: PageRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @require_member(Scope.READ)
 def download_workspace_archive(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """All files in an archive."""
+    """Send all files as a ZIP archive."""
     with tenant_transaction(request.member.tenant.id):
         held = _load_requested_revision(request, run_id)
         return build_attachment_response(

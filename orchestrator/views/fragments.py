@@ -1,7 +1,8 @@
-"""What a page applies to follow a run or the list, drawn by the templates that drew the page (R-SESS-11).
+"""Fragments that update a run's page or the list of runs in place (R-SESS-11).
 
-A row says the same whenever it is drawn; the state, the dials and what waits to be decided replace what stood
-there. Nothing here depends on the viewer but by the scopes, so one drawing serves all who hold the same.
+The fragments use the page's own templates. A row has the same content whenever it is rendered; the state,
+the dials and the open requests replace their previous content. A fragment depends on the viewer's scopes
+only, so one rendering serves all viewers with the same scopes.
 """
 
 from typing import Any
@@ -37,8 +38,10 @@ __all__ = ["LIST_VIEWS", "RUN_VIEWS", "head_of", "list_fragments", "run_fragment
 
 
 def head_of(run: Run, state: RunState, scopes: tuple[str, ...], stands: str = "") -> dict[str, Any]:
-    """What stands above the tabs: state and sentence, dials, the open request, what can be asked. `stands` is
-    what stood beside the events before any of this was read."""
+    """Build the context above the tabs: state and sentence, dials, open request and available actions.
+
+    `stands` is the change token read before any of the other data.
+    """
     live = run.status in LIVE
     return {
         "run": run,
@@ -58,7 +61,7 @@ def head_of(run: Run, state: RunState, scopes: tuple[str, ...], stands: str = ""
 
 
 def _is_retryable(run: Run) -> bool:
-    """Whether it ended without its result, and no other run began after one of its records."""
+    """Return whether the run ended without its result and no other run was started from its records."""
     ended = run.status not in LIVE and run.terminal_code != TerminalCode.SUCCESS
     return ended and retried_as(run.id) is None
 
@@ -66,10 +69,14 @@ def _is_retryable(run: Run) -> bool:
 def run_fragments(
     tenant_id: UUID, run_id: UUID, after: Cursor, scopes: tuple[str, ...], view: str = "timeline"
 ) -> Fragments:
-    """What came of a run after a cursor, for a page that shows `view`: its events, and what was said to it
-    beside them. Opens the tenant's transaction. Raises RunNotFound."""
+    """Render the run's news after a cursor for the tab `view`: new events and changes outside the trace.
+
+    Opens the tenant's transaction.
+
+    Raises: RunNotFound.
+    """
     with tenant_transaction(tenant_id):
-        # Before all else: what is said while this is drawn comes again.
+        # The token is read first: a change during rendering is sent again.
         stands = get_run_change_token(run_id)
         run, seen = run_of(run_id), extract_sequence(after)
         if run.event_seq <= seen and str(after).endswith(f".{stands}"):
@@ -91,23 +98,27 @@ def run_fragments(
 
 
 def requests_of(run: Run) -> dict[str, Any]:
-    """The newest requests of a run: who said what to each, and which are settled."""
+    """Return the newest requests of a run with their decisions, and which of them are settled."""
     newest = Request.objects.filter(run_id=run.id).order_by("-created_at", "-id")[:REQUESTS]
     rows = rows_of_requests(list(newest), None)
     return {"rows": rows, "settled": [row for row in rows if not row.open]}
 
 
 def _should_enter_view(run: Run, view: str, mark: ChangeCursor | None) -> bool:
-    """Whether a run that changed belongs on top of a view. In the list of all only what is new: an older one
-    has its place on a later page."""
+    """Return whether a changed run belongs at the top of a view.
+
+    The list of all runs takes new runs only: an older one has its place on a later page.
+    """
     if view not in VIEWS:
         return False
     return run.status in VIEWS[view] if VIEWS[view] else mark is None or run.created_at >= mark.at - SLACK
 
 
 def list_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...] = (), view: str = "all") -> Fragments:
-    """The rows of the list that changed after a mark, those of them that come into a view, and the counts of
-    all views. Opens the tenant's transaction."""
+    """Render the rows that changed after a mark, those that enter a view, and the counts of all views.
+
+    Opens the tenant's transaction.
+    """
     with tenant_transaction(tenant_id):
         changed = changed_runs(after)
         if not changed.runs:

@@ -1,5 +1,9 @@
-"""What each tab of a run's page applies to go on from one event to a later one: rows that came where the tab
-is a list, the whole where it is a state. Inside the tenant's context; nothing depends on the viewer."""
+"""Updates that bring each tab of a run's page from one event to a later one.
+
+A list tab gets its new rows; a state tab is replaced as a whole. No update depends on the viewer.
+
+All functions run in the tenant's context.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -21,7 +25,7 @@ ACTS: Final = 40
 
 
 class News(NamedTuple):
-    """What a tab's fragment draws, up to which event it brings the page, whether there is more already."""
+    """The template context of a tab's fragment, its last event, and whether more events are available."""
 
     context: Context
     seq: int
@@ -48,7 +52,7 @@ def _load_facts_update(run: Run, state: RunState, after: int) -> News:
 
 def _load_ledger_update(run: Run, _state: RunState, after: int) -> News:
     book = ledger_of(run.id, _find_event_time(run.id, after))
-    # More than a page came while nobody looked: the page begins anew.
+    # More than a page of entries arrived since the last update: the page is replaced as a whole.
     more = {"anew": len(book.entries) >= ENTRIES, "business": business_of(run)}
     return News(book_of(run, book) | more, run.event_seq)
 

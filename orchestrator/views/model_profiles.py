@@ -1,4 +1,4 @@
-"""GET and POST /models: which models runs are played by, with whose keys (R-TOOL-22)."""
+"""GET and POST /models: the language models that runs use, and their keys (R-TOOL-22)."""
 
 from decimal import Decimal
 from typing import Any, get_args
@@ -37,7 +37,7 @@ PROVIDERS = [("openai", "OpenAI, or compatible"), ("anthropic", "Anthropic")]
 
 
 class ModelForm(forms.Form):
-    """A model to ask; one of the same name is replaced."""
+    """A model to configure. It replaces a model of the same name."""
 
     name = forms.CharField(label="Name", max_length=32, help_text="Small letters, digits and hyphens.")
     provider = forms.ChoiceField(label="Protocol", choices=PROVIDERS)
@@ -88,7 +88,10 @@ class ModelForm(forms.Form):
     version = forms.IntegerField(widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        """What is given, with its price as one thing: half a price is a fault."""
+        """Return the cleaned data with the two price fields combined into `price`.
+
+        A price with only one of its two rates is an error.
+        """
         given = dict(super().clean() or {})
         rates = (given.pop("price_in", None), given.pop("price_out", None))
         chosen = given.pop("price", "")
@@ -108,7 +111,10 @@ class ModelForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.INSPECT, asks=(Area.MONEY,))
 def show_models_page(request: PageRequest) -> HttpResponse:
-    """What new runs are pinned to, each with its key and circuit; naming one, changing it, taking it out."""
+    """Render the models for new runs, each with its key and circuit.
+
+    A POST adds, changes or removes a model.
+    """
     if request.method != "POST":
         return _render_models_page(request, _build_model_form(request))
     check_scopes(request.member, Scope.ADMIN)
@@ -135,7 +141,7 @@ def show_models_page(request: PageRequest) -> HttpResponse:
 
 
 def _remove_model(request: PageRequest) -> HttpResponse:
-    """A model that new runs are not pinned to any more."""
+    """Remove a model, so that new runs are no longer pinned to it."""
     reason, name = request.POST.get("reason", "").strip()[:500], request.POST.get("name", "")
     if not reason:
         messages.error(request, "Say why: the reason stands in the audit log.")
@@ -158,7 +164,10 @@ def _remove_model(request: PageRequest) -> HttpResponse:
 
 
 def _build_model_form(request: PageRequest) -> ModelForm:
-    """The form, empty; or of the model that `?change=` names, as it stands. Raises NotFound."""
+    """Return an empty form, or the form of the model that `?change=` names, with its current values.
+
+    Raises: NotFound.
+    """
     named = request.GET.get("change", "")
     with tenant_transaction(request.member.tenant.id):
         version, now = outside_now("models").version, own_models().named(named)

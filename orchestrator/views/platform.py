@@ -1,6 +1,6 @@
 """GET /platform/…: tenants as platform administrators open, change, suspend and resume them (R-SEC-10).
 
-Nothing of what is in a tenant is shown here but numbers, and the address that was invited from here.
+These pages show no content of a tenant except counts, and the address that was invited from here.
 """
 
 from typing import Any, Final
@@ -50,7 +50,7 @@ MEANWHILE = "Somebody changed the tenant in the meantime. Your form is below; lo
 
 
 class SettingsForm(forms.Form):
-    """What a tenant is called and may do."""
+    """The name and the settings of a tenant."""
 
     name = forms.CharField(label="Name", max_length=200)
     time_zone = forms.ChoiceField(
@@ -68,14 +68,14 @@ class SettingsForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    """A tenant's first administrator."""
+    """The first administrator of a tenant."""
 
     administrator_name = forms.CharField(label="First administrator’s name", max_length=200)
     administrator = forms.EmailField(label="First administrator’s e-mail address", max_length=254)
 
 
 class NewTenantForm(SettingsForm, InvitationForm):
-    """A tenant to open."""
+    """A tenant to create."""
 
     slug = forms.CharField(
         label="Slug", max_length=50,
@@ -88,14 +88,17 @@ class NewTenantForm(SettingsForm, InvitationForm):
 
 
 class ChangeForm(SettingsForm):
-    """Settings of a tenant, why they change, and the tag of what was looked at."""
+    """A tenant's settings, the reason for their change, and the tag of the version that was viewed."""
 
     reason = forms.CharField(label="Reason", max_length=500, help_text="Stands in both audit logs.")
     tag = forms.CharField(widget=forms.HiddenInput, max_length=64)
 
 
 def _change_form(row: Tenant, given: dict[str, Any] | None = None) -> ChangeForm:
-    """The form of a tenant's settings, which offers what stands though it is offered no more."""
+    """Build the form of a tenant's settings.
+
+    A current value is offered even if it is no longer available for a new choice.
+    """
     stands: dict[str, Any] = {name: getattr(row, name) for name in CHANGEABLE}
     form = ChangeForm(given, initial={**stands, "tag": tenant_tag(row)})
     for name in ("time_zone", "tier"):
@@ -106,7 +109,7 @@ def _change_form(row: Tenant, given: dict[str, Any] | None = None) -> ChangeForm
 
 
 class SuspendForm(forms.Form):
-    """Why a tenant is suspended."""
+    """The reason for the suspension of a tenant."""
 
     reason = forms.CharField(label="Reason", max_length=500, help_text="The tenant’s people read it.")
 
@@ -114,7 +117,7 @@ class SuspendForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @platform_page
 def show_tenants_page(request: PlatformRequest) -> HttpResponse:
-    """Every tenant, and a form that opens one."""
+    """Render every tenant, with a form that creates one."""
     if request.method != "POST":
         return _render_tenants_page(request, NewTenantForm())
     form = NewTenantForm(request.POST)
@@ -133,7 +136,7 @@ def show_tenants_page(request: PlatformRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @platform_page
 def one_tenant(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
-    """One tenant and its settings; a POST changes them."""
+    """Render one tenant and its settings. A POST changes them."""
     row = _get_tenant(tenant_slug)
     if request.method != "POST":
         return _render_tenant_page(request, row)
@@ -160,7 +163,7 @@ def one_tenant(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @platform_page
 def show_suspend_tenant_page(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
-    """Ask once more, with how many runs will pause; a POST suspends the tenant."""
+    """Ask for confirmation with the number of runs that will pause. A POST suspends the tenant."""
     row = _get_tenant(tenant_slug)
     if row.suspended_at is not None:
         return redirect("platform-tenant", row.slug)
@@ -176,7 +179,7 @@ def show_suspend_tenant_page(request: PlatformRequest, tenant_slug: str) -> Http
 @redirect_unless_post("platform-tenant", "tenant_slug")
 @platform_page
 def resume_suspended_tenant(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
-    """Let a suspended tenant's people and keys act again."""
+    """Let the members and keys of a suspended tenant act again."""
     row = _get_tenant(tenant_slug)
     resume_tenant(row.id, by=request.platform, reason=request.POST.get("reason", "").strip()[:500])
     messages.success(request, f"{row.slug} is open again. An operator of it resumes its paused runs.")
@@ -186,7 +189,7 @@ def resume_suspended_tenant(request: PlatformRequest, tenant_slug: str) -> HttpR
 @redirect_unless_post("platform-tenant", "tenant_slug")
 @platform_page
 def submit_administrator_invitation(request: PlatformRequest, tenant_slug: str) -> HttpResponse:
-    """Invite the first administrator again, or another one in their place, until one has signed in."""
+    """Invite the first administrator again, or a replacement, until one has signed in."""
     row, form = _get_tenant(tenant_slug), InvitationForm(request.POST)
     if not form.is_valid():
         return _render_tenant_page(request, row, invitation=form, status=422)
@@ -207,7 +210,7 @@ def submit_administrator_invitation(request: PlatformRequest, tenant_slug: str) 
 @require_safe
 @platform_page
 def show_platform_log_page(request: PlatformRequest) -> HttpResponse:
-    """What platform administrators did, newest first."""
+    """Render the actions of platform administrators, newest first."""
     start = _parse_start_offset(request)
     entries, more = platform_entries(start)
     context = {
@@ -225,7 +228,7 @@ def _get_tenant(slug: str) -> Tenant:
 
 
 def _get_entry_subject(entry: PlatformEntry) -> str:
-    """What an entry is about, by the name that it was known by then."""
+    """Return the subject of an entry: its recorded slug or e-mail address, else its object."""
     named = entry.after.get("slug") or entry.after.get("email") or entry.object
     return str(named)
 
@@ -240,7 +243,7 @@ def _build_site_origin(request: HttpRequest) -> str:
 
 
 def _with_faults(form: forms.Form, error: InvalidInput) -> Any:
-    """The form with what a verb refused, each fault at its field."""
+    """Add each error of a refused change to its form field, and return the form."""
     for fault in error.data["errors"]:
         name = fault["pointer"].removeprefix("/")
         form.add_error(name if name in form.fields else None, fault["detail"])
@@ -248,7 +251,10 @@ def _with_faults(form: forms.Form, error: InvalidInput) -> Any:
 
 
 def _handed_over(request: PlatformRequest, row: Tenant, found: FirstAdministrator) -> HttpResponse:
-    """The tenant's page, with the link where it is shown: once, on record."""
+    """Render the tenant's page with the sign-in link if one is to be shown, else redirect to the page.
+
+    The link is shown once, and that is recorded.
+    """
     person = found.invited.person
     if found.path:
         shown = {"person": person, "address": request.build_absolute_uri(found.path)}

@@ -1,5 +1,7 @@
-"""GET and POST /policy, /policy/rule: rules about where values come from, changed with a reason and a look at
-the effect; a weaker policy waits for a second person (R-TOOL-17, R-UI-5)."""
+"""GET and POST /policy, /policy/rule: rules about the provenance of values (R-TOOL-17, R-UI-5).
+
+A change needs a reason and can be previewed. A weaker policy waits for a second person.
+"""
 
 from typing import Any, Final
 from uuid import UUID
@@ -87,7 +89,7 @@ SEVERITY_WORDS: dict[Severity, str] = {
 
 
 class RuleForm(forms.Form):
-    """One rule, its place among the others, and why it is changed."""
+    """One rule, its position among the others, and the reason for its change."""
 
     name = forms.SlugField(label="Name", max_length=48, help_text="Small letters, digits and dashes.")
     place = forms.IntegerField(
@@ -115,7 +117,7 @@ class RuleForm(forms.Form):
     version = forms.IntegerField(widget=forms.HiddenInput)
 
     def rule(self) -> dict[str, Any]:
-        """The rule as it was given."""
+        """Return the rule as entered."""
         given = self.cleaned_data
         flags: dict[str, bool | None] = {"yes": True, "no": False, "": None}
         return {
@@ -129,8 +131,10 @@ class RuleForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def show_policy_page(request: PageRequest) -> HttpResponse:
-    """The policy in force, its versions, and what waits. A POST says yes or no to what waits, or sets what is
-    done with additions."""
+    """Render the policy in force, its versions and the open proposal.
+
+    A POST settles the proposal, or sets the treatment of untrusted additions or the severity of a detector.
+    """
     if request.method != "POST":
         return _render_policy_page(request)
     check_scopes(request.member, Scope.ADMIN)
@@ -156,7 +160,7 @@ def _update_untrusted_additions(request: PageRequest, reason: str) -> HttpRespon
 
 
 def _update_safety_severity(request: PageRequest, reason: str) -> HttpResponse:
-    """What one detector's findings mean at one place (R-TOOL-24)."""
+    """Set the severity of one detector's findings at one place (R-TOOL-24)."""
     with tenant_transaction(request.member.tenant.id):
         now = policy_now()
     given = {
@@ -195,8 +199,10 @@ def _settle_proposal(request: PageRequest, reason: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.ADMIN)
 def show_rule_page(request: PageRequest) -> HttpResponse:
-    """One rule in a form: a new one, or the one of the name. A POST shows what the change would do, makes it,
-    or takes the rule out."""
+    """Render the form of a new rule, or of the rule with the given name.
+
+    A POST previews the change, makes it, or removes the rule.
+    """
     with tenant_transaction(request.member.tenant.id):
         now = policy_now()
     if request.method != "POST":
@@ -235,7 +241,7 @@ def _submit_rule(request: PageRequest, form: RuleForm, after: Policy, version: i
 
 
 def _build_changed_policy(before: Policy, form: RuleForm, *, remove: bool) -> dict[str, Any]:
-    """The whole policy with the form's rule in its place."""
+    """Return the whole policy with the form's rule at its position, or without it if `remove` is set."""
     former, place = form.cleaned_data["former"], form.cleaned_data["place"]
     rules = [one for one in _to_rule_dicts(before) if one["name"] != former]
     if not remove:
@@ -249,7 +255,7 @@ def _to_rule_dicts(policy: Policy) -> list[dict[str, Any]]:
 
 
 def _build_initial_data(policy: Policy, name: str) -> dict[str, Any]:
-    """What stands in the form at first."""
+    """Return the initial form data: those of the named rule, or defaults for a new rule."""
     places = {one.name: place for place, one in enumerate(policy.rules, 1)}
     if name not in places:
         return {"place": 1, "decision": "gate", "mutating": "yes", "version": policy.version}
@@ -304,7 +310,7 @@ def _render_rule_form(
 
 
 def _map_rules_by_name(policy: Policy) -> dict[str, Any]:
-    """The rules by name, and their order, for a comparison."""
+    """Return the rules by name, together with their order, for a comparison."""
     order = ", ".join(one.name for one in policy.rules)
     return {**{one.name: rule_in_words(one) for one in policy.rules}, "order": order}
 
@@ -342,7 +348,7 @@ def _render_policy_page(request: PageRequest, *, status: int = 200) -> HttpRespo
 
 
 def _build_detector_rows(policy: Policy) -> list[dict[str, Any]]:
-    """Each detector with what its findings mean at each place."""
+    """List each detector with the severity of its findings at each place."""
     return [
         {
             "name": name,

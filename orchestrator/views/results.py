@@ -1,4 +1,4 @@
-"""A run's result as its page shows it: the answer and the facts first, what proves them folded."""
+"""A run's result as its page shows it: answer and facts first, their proof folded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ PROOF: Final = ("provenance", "checkpoint", "rests_on_untrusted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactShown:
-    """A fact with its values, who told it and whether that source is trusted."""
+    """A fact with its values, the tool that reported it, and whether that source is trusted."""
 
     name: str
     values: Mapping[str, Any]
@@ -22,7 +22,7 @@ class FactShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeedShown:
-    """Something the run did: the end that holds now where it was undone, else why it was not."""
+    """A side effect of the run: its present state if it was undone, else the reason why it was not."""
 
     call: str
     tool: str
@@ -32,7 +32,7 @@ class DeedShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenShown:
-    """A change of which no result says whether it was made, and what came back instead."""
+    """A change whose outcome is unknown: no result confirms it. `error` is what was returned instead."""
 
     call: str
     tool: str
@@ -41,8 +41,11 @@ class OpenShown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a run left. `text` is the answer where it is words, `answer` where it has a form; `resting` are
-    the untrusted facts behind it, `whole` is the document as it stands in the trace, hashes included."""
+    """The result of a run in its parts.
+
+    `text` is the answer if it is a string, else `answer` holds it. `resting` are the untrusted facts on which
+    the answer rests. `whole` is the document as stored in the trace, hashes included.
+    """
 
     text: str
     answer: Any
@@ -54,7 +57,7 @@ class Outcome:
 
 
 def outcome_of(document: Mapping[str, Any] | None) -> Outcome | None:
-    """A result or report in its parts; None for none, or where its content was erased."""
+    """Split a result or report into its parts; None if there is none, or if its content was erased."""
     if not document or document.get("erased"):
         return None
     output, facts = document.get("output"), document.get("facts")
@@ -73,7 +76,7 @@ def outcome_of(document: Mapping[str, Any] | None) -> Outcome | None:
 
 
 def _list_side_effects(document: Mapping[str, Any]) -> tuple[DeedShown, ...]:
-    """What people have to see to first."""
+    """List the side effects that were not undone, which people have to handle, then the undone ones."""
     left = [
         (one, False, left_in_words(str(one.get("why", ""))))
         for one in _get_dict_items(document, "not_undone")

@@ -1,4 +1,4 @@
-"""GET /reviews and GET and POST /reviews/<id>: what runs put before people for a look (R-TOOL-19)."""
+"""GET /reviews and GET and POST /reviews/<id>: items that runs submit for human review (R-TOOL-19)."""
 
 from typing import Any, Final
 from uuid import UUID
@@ -39,7 +39,7 @@ WORDS: Final = {
 
 
 class AnswerForm(forms.Form):
-    """One finding, and what there is to say about it."""
+    """One finding with a note about it."""
 
     finding = forms.ChoiceField(label="What you found", choices=list(WORDS.items()), widget=forms.RadioSelect)
     note = forms.CharField(
@@ -48,7 +48,7 @@ class AnswerForm(forms.Form):
     )  # fmt: skip
 
     def clean_note(self) -> str:
-        """One kind of line ends: what a browser adds is not the person's."""
+        """Replace the browser's CRLF line ends by LF."""
         note: str = self.cleaned_data["note"]
         return note.replace("\r\n", "\n")
 
@@ -56,7 +56,10 @@ class AnswerForm(forms.Form):
 @require_safe
 @require_member(Scope.READ)
 def show_reviews_page(request: PageRequest) -> HttpResponse:
-    """What waits, the gravest first, and what was answered last; a page further on has one of the two."""
+    """Render the waiting reviews, most serious first, and the latest answers.
+
+    A page with a cursor has one of the two lists only.
+    """
     tab, cursor = request.GET.get("tab", ""), request.GET.get("cursor", "")
     with tenant_transaction(request.member.tenant.id):
         waiting = [] if tab == "answered" else open_items(PAGE + 1, cursor)
@@ -73,7 +76,7 @@ def show_reviews_page(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def show_review_page(request: PageRequest, review_id: UUID) -> HttpResponse:
-    """One item with the facts it rests on. A POST takes it, gives it back or answers it."""
+    """Render one item with the facts it rests on. A POST takes it, releases it or answers it."""
     if request.method != "POST":
         return _render_review_page(request, review_id, AnswerForm())
     check_scopes(request.member, Scope.DECIDE)
@@ -88,7 +91,10 @@ def show_review_page(request: PageRequest, review_id: UUID) -> HttpResponse:
 
 
 def _apply_review_action(request: PageRequest, review_id: UUID, form: AnswerForm) -> str:
-    """Do what the form says; the sentence for it. Raises NotFound, NotYours, ReviewRefused."""
+    """Take, release or answer the review, and return the confirmation sentence.
+
+    Raises: NotFound, NotYours, ReviewRefused.
+    """
     house, by = request.member.tenant.id, request.member.principal
     if form.is_bound:
         answer_review(house, review_id, by=by, **form.cleaned_data)
@@ -108,7 +114,7 @@ def _render_review_page(
     fault: InterlockError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """The item as it stands now; with a fault, what was refused, and the note that came with it."""
+    """Render the item in its current state; after a fault also the refusal and the entered note."""
     if fault is not None:
         status = 403 if isinstance(fault, NotYours) else 409
     with tenant_transaction(request.member.tenant.id):
@@ -125,7 +131,7 @@ def _render_review_page(
 
 
 def _load_evidence_facts(found: Reviewed) -> list[tuple[Any, ShownFact | None]]:
-    """Each fact as the item names it, with what it says now; None where a newer version stands."""
+    """Pair each cited fact with its present content, or with None if a newer version of the fact exists."""
     now = {one.name: one for one in facts_of(found.row.run_id, state_now(found.row.run_id))}
     return [
         (one, held if (held := now.get(one.fact)) is not None and held.fact.version == one.version else None)

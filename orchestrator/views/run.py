@@ -1,4 +1,4 @@
-"""GET /runs/<id> and what can be asked of a run there (R-UI-3)."""
+"""GET /runs/<id> and the actions on a run (R-UI-3)."""
 
 from typing import Any
 from uuid import UUID
@@ -35,19 +35,19 @@ from tenancy.db.tenant_context import tenant_transaction
 from tenancy.web.page_auth import PageRequest, check_scopes, redirect_unless_post, require_member
 from traces.exports.jsonl import export_trace
 
-# Tabs over which the agent's words stand while it writes them.
+# Tabs that show the model's text while it is being written.
 WRITES = ("timeline", "messages")
 
 
 @require_safe
 @require_member(Scope.READ)
 def show_run_page(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """The run: where it stands and why, its limits, what waits to be decided, then a tab."""
+    """Render the run: its state with the reason, its limits, the open decision, then one tab."""
     named = request.GET.get("tab", "")
     asked = FORMER.get(named, named)
     tab = asked if asked in TABS else "timeline"
     with tenant_transaction(request.member.tenant.id):
-        # Before all else: what is said while the page is drawn comes by the socket.
+        # The token is read first: changes during rendering are sent by the socket.
         stands = get_run_change_token(run_id)
         found = run_of(run_id)
         state = state_now(found.id)
@@ -71,13 +71,12 @@ def show_run_page(request: PageRequest, run_id: UUID) -> HttpResponse:
 
 
 def _has_streaming_model(run: Run) -> bool:
-    """Whether a model of the run tells what it writes."""
+    """Return whether a model of the run streams its text."""
     return any(profile.streams for profile in load_run_pins(run).profiles)
 
 
 def _build_lineage_context(run: Run, state: RunState) -> dict[str, Any]:
-    """The run that began after one of its records, who had it begun where it is a retry itself, and how many
-    of its changes are in doubt."""
+    """Return the run's retry, the author of the run if it is a retry, and its number of doubtful changes."""
     by = run.retried_by
     return {
         "again": retried_as(run.id),
@@ -87,7 +86,7 @@ def _build_lineage_context(run: Run, state: RunState) -> dict[str, Any]:
 
 
 def _build_task_scope_context(run_id: UUID) -> dict[str, Any]:
-    """What its changes may reach, and which tools it has not got, by why."""
+    """Return the reach of the run's changes, and its missing tools and cautions, grouped by reason."""
     held = scope_held(run_id)
     reach: Reach = reach_of(held.scope, held.granted, held.policy)
     return {
@@ -98,8 +97,11 @@ def _build_task_scope_context(run_id: UUID) -> dict[str, Any]:
 
 
 def _build_request_card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
-    """The decision itself, for whoever may decide it, or could but for a yes that can be taken back: the card
-    of the inbox."""
+    """Build the inbox card of the open request for a member who may decide it.
+
+    The card is also built for a member who can undo a decision, or could decide but for a deferred approval.
+    Otherwise the result is None.
+    """
     if waiting is None:
         return None
     shown = shown_card(request.member, waiting.request, back=request.get_full_path())
@@ -110,8 +112,10 @@ def _build_request_card(request: PageRequest, waiting: Waiting | None) -> Shown 
 @require_safe
 @require_member(Scope.READ)
 def show_timeline_row(request: PageRequest, run_id: UUID, seq: int) -> HttpResponse:
-    """One row of the timeline, opened: its events with what was sent and what came back. A fragment for
-    htmx."""
+    """Render one opened row of the timeline: its events with their requests and responses.
+
+    The response is a fragment for htmx requests, else a page.
+    """
     with tenant_transaction(request.member.tenant.id):
         found = run_of(run_id)
         held = row_at(found.id, min(seq, found.event_seq))
@@ -131,7 +135,7 @@ def show_timeline_row(request: PageRequest, run_id: UUID, seq: int) -> HttpRespo
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def show_run_action_page(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """Pause, resume or cancel: what it will do and what it will not undo, then the wish itself."""
+    """Render the confirmation of pause, resume or cancel with its effects. A POST performs the action."""
     given = request.POST if request.method == "POST" else request.GET
     name = given.get("wish", "")
     if name not in WISHES:
@@ -158,7 +162,7 @@ def show_run_action_page(request: PageRequest, run_id: UUID) -> HttpResponse:
 @redirect_unless_post("run", "run_id")
 @require_member(Scope.READ)
 def show_replay_page(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """Feed the recorded events to the core again and compare; nothing is called, nothing changes."""
+    """Replay the recorded events in the core and compare. Nothing is called and nothing changes."""
     with tenant_transaction(request.member.tenant.id):
         found = run_of(run_id)
     report = replay_stored_run(request.member.tenant.id, found.id)
@@ -168,7 +172,7 @@ def show_replay_page(request: PageRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 @require_member(Scope.READ)
 def download_trace_file(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """The trace as a file: self-contained JSON lines that verify without this server."""
+    """Send the trace as a file: self-contained JSON lines that can be verified without this server."""
     with tenant_transaction(request.member.tenant.id):
         found = run_of(run_id)
         lines = b"".join(export_trace(found.id))

@@ -1,4 +1,4 @@
-"""What the run list calls its views and filters."""
+"""Labels of the views and filters of the run list."""
 
 from typing import Final
 
@@ -13,7 +13,9 @@ LABELS: Final = {
 
 
 def sentence_of(filters: Filters) -> str:
-    """The filters in a row of words: "Problems · called payments.refund". For `{% hostile_line %}`: what is
-    looked for was typed by somebody."""
+    """Format the filters as one line: "Problems · called payments.refund".
+
+    Render it with `{% hostile_line %}`: the search text was typed by a user.
+    """
     said = [f"{LABELS[name]} {value}" for name, value in filters.given.items()]
     return " · ".join([WORDS[filters.view], *said])

@@ -1,4 +1,4 @@
-"""The plan of a run as its page shows it: numbered steps, those that wait under what holds them, in words."""
+"""The plan of a run as its page shows it: numbered steps, with dependent steps nested under others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ WHY: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbered:
-    """A step's number, and the element that shows it; empty where it is not shown."""
+    """A step's number and the id of its element; the id is empty if the step is not shown."""
 
     number: int
     anchor: str
@@ -52,8 +52,11 @@ class Numbered:
 
 @dataclass(slots=True, kw_only=True)
 class ShownStep:
-    """A step with its number and its chip. `after`: the steps it comes after, `more` of them unnamed. `row`
-    is the event of its call. `behind` are the steps that are shown under it: they wait for others."""
+    """A step with its number and its chip.
+
+    `after` are the steps it depends on, and `more` is the number of those left out. `row` is the event of its
+    call. `behind` are the steps shown under it, which depend on others.
+    """
 
     step: PlanStep
     number: int
@@ -66,12 +69,12 @@ class ShownStep:
 
     @property
     def anchor(self) -> str:
-        """The element that shows it."""
+        """The id of the element that shows the step."""
         return f"step-{self.step.id}"
 
 
 def build_plan_context(plan: Plan) -> dict[str, Any]:
-    """What the template of the steps and the criteria draws."""
+    """Build the template context of the steps and the criteria."""
     steps = plan.outlook.steps
     begin, end = select_step_window(steps, MOST, BEFORE)
     return {
@@ -87,7 +90,10 @@ def build_plan_context(plan: Plan) -> dict[str, Any]:
 
 
 def _nest_plan_steps(plan: Plan, begin: int, end: int) -> list[ShownStep]:
-    """The steps from one up to another, those that come after others under the last one that does not."""
+    """Build the steps from `begin` up to `end`, nested by dependency.
+
+    A step with dependencies is nested under the last step without any.
+    """
     steps = plan.outlook.steps
     number = {step.id: n for n, step in enumerate(steps, 1)}
     tops: list[ShownStep] = []
@@ -118,12 +124,12 @@ def _get_step_chip(step: PlanStep) -> str:
 
 
 def _get_criterion_chip(criterion: ShownCriterion, *, over: bool) -> str:
-    """The chip of a criterion: what is not so while a run is under way may come to be."""
+    """Return the chip of a criterion; while a run is under way, an unmet criterion is "not_yet"."""
     return "not_yet" if criterion.met is Met.UNMET and not over else criterion.met.value
 
 
 def _count_steps_by_chip(found: RunPlan) -> list[tuple[str, int]]:
-    """How many steps stand how, as the chips are called."""
+    """Count the steps by chip."""
     counted: dict[str, int] = {}
     for step in found.steps:
         counted[_get_step_chip(step)] = counted.get(_get_step_chip(step), 0) + 1

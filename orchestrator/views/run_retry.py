@@ -31,7 +31,10 @@ NO_RECORD: Final = "Choose after which record it begins."
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.OPERATE, Scope.SUBMIT)
 def show_retry_page(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """What a retry is, where it may begin, and the retry itself; a refusal stands in place."""
+    """Render the explanation of a retry and its possible start records. A POST starts the retry.
+
+    A refusal is shown on the same page.
+    """
     given = request.POST if request.method == "POST" else request.GET
     reason = given.get("reason", "").strip()[:LONGEST_REASON]
     key = uuid_or_none(given.get("key", "")) or uuid4()
@@ -62,7 +65,7 @@ def show_retry_page(request: PageRequest, run_id: UUID) -> HttpResponse:
     with tenant_transaction(request.member.tenant.id):
         context = _build_retry_context(run_of(run_id), chosen, below)
         if request.method != "POST" and context["chosen"] is None:
-            # After a refusal nothing is chosen that the person did not choose.
+            # After a refusal only the person's own choice stays selected.
             context["chosen"] = context["newest"]
         context |= {"faults": faults, "fault": faults.get("", ""), "reason": reason, "key": key}
         return render(request, "orchestrator/retry.html", context, status=status)
@@ -88,5 +91,5 @@ def _build_retry_context(run: Run, chosen: int | None, below: int | None) -> dic
 
 
 def _parse_record_number(text: str) -> int | None:
-    """A record's number as an address or a form says it; None for none."""
+    """Parse a record number from an address or a form; None if it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS else None

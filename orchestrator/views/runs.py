@@ -29,8 +29,10 @@ LONGEST_REASON: Final = 500
 
 
 class Wish(NamedTuple):
-    """Something a person may ask of a run: its verb, the scope for it, its words, and the states in which it
-    can be asked for."""
+    """An action that a person may request for a run.
+
+    It has a function, a required scope, texts and the run states that allow it.
+    """
 
     verb: Callable[..., Run]
     scope: Scope
@@ -67,7 +69,7 @@ WISHES: Final = {
 
 
 class Pill(NamedTuple):
-    """A filter in force, and the address without it."""
+    """An active filter, and the address without it."""
 
     label: str
     value: str
@@ -77,13 +79,13 @@ class Pill(NamedTuple):
 @require_safe
 @require_member(Scope.READ)
 def show_runs_page(request: PageRequest) -> HttpResponse:
-    """The runs of the tenant, newest first."""
+    """Render the tenant's runs, newest first."""
     filters = filters_of(request.GET)
     if not request.GET and (opens := _opened_first(request)):
         return redirect(f"{reverse('runs')}?{opens}")
     cursor = request.GET.get("cursor", "")[:200]
     with tenant_transaction(request.member.tenant.id):
-        # The mark comes before the rows: what changes in between comes again by the socket.
+        # The mark is read before the rows: changes in between are sent again by the socket.
         mark = mark_now()
         try:
             found = list_run_page(filters, cursor)
@@ -122,7 +124,7 @@ def show_runs_page(request: PageRequest) -> HttpResponse:
 
 
 def _build_runs_url(filters: Filters, *, without: str = "", **more: str) -> str:
-    # The bare address may open a view of one's own: all runs are asked for by name.
+    # The bare address may open a saved view, so the view of all runs is named explicitly.
     return f"{reverse('runs')}?{filters.query_without(without, **more) or 'view=all'}"
 
 
@@ -139,7 +141,7 @@ def _build_filter_pills(filters: Filters) -> list[Pill]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What became of one run in a bulk wish."""
+    """The outcome of a bulk action for one run."""
 
     run: Run
     done: bool
@@ -149,7 +151,10 @@ class Asked:
 @redirect_unless_post("runs")
 @require_member(Scope.READ)
 def submit_bulk_run_action(request: PageRequest) -> HttpResponse:
-    """Ask the same of many runs: first what would happen, exactly; then, with a reason, each by its own."""
+    """Preview a bulk action on the chosen runs, or apply it.
+
+    A confirmed action with a reason is applied to each run separately.
+    """
     name = request.POST.get("wish", "")
     wish = WISHES.get(name, WISHES["pause"])
     check_scopes(request.member, wish.scope)

@@ -1,4 +1,4 @@
-"""GET and POST /runs/views and POST /runs/views/<id>: views of one's own on the run list (R-UI-2)."""
+"""GET and POST /runs/views and POST /runs/views/<id>: a user's saved views of the run list (R-UI-2)."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -30,7 +30,7 @@ from tenancy.web.page_auth import PageRequest, redirect_unless_post, require_mem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A view as its keeper sees it: what it opens and what it is narrowed to."""
+    """A saved view with its address and a sentence about its filters."""
 
     view: SavedView
     url: str
@@ -39,7 +39,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """What was typed, for which view (None: a new one), and why it does not fit."""
+    """Rejected input: the name as typed, the fault, and the view concerned (None for a new one)."""
 
     name: str
     fault: str
@@ -48,7 +48,7 @@ class Refused:
 
 
 def kept_by(principal: UUID) -> list[Kept]:
-    """A person's views. Inside the tenant's context."""
+    """List a person's saved views. Runs in the tenant's context."""
     return [
         Kept(
             view=view, url=f"{reverse('runs')}?{view.query}", says=sentence_of(_parse_saved_query(view.query))
@@ -58,14 +58,14 @@ def kept_by(principal: UUID) -> list[Kept]:
 
 
 def _parse_saved_query(query: str) -> Filters:
-    # More than can be kept: cut at what can, a filter would be lost unsaid.
+    # The limit exceeds the length that can be stored. Truncation at that length would silently drop a filter.
     return filters_of(QueryDict(query[: 10 * LONGEST_QUERY]).dict())
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def saved_views(request: PageRequest) -> HttpResponse:
-    """The views one keeps, and a form for the filters that came with the address. A POST keeps them."""
+    """Render the user's saved views and a form for the filters of the address. A POST saves them."""
     if request.method != "POST":
         return _render_saved_views_page(request, filters_of(request.GET))
     filters = _parse_saved_query(request.POST.get("query", ""))
@@ -85,7 +85,7 @@ def saved_views(request: PageRequest) -> HttpResponse:
 @redirect_unless_post("runs-views")
 @require_member(Scope.READ)
 def saved_view(request: PageRequest, view_id: UUID) -> HttpResponse:
-    """Rename a view, open it first or no more, or remove it."""
+    """Rename a view, set or unset it as the default, or remove it."""
     house, by, act = request.member.tenant.id, request.member.principal, request.POST.get("act", "")
     if act == "remove":
         remove_view(house, view_id, by=by)

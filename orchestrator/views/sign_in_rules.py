@@ -1,5 +1,4 @@
-"""GET and POST /tenant/sign-in-rules: which roles need a second factor, and where it is asked for again
-(R-SEC-11)."""
+"""GET and POST /tenant/sign-in-rules: roles that need a second factor, and when to ask for it (R-SEC-11)."""
 
 from django import forms
 from django.contrib import messages
@@ -29,8 +28,10 @@ AREAS = {
 
 
 class RulesForm(forms.Form):
-    """All of the rules. `sure` is said by an administrator who would keep themself out until they have a
-    second factor."""
+    """All sign-in rules.
+
+    `sure` is the confirmation of an administrator who would be locked out until they have a second factor.
+    """
 
     second_factor = forms.MultipleChoiceField(
         label="Roles that need a second factor", required=False, widget=forms.CheckboxSelectMultiple,
@@ -49,15 +50,17 @@ class RulesForm(forms.Form):
     version = forms.IntegerField(widget=forms.HiddenInput)
 
     def rules(self) -> SignInRules:
-        """As the verb takes them."""
+        """Return the rules as parsed by `read_rules`."""
         return read_rules(self.cleaned_data)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(asks=tuple(Area))
 def sign_in_rules(request: PageRequest) -> HttpResponse:
-    """The rules with their versions. A POST sets them, or asks a second administrator where they ask for
-    less."""
+    """Render the rules with their versions.
+
+    A POST sets them; weaker rules wait for a second administrator.
+    """
     check_scopes(request.member, Scope.ADMIN if request.method == "POST" else Scope.INSPECT)
     if request.method != "POST":
         return _render_sign_in_rules_page(request)
@@ -82,7 +85,7 @@ def sign_in_rules(request: PageRequest) -> HttpResponse:
 
 
 def _keeps_out(request: PageRequest, wanted: SignInRules) -> bool:
-    """Whether the rules would ask a second factor of whoever sets them, who has none."""
+    """Return whether the rules require a second factor of the member who sets them but has none."""
     if not wanted.concerns(request.member.roles, tuple(Area)):
         return False
     return not proof_of(request.session, request.member.person).enrolled

@@ -1,5 +1,4 @@
-"""GET /system; the tenant's emergency stops (R-SEC-9), circuits (R-BUDGET-13), and what security has to
-review (R-BUDGET-12)."""
+"""GET /system: emergency stops (R-SEC-9), circuits (R-BUDGET-13) and safety reviews (R-BUDGET-12)."""
 
 from uuid import UUID
 
@@ -38,7 +37,10 @@ CLOSED = "The circuit is closed; the next call goes out."
 
 
 class StopForm(forms.Form):
-    """What to stop, and why. `sure` is what was asked about once more: the same as `what`, or it is asked."""
+    """The target of a stop and its reason.
+
+    `sure` is the confirmed target. Unless it equals `what`, a confirmation is asked for.
+    """
 
     what = forms.ChoiceField(label="Stop")
     reason = forms.CharField(label="Reason", max_length=500, help_text="Saved to the audit log.")
@@ -49,14 +51,19 @@ class StopForm(forms.Form):
         self.fields["what"].choices = choices  # type: ignore[attr-defined]
 
     def clean_reason(self) -> str:
-        """The reason; it may not look like that of a tool's own switch, which only the switch ends."""
+        """Return the reason without the prefix that marks stops of a tool's own switch.
+
+        Only that switch lifts a stop with the prefix.
+        """
         text: str = self.cleaned_data["reason"]
         return text.removeprefix(DISABLED.strip()).strip() or text.strip(": ")
 
 
 class Sure:
-    """The question that is asked before a stop is put in force: what it stops, why, and how many runs that
-    ends (None: it ends none by itself, for it is a tool's)."""
+    """The confirmation of a stop: its target, its reason and the number of runs it ends.
+
+    The number is None for the stop of a tool, which by itself ends no run.
+    """
 
     def __init__(self, request: PageRequest, form: StopForm, *, ends: int | None) -> None:
         self.what: str = form.cleaned_data["what"]
@@ -68,7 +75,7 @@ class Sure:
 @require_safe
 @require_member(Scope.READ)
 def show_system_page(request: PageRequest) -> HttpResponse:
-    """The parts, and the stops in force."""
+    """Render the parts of the system and the stops in force."""
     with tenant_transaction(request.member.tenant.id):
         return _render_system_page(request, StopForm(choices=_list_stop_choices(request)))
 
@@ -76,8 +83,10 @@ def show_system_page(request: PageRequest) -> HttpResponse:
 @redirect_unless_post("system")
 @require_member(Scope.OPERATE)
 def submit_emergency_stop(request: PageRequest) -> HttpResponse:
-    """Put a stop in force: before the next effect of any run it concerns. It is asked once more, with how
-    many runs that ends."""
+    """Put a stop in force before the next effect of any run it concerns.
+
+    A confirmation with the number of runs it ends is asked for first.
+    """
     house = request.member.tenant.id
     with tenant_transaction(house):
         form = StopForm(request.POST, choices=_list_stop_choices(request))
@@ -96,7 +105,7 @@ def submit_emergency_stop(request: PageRequest) -> HttpResponse:
 @redirect_unless_post("system")
 @require_member(Scope.OPERATE)
 def submit_stop_lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
-    """Take one of the tenant's own stops out of force. What a tool's own page has set is lifted there."""
+    """Lift one of the tenant's own stops. A stop that a tool's own page has set is lifted there."""
     house = request.member.tenant.id
     reason = request.POST.get("reason", "").strip()[:500]
     with tenant_transaction(house):
@@ -114,7 +123,7 @@ def submit_stop_lift(request: PageRequest, stop_id: UUID) -> HttpResponse:
 @require_member(Scope.READ)
 @mark_unattended
 def show_circuits_table(request: PageRequest) -> HttpResponse:
-    """The table of circuits alone: what the page fetches again while it is open."""
+    """Render the table of circuits only. The page fetches it repeatedly while it is open."""
     with tenant_transaction(request.member.tenant.id):
         return render(request, "tools/_circuits.html", _build_circuits_context())
 
@@ -122,7 +131,7 @@ def show_circuits_table(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ)
 def show_circuit_page(request: PageRequest, circuit_id: UUID) -> HttpResponse:
-    """One circuit; closing it by hand, with the reason."""
+    """Render one circuit. A POST closes it manually, with a reason."""
     house, fault = request.member.tenant.id, ""
     if request.method == "POST":
         check_scopes(request.member, Scope.ADMIN)
@@ -144,7 +153,7 @@ def show_circuit_page(request: PageRequest, circuit_id: UUID) -> HttpResponse:
 @redirect_unless_post("system")
 @require_member(Scope.ADMIN)
 def submit_safety_review(request: PageRequest, run_id: UUID) -> HttpResponse:
-    """Write down what a review of a run that a safety rule closed has found."""
+    """Record the finding of a review of a run that a safety rule closed."""
     house, finding = request.member.tenant.id, request.POST.get("finding", "").strip()[:LONGEST]
     with tenant_transaction(house):
         to_review(run_id)
@@ -159,7 +168,7 @@ def submit_safety_review(request: PageRequest, run_id: UUID) -> HttpResponse:
 
 
 def _format_reset_message(found: CircuitSeen) -> str:
-    """What became of a circuit that was to be closed or tried."""
+    """Describe the state of a circuit after its manual reset or probe."""
     if found.state == "closed":
         return CLOSED
     if found.next_probe is not None and not found.probing:

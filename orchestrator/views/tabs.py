@@ -1,4 +1,4 @@
-"""The tabs of a run's page: each reads what it shows, and no more. Inside the tenant's context."""
+"""The tabs of a run's page. Each tab reads only what it shows. In the tenant's context."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -49,19 +49,19 @@ FILTERS: Final = {
 }  # fmt: skip
 FORMER: Final[Mapping[str, str]] = {"graph": "plan"}
 """What a tab was called before: an address that somebody kept goes on working."""
-# A trace up to this long is verified as its page is drawn; a longer one when somebody asks.
+# A trace up to this length is verified whenever its page is rendered; a longer one on request.
 QUICK: Final = 500
 RAW: Final = 50
 LONGEST: Final = 200
 
 
 def body_of(tab: str, run: Run, state: RunState, request: PageRequest) -> Context:
-    """What one tab shows."""
+    """Build the context of one tab."""
     return READS[tab](run, state, request)
 
 
 def before_of(request: PageRequest) -> int | None:
-    """The event up to which is asked for; None: the newest."""
+    """Return the number of the last event requested by `?before=`; None for the newest."""
     text = request.GET.get("before", "")
     return int(text) if text.isascii() and text.isdigit() and 0 < len(text) <= 12 else None
 
@@ -89,7 +89,10 @@ def _build_plan_tab(run: Run, state: RunState, _request: PageRequest) -> Context
 
 
 def ahead_of(run: Run, state: RunState) -> Context:
-    """The run's steps and criteria, and its workflow's graph with the way lit."""
+    """Build the context of the run's steps and criteria, and of its workflow graph.
+
+    The graph shows the path of the run.
+    """
     plan = plan_of(run, state)
     graph = graph_of(run.tenant_id, run.workflow_version_id)
     over = Status(run.status) in TERMINAL_STATUSES
@@ -117,7 +120,7 @@ def _build_ledger_tab(run: Run, state: RunState, _request: PageRequest) -> Conte
 
 
 def book_of(run: Run, book: Ledger) -> Context:
-    """The entries in their order, and whether all of them add up to the meter."""
+    """Return the ledger entries, newest first, and whether their sums match the meter."""
     cost = next((dial.meter for dial in list_run_limits(run.id) if dial.unit == "usd"), None)
     agrees = cost is not None and (cost.used, cost.reserved) == (book.used, book.reserved)
     return {"book": book, "entries": book.entries[::-1], "cost": cost, "agrees": agrees}
@@ -128,8 +131,11 @@ def _build_audit_tab(run: Run, _state: RunState, request: PageRequest) -> Contex
 
 
 def chain_of(run: Run, *, asked: bool = False) -> Context:
-    """Whether the run's trace is what was written, looked at where it is short or somebody asks; not while it
-    is being written, when one part of it is ahead of another."""
+    """Verify the run's trace and return up to 20 faults.
+
+    A trace is verified if it is short and the run is not in progress, or on request. During progress, one
+    part of the trace may be ahead of another.
+    """
     verify = (run.event_seq <= QUICK and run.status != Status.IN_PROGRESS) or asked
     return {"verified": verify, "faults": verify_run(run.id)[:20] if verify else ()}
 
@@ -144,13 +150,13 @@ def _build_raw_tab(run: Run, _state: RunState, request: PageRequest) -> Context:
 
 
 def lines_of(run: Run, after: int, last: int) -> list[tuple[int, str]]:
-    """The events after one up to another as the API shows them, each with its number."""
+    """Return the events after `after` up to `last` as the API shows them, each with its number."""
     events = Event.objects.filter(run_id=run.id, seq__gt=after, seq__lte=last).order_by("seq")
     return [(event.seq, orjson.dumps(presenters.serialize_trace_event(event)).decode()) for event in events]
 
 
 def whole_of(run: Run) -> Context:
-    """The run as the API shows it."""
+    """Return the run as the API shows it."""
     return {"raw": orjson.dumps(presenters.serialize_run(run), option=orjson.OPT_INDENT_2).decode()}
 
 
@@ -171,7 +177,10 @@ READS: Final[Mapping[str, Callable[[Run, RunState, PageRequest], Context]]] = {
 
 
 def rail_of(run: Run, request: PageRequest) -> Context:
-    """What stands beside every tab: the goal, what the run is pinned to, its result."""
+    """Build the context that every tab shares.
+
+    It holds the goal, the manifest, the submitter, the result and the API address.
+    """
     admitted = load_manifest_body(run.id)
     return {
         "goal": admitted["goal"],

@@ -63,7 +63,7 @@ Faults = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitField:
-    """A limit's field: what stands in it and what is wrong with it."""
+    """The form field of a limit: its text and its fault."""
 
     limit: Limit
     text: str
@@ -72,8 +72,10 @@ class LimitField:
 
 @dataclass(slots=True)
 class Sheet:
-    """A filled-in form, read: what was asked for, and what is wrong with it by field. `base` is the goal that
-    is submitted again: what the form does not show stays as it is there."""
+    """A parsed form: the requested values, and the faults by field.
+
+    `base` is the goal that is submitted again; it supplies the values that the form does not show.
+    """
 
     base: Goal | None = None
     objective: str = ""
@@ -89,12 +91,12 @@ class Sheet:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong as far as the form can tell."""
+        """Return whether the form has no known fault."""
         wrong = any(one.fault for one in self.limits)
         return not (wrong or self.faults or self.input_faults)
 
     def goal(self) -> Goal:
-        """The goal. Raises GoalInvalid with the field that is wrong."""
+        """Build the goal. Raises: GoalInvalid with the invalid field."""
         said = {
             "objective": self.objective,
             "inputs": {} if self.inputs is ABSENT else self.inputs,
@@ -110,14 +112,14 @@ class Sheet:
 
 
 def fresh_key() -> str:
-    """A one-time key for a form: a second click sends the same one and starts nothing more."""
+    """Return a one-time key for a form. A second click sends the same key and starts nothing more."""
     return str(uuid4())
 
 
 @require_safe
 @require_member(Scope.SUBMIT)
 def show_new_task_page(request: PageRequest) -> HttpResponse:
-    """What can be submitted: ready goals first, then every workflow."""
+    """Render the tasks that can be submitted: ready-made goals first, then every workflow."""
     with tenant_transaction(request.member.tenant.id):
         found = [(version, spec_of(version)) for version in list_submittable_workflows()]
         slugs = {version.slug for version, _ in found}
@@ -136,7 +138,7 @@ def show_new_task_page(request: PageRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.SUBMIT)
 def show_task_form_page(request: PageRequest, workflow: str) -> HttpResponse:
-    """The form of one workflow; sent, it submits once whatever is clicked how often."""
+    """Render the form of one workflow. A POST submits the task once, however often the form is sent."""
     copied: Run | None = None
     with tenant_transaction(request.member.tenant.id):
         try:
@@ -173,8 +175,7 @@ def show_task_form_page(request: PageRequest, workflow: str) -> HttpResponse:
 
 
 def _read_uploaded_files(request: PageRequest, offer: Offer, sheet: Sheet) -> dict[str, bytes]:
-    """The files that were sent along, for a workflow that works on files; what is wrong with them stands in
-    the sheet."""
+    """Read the uploaded files of a workflow that works on files. Faults go into the sheet."""
     sent = request.FILES.getlist("files")
     sheet.folder = request.POST.get("folder", "").strip()[:200]
     sheet.sent = len(sent)
@@ -191,7 +192,7 @@ def _read_uploaded_files(request: PageRequest, offer: Offer, sheet: Sheet) -> di
 
 
 def _get_copied_run(workflow: str, given: str) -> Run:
-    """The run whose task is submitted again. Raises RunNotFound, also for a run of another workflow."""
+    """Return the run whose task is submitted again. Raises: RunNotFound, also for another workflow."""
     found = run_of(uuid_or_none(given))
     if found.workflow != workflow:
         raise RunNotFound
@@ -199,7 +200,7 @@ def _get_copied_run(workflow: str, given: str) -> Run:
 
 
 def _ready_goal(workflow: str, slug: str) -> Goal | None:
-    """What a starter would submit now; None where there is none of that name. In the tenant's context."""
+    """Return the goal that the named example would submit now, or None. In the tenant's context."""
     named = (
         one for one in bundled_content.load_example_goals() if (one.workflow, one.slug) == (workflow, slug)
     )
@@ -213,8 +214,7 @@ def _submit_once(
     budget: Mapping[str, Decimal],
     files: Mapping[str, bytes] = NO_FILES,
 ) -> UUID:
-    """Submit as the API does, once a key; who clicks twice is sent to the one run. Raises as submit_task
-    does."""
+    """Submit once per key, so that a second click yields the same run. Raises: as submit_task does."""
     who = request.member
     key = str(uuid_or_none(request.POST.get("key", "")) or fresh_key())
     submitter = Submitter(principal=who.principal, owner=who.owner, scopes=tuple(map(str, who.scopes)))
@@ -232,7 +232,7 @@ def _submit_once(
         try:
             answer = execute_once(who.tenant.id, who.principal, key, request.path, body, act)
         except KeyInUse:
-            # The first click is still under way.
+            # The request of the first click is still in progress.
             if tries >= PATIENCE:
                 raise
             sleep(A_MOMENT)
@@ -256,7 +256,7 @@ def _build_prefilled_sheet(offer: Offer, goal: Goal | None) -> Sheet:
 
 
 def _parse_task_form(offer: Offer, sent: Mapping[str, Any]) -> Sheet:
-    """What was sent, field by field. Never raises."""
+    """Parse the submitted fields. Never raises."""
     read = read_form(offer.spec.input_schema, sent)
     sheet = Sheet(
         objective=str(sent.get("objective", "")).strip()[:LONGEST],
@@ -286,7 +286,7 @@ def _read_deadline(sheet: Sheet) -> None:
 
 
 def _read_limit(limit: Limit, sent: Mapping[str, Any], budget: dict[str, Decimal]) -> LimitField:
-    """A limit as it was asked for; what stands at its most is not asked for at all."""
+    """Parse a limit and add it to `budget`, unless it equals the highest allowed amount."""
     text = str(sent.get(f"limit:{limit.name}", "")).strip()[:40]
     if not text:
         return LimitField(limit=limit, text="")
@@ -310,7 +310,7 @@ def _format_amount(amount: Decimal | None) -> str:
 
 
 def _list_hidden_fields(base: Goal | None) -> list[str]:
-    """What of a goal no field of the form shows, in words."""
+    """List, in words, the fields of a goal that the form does not show."""
     given = base.model_dump(exclude_defaults=True) if base is not None else {}
     return [
         name.replace("_", " ") for name in given if name not in ("objective", "inputs", "deadline", "mode")
@@ -318,14 +318,14 @@ def _list_hidden_fields(base: Goal | None) -> list[str]:
 
 
 def _needed_first(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with its required properties first: a published one has them by name."""
+    """Return the schema with its required properties first. A published schema sorts properties by name."""
     must = schema.get("required", ())
     parts = sorted(schema.get("properties", {}).items(), key=lambda part: part[0] not in must)
     return {**schema, "properties": dict(parts)}
 
 
 def _field_of(error: GoalInvalid) -> str:
-    """The form's field that an error is about."""
+    """Return the form field that an error concerns."""
     pointer = str(error.data.get("pointer", ""))
     name = pointer.removeprefix("/goal/").split("/")[0]
     return name if name in ("objective", "deadline", "inputs") else "general"
@@ -366,7 +366,7 @@ def _render_task_form(
 
 
 def _compute_task_reach(request: PageRequest, offer: Offer, sheet: Sheet) -> Reach | None:
-    """What the changes of the task could reach, as the form stands; None while there is no task in it."""
+    """Return the reach of the task's changes as the form is filled in; None if the goal is invalid."""
     try:
         goal = sheet.goal()
     except GoalInvalid:
@@ -387,7 +387,7 @@ def _format_curl_command(request: HttpRequest, offer: Offer, sheet: Sheet) -> st
 def curl_of(
     request: HttpRequest, workflow: str, goal: Goal, budget: Mapping[str, Decimal] | None = None
 ) -> str:
-    """The same task as a command. The key is named and never shown."""
+    """Format the task as a curl command. The API key is referenced by name and never shown."""
     body: dict[str, Any] = {"workflow": workflow, "goal": goal.model_dump(mode="json", exclude_defaults=True)}
     if budget:
         body["budget"] = {name: format_decimal(amount) for name, amount in budget.items()}

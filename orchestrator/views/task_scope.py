@@ -1,4 +1,4 @@
-"""What the changes of a task may reach, as pages show it: what it names, and what its boundary adds."""
+"""The reach of a task's changes as pages show it: things the task names, and grants of its boundary."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One kind of thing: what the task names, and what the boundary grants beside it."""
+    """One kind of thing: those that the task names, and those that the boundary grants in addition."""
 
     label: str
     named: tuple[str, ...]
@@ -26,14 +26,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The parts that are not empty; `version` of the policy, 0 for what ships, None for no policy."""
+    """The parts that are not empty.
+
+    `version` is the version of the policy: 0 for the shipped policy, None for no policy.
+    """
 
     parts: tuple[Part, ...]
     version: int | None
 
 
 def reach_of(scope: TaskScope | None, granted: ScopeGrant, policy: Policy | None) -> Reach:
-    """The scope of a task under a boundary."""
+    """Build the reach of a task under a boundary."""
     parts = (
         Part(label=label, named=_list_scope_names(scope, name), granted=_list_scope_names(granted, name))
         for label, name in LABELS
@@ -45,7 +48,7 @@ def reach_of(scope: TaskScope | None, granted: ScopeGrant, policy: Policy | None
 
 
 def by_reason(named: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    """Tools by what is said of them, each reason once."""
+    """Group the tools by reason."""
     found: dict[str, list[str]] = {}
     for tool, why in sorted(named.items()):
         found.setdefault(why, []).append(tool)

@@ -1,4 +1,4 @@
-"""GET /tools, GET and POST /tools/<name>: the registry, and what an admin sets of it (R-UI-5, R-TOOL-4)."""
+"""GET /tools, GET and POST /tools/<name>: the registry and its settings by admins (R-UI-5, R-TOOL-4)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -70,7 +70,7 @@ WORDS = {
 
 
 class ToolForm(forms.Form):
-    """What an admin may set of a tool, and why."""
+    """The settings of a tool that an admin may change, and the reason."""
 
     risk = forms.ChoiceField(label="Risk class", choices=[(risk.value, word) for risk, word in WORDS.items()])
     approval = forms.ChoiceField(label="A person decides", choices=POLICIES)
@@ -94,12 +94,15 @@ class ToolForm(forms.Form):
     tag = forms.CharField(widget=forms.HiddenInput)
 
     def change(self) -> ToolChange:
-        """The change as asked for. Raises InvalidInput."""
+        """Return the requested change.
+
+        Raises: InvalidInput.
+        """
         return asked_change({name: self.cleaned_data[name] for name in ADJUSTABLE})
 
 
 class SwitchForm(forms.Form):
-    """Disable or enable, and why."""
+    """Enable or disable a tool, with the reason."""
 
     enabled = forms.ChoiceField(choices=[("on", "on"), ("off", "off")])
     reason = forms.CharField(max_length=500)
@@ -108,7 +111,7 @@ class SwitchForm(forms.Form):
 @require_safe
 @require_member(Scope.READ)
 def show_tools_page(request: PageRequest) -> HttpResponse:
-    """Every tool of the tenant."""
+    """Render every tool of the tenant."""
     house, may_inspect = request.member.tenant.id, request.member.may(Scope.INSPECT)
     with tenant_transaction(house):
         users, used = used_by(), count_tool_use(house, database_now())
@@ -139,13 +142,13 @@ def show_tools_page(request: PageRequest) -> HttpResponse:
 
 
 def _assess_readiness(specs: list[ToolSpec]) -> Readiness:
-    """How tools stand for a run that begins within a week."""
+    """Assess the readiness of the tools for a run that starts within a week."""
     now = database_now()
     return assess_tool_readiness(specs, now, now + WARNED_BEFORE)
 
 
 def _describe_source(spec: ToolSpec, *, whole: bool) -> str:
-    """Where a tool comes from; not `whole` without the names of what is outside."""
+    """Describe the origin of a tool; without `whole`, names of external servers are left out."""
     if spec.name in shipped_tools():
         return "built in"
     if spec.remote is None:
@@ -156,7 +159,10 @@ def _describe_source(spec: ToolSpec, *, whole: bool) -> str:
 
 
 def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
-    """A change of a tool says what a call costs, and how many people decide about which amount."""
+    """Return the money area for a change of a tool; none for a switch, a drift clearance or a preview.
+
+    A change sets the price of a call, and how many people decide about which amount.
+    """
     looks = {"enabled", "drift", "preview"} & set(request.POST)
     return () if looks else (Area.MONEY,)
 
@@ -164,7 +170,7 @@ def _list_step_up_areas(request: PageRequest, places: Mapping[str, Any]) -> tupl
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.READ, asks=_list_step_up_areas)
 def show_tool_page(request: PageRequest, name: str) -> HttpResponse:
-    """One tool. A POST changes it, switches it, or shows what a change would do."""
+    """Render one tool. A POST changes it, switches it, clears its drift mark or previews a change."""
     house = request.member.tenant.id
     path_name(name)
     if request.method != "POST":
@@ -179,7 +185,7 @@ def show_tool_page(request: PageRequest, name: str) -> HttpResponse:
 
 
 def _submit_drift_clearance(request: PageRequest, name: str) -> HttpResponse:
-    """An administrator has looked at what did not fit, and takes the mark off (R-TOOL-14)."""
+    """Clear the drift mark of a tool after an administrator has reviewed it (R-TOOL-14)."""
     house, reason = request.member.tenant.id, request.POST.get("reason", "").strip()[:500]
     if not reason:
         with tenant_transaction(house):
@@ -225,7 +231,7 @@ def _submit_tool_change(request: PageRequest, name: str) -> HttpResponse:
 def _render_edit_conflict(
     request: PageRequest, name: str, form: ToolForm, error: ProposalOpen | Stale
 ) -> HttpResponse:
-    """Somebody else was first: the form again, beside the tool as it is now."""
+    """Render the form again with the current tool, after another person's change or proposal came first."""
     house = request.member.tenant.id
     with tenant_transaction(house):
         now = tool_now(house, name)
@@ -260,12 +266,15 @@ def _add_form_errors(form: ToolForm, error: InvalidInput) -> None:
 
 
 def _definition(spec: ToolSpec, *, whole: bool) -> dict[str, Any]:
-    """What a version declares; not `whole` without where it is reached, and under which secret."""
+    """Return the declaration of a version; without `whole`, its address and secret are left out."""
     return spec.model_dump(mode="json") | ({} if whole else {"remote": None})
 
 
 def _changes(before: Version, now: Version, *, whole: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a version changed, as it was and as it became."""
+    """Return the values that a version changed, before and after.
+
+    Without `whole`, a change of the remote part is shown as "changed" only.
+    """
     was, became = diff_tool_specs(before.spec, now.spec)
     if not whole and "remote" in was:
         was["remote"], became["remote"] = None, "changed"
@@ -314,7 +323,7 @@ def _render_tool_page(
 
 
 def _list_reaching_rules(spec: ToolSpec) -> list[dict[str, str]]:
-    """The rules about where values come from that can reach this tool."""
+    """List the provenance rules that can apply to this tool."""
     return [
         {"name": rule.name, "words": rule_in_words(rule)}
         for rule in policy_now().policy.rules

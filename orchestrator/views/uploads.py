@@ -1,4 +1,4 @@
-"""Files that a form brings, as the files of a run: named parts, or what a zip archive holds (R-TOOL-19)."""
+"""Uploaded files as the files of a run: single files, or the content of a ZIP archive (R-TOOL-19)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orchestrator.gateways.tools.registry import shipped_tools
 
 CATEGORIES: Final = ("files", "sandbox")
 CHUNK: Final = 64 * 1024
-# Broken, encrypted, or packed in a way that is not read: what the archive reader and its unpackers raise.
+# Raised by the reader for archives that are broken, encrypted or compressed in an unsupported way.
 BROKEN: Final = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError, EOFError, OSError,
     ValueError,
@@ -27,7 +27,7 @@ BROKEN: Final = (
 
 
 def takes_files(spec: GraphSpec) -> bool:
-    """Whether a workflow names a tool that works on the files of its run."""
+    """Return whether a workflow names a tool that works on the files of its run."""
     return any(
         named_by(spec.tools, name)
         for name, tool in shipped_tools().items()
@@ -36,8 +36,13 @@ def takes_files(spec: GraphSpec) -> bool:
 
 
 def files_in(sent: Iterable[UploadedFile[Any]], folder: str) -> dict[str, bytes]:
-    """The files by their path: each by its name in `folder`, an archive by the paths that it holds there.
-    Raises PathRefused, WorkspaceRefused; nothing larger than the bounds is read."""
+    """Return the uploaded files by path, below `folder`.
+
+    A single file is placed by its name, the files of an archive by their paths in the archive. Nothing larger
+    than the limits is read.
+
+    Raises: PathRefused, WorkspaceRefused.
+    """
     found: dict[str, bytes] = {}
     before = f"{folder.strip().strip('/')}/" if folder.strip().strip("/") else ""
     for one in sent:
@@ -45,7 +50,7 @@ def files_in(sent: Iterable[UploadedFile[Any]], folder: str) -> dict[str, bytes]
         held = _unpack_archive(one) if name.lower().endswith(".zip") else ((name, _read_upload(one)),)
         for path, content in held:
             _add_file(found, before + path, content)
-    # Judged here, so that the form can say what is wrong with it.
+    # Checked here, so that the form can show the fault.
     tree_of(found)
     return found
 
@@ -68,7 +73,10 @@ def _read_upload(one: UploadedFile[Any]) -> bytes:
 
 
 def _unpack_archive(one: UploadedFile[Any]) -> Iterable[tuple[str, bytes]]:
-    """What an archive holds, as far as it is read: what it says of sizes is not believed."""
+    """Yield the paths and contents of an archive's files. The sizes it declares are not trusted.
+
+    Raises: WorkspaceRefused.
+    """
     if one.size is None or one.size > LARGEST_TREE:
         raise WorkspaceRefused(detail=f"{one.name} is larger than {LARGEST_TREE} bytes")
     try:
@@ -81,7 +89,10 @@ def _unpack_archive(one: UploadedFile[Any]) -> Iterable[tuple[str, bytes]]:
 
 
 def _read_archive_member(archive: zipfile.ZipFile, held: zipfile.ZipInfo) -> bytes:
-    """One file of an archive. What is no plain file, such as a link, is none."""
+    """Read one file of an archive.
+
+    Raises: WorkspaceRefused for a file that is too large or not a plain file, such as a link.
+    """
     kind = (held.external_attr >> 16) & 0o170000
     if kind not in (0, 0o100000):
         raise WorkspaceRefused(detail=f"{held.filename} is no plain file")

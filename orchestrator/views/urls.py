@@ -1,4 +1,4 @@
-"""Where the orchestrator's pages are. No trailing slashes."""
+"""URLs of the orchestrator's pages, without trailing slashes."""
 
 from django.urls import path
 

@@ -1,5 +1,4 @@
-"""GET and POST /tenant/webhooks and /tenant/webhooks/<id>: endpoints that are told of what happens (R-API-6,
-R-UI-9)."""
+"""GET and POST /tenant/webhooks and /tenant/webhooks/<id>: endpoints for events (R-API-6, R-UI-9)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -63,7 +62,7 @@ class WebhookForm(forms.Form):
 
 
 class KeepingForm(forms.Form):
-    """How long the log is kept."""
+    """The retention period of the delivery log."""
 
     days = forms.IntegerField(
         label="Days", min_value=FEWEST_DAYS, max_value=MOST_DAYS,
@@ -74,15 +73,14 @@ class KeepingForm(forms.Form):
 
 
 def _areas_of_list(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
-    """A new endpoint has a new secret."""
+    """Return the keys area for a new endpoint, which gets a new secret; none for the retention period."""
     return () if request.POST.get("act") == "keep" else (Area.KEYS,)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.ADMIN, asks=_areas_of_list)
 def show_webhooks_page(request: PageRequest) -> HttpResponse:
-    """The tenant's endpoints. A POST adds one and shows its secret, this once, or says how long the log is
-    kept."""
+    """Render the tenant's endpoints. A POST adds one and shows its secret once, or sets the log retention."""
     if request.method != "POST":
         return _render_webhook_list(request)
     if request.POST.get("act") == "keep":
@@ -120,15 +118,17 @@ def _submit_log_retention(request: PageRequest) -> HttpResponse:
 
 
 def _areas_of_one(request: PageRequest, places: Mapping[str, Any]) -> tuple[Area, ...]:
-    """An endpoint that gets a new secret, or is removed with its own."""
+    """Return the keys area if an endpoint gets a new secret or is removed together with its secret."""
     return (Area.KEYS,) if request.POST.get("act") in ("rotate", "remove") else ()
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_member(Scope.ADMIN, asks=_areas_of_one)
 def show_webhook_page(request: PageRequest, webhook_id: UUID) -> HttpResponse:
-    """One endpoint with its delivery log. A POST tries, rotates, turns on, removes it or replays a
-    delivery."""
+    """Render one endpoint with its delivery log.
+
+    A POST sends a test, rotates the secret, enables or removes the endpoint, or replays a delivery.
+    """
     house, who = request.member.tenant.id, request.member.principal
     if request.method != "POST":
         return _render_webhook_detail(request, webhook_id)
@@ -150,7 +150,7 @@ def show_webhook_page(request: PageRequest, webhook_id: UUID) -> HttpResponse:
 
 
 def _select_send_action(request: PageRequest, webhook_id: UUID, act: str) -> Callable[[], UUID] | None:
-    """What sends a message now, or None where the form asks for nothing of the kind."""
+    """Return a function that sends a message now, or None if the form does not ask for that."""
     house, who = request.member.tenant.id, request.member.principal
     if act == "test":
         return lambda: try_webhook(house, webhook_id, by=who)
@@ -161,7 +161,7 @@ def _select_send_action(request: PageRequest, webhook_id: UUID, act: str) -> Cal
 
 
 def _send_and_report(request: PageRequest, webhook_id: UUID, sends: Callable[[], UUID]) -> None:
-    """Send it, and say what came of it."""
+    """Send the message and report the outcome."""
     try:
         delivery = sends()
     except WebhookOff as error:
@@ -187,7 +187,7 @@ def _format_delivery_headline(one: Logged) -> str:
 
 
 def _add_form_errors(form: forms.Form, error: InvalidInput | EgressRefused | NameTaken) -> None:
-    """The error beside its field."""
+    """Add the error to the field it concerns."""
     if isinstance(error, InvalidInput):
         for found in error.data["errors"]:
             name = found["pointer"].strip("/").split("/")[0]

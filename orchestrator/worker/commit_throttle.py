@@ -1,15 +1,15 @@
-"""Who goes first when threads of one process want to compute at once (R-BUDGET-11).
+"""Fair scheduling among tenants when threads of one process compete for the interpreter (R-BUDGET-11).
 
-Threads share one interpreter. Each return from the database waits until another thread lets go of it, and a
-thread that computes lets go when asked, after an interval. A tenant that has all threads but one thereby
-slows the one run of somebody else at each of its steps. Three things hold against it: the interval is
-short; where other tenants are, no more runs of those with three in hand commit at once than keep the
-interpreter busy, and only one where somebody with fewer is or lately was; and while a queued run begins, or a
-message about one is looked at, the runs of tenants with twice as many in hand wait before their next claim or
-commit and in the midst of one, for a moment and no longer.
+Threads share one interpreter. Each return from the database waits until another thread releases it, and a
+thread that computes releases it when asked, after an interval. A tenant that uses all threads but one would
+thereby slow down another tenant's run at each of its steps. Three measures prevent this. The switch interval
+is short. While several tenants have active runs, the runs of tenants with at least FLOOD active runs commit
+only BUSY at a time, and only ROOMY at a time if a tenant with fewer runs is or recently was active. While a
+queued run begins, or a message about one is examined, the runs of tenants with at least twice as many active
+runs wait before their next claim or commit and in the middle of one, for at most YIELD_SECONDS.
 
-And who leaves when every thread is in use: a run of a tenant with more than an equal part of them is held
-before its next node, one for each thread that is missing, so that whoever comes next finds a thread.
+When every thread is in use, a run of a tenant with more than an equal share of them is stopped before its
+next node, one for each missing thread, so that the next arrival finds a free thread.
 """
 
 import sys
@@ -20,27 +20,27 @@ from contextlib import contextmanager
 from time import monotonic
 from uuid import UUID
 
-# Somebody with two runs in hand is no flood.
+# A tenant with two active runs is no flood.
 FLOOD = 3
-# A tenth of the interpreter's own: a step returns from the database ten times and more.
+# A tenth of the interpreter's default: a step returns from the database ten times or more.
 SWITCH_SECONDS = 0.0005
-# What commits computes most of the time, and asks the database for the rest: so many keep it busy.
+# A commit computes most of the time and queries the database for the rest: two keep the interpreter busy.
 BUSY = 2
-# One leaves room for whoever begins: what it has under way is over soon.
+# One leaves room for beginning runs, whose commits are short.
 ROOMY = 1
-# Whoever was here comes again: between its tasks the floods have not the process to themselves.
+# A tenant that was active will return: floods do not get the whole process between its tasks.
 LATELY_SECONDS = 10.0
-# Longer than a run takes to begin, short beside a lease: whoever begins and hangs stops nobody.
+# Longer than a run takes to begin, short compared with a lease: a beginner that hangs blocks no other run.
 YIELD_SECONDS = 0.25
 
 
 def switch_often() -> None:
-    """Let the threads of this process take turns at the interpreter more often than usual."""
+    """Let the threads of this process switch more often than by default."""
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
 class CommitThrottle:
-    """The right of way among one process's runs. Thread-safe."""
+    """Turn-taking among the runs of one process. Thread-safe."""
 
     def __init__(self, longest: float = YIELD_SECONDS) -> None:
         self._longest = longest
@@ -56,15 +56,18 @@ class CommitThrottle:
         self._guests_until = 0.0
 
     def among(self, threads: int) -> None:
-        """So many threads drive runs here. Until that is known, nobody has to leave."""
+        """Set the number of threads that drive runs. Until it is set, no run has to leave."""
         with self._changed:
             self._threads = threads
 
     @contextmanager
     def arriving(self, tenant: UUID | None) -> Iterator[None]:
-        """A message came in about a run of the tenant: this thread looks whose turn it is, until it has a run
-        in hand or the block ends. After one that found nothing the tenant's next ones are no reason to wait,
-        for a moment: what floods sends many."""
+        """Announce that this thread examines a message about a run of the tenant.
+
+        The announcement ends once the thread has a run or the block ends. If a message led to no run and the
+        tenant has many active runs, its next messages give others no reason to wait for a moment, since a
+        flood sends many.
+        """
         with self._changed:
             if tenant is not None and monotonic() >= self._in_vain_until.get(tenant, 0.0):
                 self._arriving[threading.get_ident()] = tenant
@@ -76,8 +79,10 @@ class CommitThrottle:
 
     @contextmanager
     def run_of(self, tenant: UUID, run: UUID, *, aside: bool = False) -> Iterator["RunSlot"]:
-        """This run of the tenant is in hand for the length of the block, and begins with it. `aside`: it
-        takes none of the threads, and counts for none."""
+        """Register this run of the tenant as active and beginning for the length of the block.
+
+        With `aside`, the run occupies no thread and is not counted.
+        """
         with self._changed:
             self._beginning[tenant] += 1
             if not aside:
@@ -100,14 +105,16 @@ class CommitThrottle:
                 self._changed.notify_all()
 
     def runs(self) -> frozenset[UUID]:
-        """The runs in hand."""
+        """Return the active runs."""
         with self._changed:
             return frozenset(self._runs)
 
     def must_leave(self, tenant: UUID) -> bool:
-        """Whether one of the tenant's runs has to make room: every thread is in use, by several tenants, and
-        this one has more than it would have if they and one more had as many each. Whoever is told so
-        leaves."""
+        """Return whether one of the tenant's runs must make room, and count it as leaving if so.
+
+        A run must leave if every thread is in use by several tenants, and the tenant has more runs than an
+        equal share among the present tenants and one more. The caller has to leave on True.
+        """
         with self._changed:
             staying = self._in_hand.total() - self._leaving.total()
             if self._threads is None or len(self._in_hand) < 2 or staying < self._threads:
@@ -120,9 +127,12 @@ class CommitThrottle:
 
     @contextmanager
     def committing(self, tenant: UUID) -> Iterator[bool]:
-        """One claim or commit of a run of the tenant, for the length of the block. Where the tenant has a
-        flood's number in hand it waits while others begin and, where other tenants are or somebody with fewer
-        lately was, while as many commit as may at once; whether it did not have to go without its turn."""
+        """Hold the right to one claim or commit of the tenant's run for the length of the block.
+
+        A tenant with at least FLOOD active runs waits while others begin. If other tenants are active, or a
+        tenant with fewer runs recently was, it also waits while the allowed number of commits is in progress.
+        The wait is bounded; yields False if the commit proceeds without its turn.
+        """
         with self._changed:
             in_turn = self._changed.wait_for(lambda: self._has_turn(tenant), self._longest)
             self._committing += 1
@@ -134,9 +144,11 @@ class CommitThrottle:
                 self._changed.notify_all()
 
     def give_way(self, tenant: UUID, longest: float) -> None:
-        """In the midst of a commit of the tenant's: wait while others begin, where it has a flood's number in
-        hand. Whoever begins may be a flood itself and wait for a turn, so this one does not count
-        meanwhile."""
+        """Wait in the middle of a commit while others begin, if the tenant has at least FLOOD active runs.
+
+        A beginning run may belong to a flood and wait for a turn itself, so this commit is not counted
+        meanwhile.
+        """
         if self._in_hand[tenant] < FLOOD:
             return
         with self._changed:
@@ -147,12 +159,12 @@ class CommitThrottle:
                 self._committing += 1
 
     def crowded(self) -> bool:
-        """Whether several tenants have runs in hand."""
+        """Return whether several tenants have active runs."""
         with self._changed:
             return len(self._in_hand) > 1
 
     def has_begun(self, tenant: UUID) -> None:
-        """One of the tenant's runs has begun."""
+        """Record that one of the tenant's runs has begun."""
         with self._changed:
             _decrement_count(self._beginning, tenant)
             self._changed.notify_all()
@@ -163,24 +175,27 @@ class CommitThrottle:
         return not (self._crowding() or self._second_to_somebody(tenant))
 
     def _arrived(self) -> UUID | None:
-        """This thread has looked; for whose run, where that was still to be said."""
+        """End this thread's announcement and return its tenant, if the announcement was still pending."""
         with self._changed:
             looked_for = self._arriving.pop(threading.get_ident(), None)
             self._changed.notify_all()
             return looked_for
 
     def _crowding(self) -> bool:
-        """Whether as many commit as may at once, for the sake of others."""
+        """Return whether the commits in progress have reached the limit that protects other tenants."""
         if self._has_guests() or monotonic() < self._guests_until:
             return self._committing >= ROOMY
         return len(self._in_hand) > 1 and self._committing >= BUSY
 
     def _has_guests(self) -> bool:
-        """Whether somebody with few runs in hand is here, beside others."""
+        """Return whether several tenants are active and one of them has few active runs."""
         return len(self._in_hand) > 1 and min(self._in_hand.values()) < FLOOD
 
     def _in_vain(self, tenant: UUID) -> None:
-        """A message about this tenant's run found nothing to drive: where it has many, many more will."""
+        """Record that a message about the tenant's run led to no run.
+
+        Only a tenant with many active runs is recorded, since it will send many more such messages.
+        """
         now = monotonic()
         with self._changed:
             if self._in_hand[tenant] >= FLOOD:
@@ -188,8 +203,10 @@ class CommitThrottle:
                 self._in_vain_until = late | {tenant: now + self._longest}
 
     def _second_to_somebody(self, tenant: UUID) -> bool:
-        """Whether a run begins whose tenant has half as many in hand or fewer, or may be about to, where this
-        one has a flood's number."""
+        """Return whether the tenant must wait for a run that begins or may be about to begin.
+
+        The tenant has at least FLOOD active runs, and the other tenant has at most half as many.
+        """
         mine = self._in_hand[tenant]
         if mine < FLOOD:
             return False
@@ -198,7 +215,7 @@ class CommitThrottle:
 
 
 class RunSlot:
-    """One run's way through its slice. Used by the thread that drives it."""
+    """One run's passage through its slice. Used by the thread that drives the run."""
 
     def __init__(self, way: CommitThrottle, tenant: UUID, *, aside: bool) -> None:
         self._way = way
@@ -210,8 +227,10 @@ class RunSlot:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Around a claim or a commit: it waits for its turn. One that is driven aside does not: others wait
-        for its thread."""
+        """Wait for the run's turn and hold it during a claim or a commit.
+
+        A run driven aside does not wait, because others wait for its thread.
+        """
         if self._aside:
             yield
             return
@@ -220,20 +239,22 @@ class RunSlot:
             yield
 
     def give_way(self) -> None:
-        """Between two parts of a commit that keep nothing but the run's own row: whoever begins goes first,
-        for a moment in all of the commit."""
+        """Let beginning runs go first between two parts of a commit that lock only the run's own row.
+
+        The waits of one commit add up to a moment at most.
+        """
         left = self._may_wait_until - monotonic()
         if left > 0 and not self._aside:
             self._way.give_way(self._tenant, left)
 
     def begun(self) -> None:
-        """The first commit is made, or there will be none, or the run had begun before."""
+        """Record that the first commit is done, that there will be none, or that the run had begun before."""
         if self._begins:
             self._begins = False
             self._way.has_begun(self._tenant)
 
     def leaves(self) -> bool:
-        """Whether the run is to be given back before its next node; once said, it holds."""
+        """Return whether the run is to be released before its next node. True is final."""
         self.leaving = self.leaving or self._way.must_leave(self._tenant)
         return self.leaving
 

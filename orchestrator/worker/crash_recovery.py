@@ -1,5 +1,4 @@
-"""What becomes of effects that were in flight when their worker died: docs/ring.md, row by row
-(R-TOOL-9)."""
+"""Recovery of effects that were in flight when their worker died: docs/ring.md, row by row (R-TOOL-9)."""
 
 from datetime import datetime
 from time import sleep
@@ -16,7 +15,7 @@ GRACE_SECONDS = 2.0
 
 
 def recover_pending_effects(hand: ClaimedRun, performer: Performer, fault: Fault) -> Outcomes:
-    """Resolve everything in flight, one by one; nothing is in flight in the ordinary case."""
+    """Resolve every effect in flight, one by one. Usually none is in flight."""
     if not hand.state.pending:
         return Outcomes()
     events: list[AnyEvent] = []
@@ -31,7 +30,7 @@ def recover_pending_effects(hand: ClaimedRun, performer: Performer, fault: Fault
 
 
 def _resolve_intent(hand: ClaimedRun, performer: Performer, intent: IntentRow, fault: Fault) -> Outcomes:
-    """One row of the table."""
+    """Resolve one intent by its row of the table."""
     at = hand.manifest.admitted_at
     effect = intent.effect
     if isinstance(effect, CallModel):
@@ -47,7 +46,7 @@ def _resolve_intent(hand: ClaimedRun, performer: Performer, intent: IntentRow, f
 def _repeat_call(
     hand: ClaimedRun, performer: Performer, effect: CallTool, at: datetime, fault: Fault
 ) -> Outcomes:
-    """Repeat the call under the same id and key, its intent committed once more under this worker's fence."""
+    """Repeat the call with the same id and key, after its intent is renewed under this worker's fence."""
     renew_intent(hand.tenant, hand.run, effect, hand.fence)
     fault("renewed")
     again = performer.perform(hand, (effect,), fault, again=True)
@@ -56,26 +55,32 @@ def _repeat_call(
 
 
 def _surely_unsent(hand: ClaimedRun, effect: CallTool) -> bool:
-    """Whether nobody sent a call that honours no key, nor ever will: recovery wrote so, now or before."""
+    """Return whether a call that honours no key was never sent and never will be.
+
+    Recovery has marked its dispatch as abandoned, now or earlier.
+    """
     written = claim_dispatch(hand.tenant, hand.run, effect.id, "abandoned")
     return written or verdict_of(hand.tenant, effect.id) == "abandoned"
 
 
 def _wait_out(intent: IntentRow) -> None:
-    """The sender may still be at it until its deadline; looking earlier could miss what is under way."""
+    """Wait until the sender's deadline plus a grace period, for 60 seconds at most.
+
+    The sender may still be active; an earlier lookup could miss a call in progress.
+    """
     left = intent.seconds_left + GRACE_SECONDS
     if left > 0:
         sleep(min(left, 60.0))
 
 
 def given_up(hand: ClaimedRun) -> Outcomes:
-    """The in-flight effects of a run that kills its workers: nothing is performed, each gets a safe end."""
+    """Return a safe end for each in-flight effect of a run that kills its workers; nothing is performed."""
     at = hand.manifest.admitted_at
     events: list[AnyEvent] = []
     for intent in open_intents(hand.tenant, tuple(hand.state.pending)):
         effect = intent.effect
         if isinstance(effect, CallModel):
-            # It may have been answered, and is paid for as if it was; who resumes the run has it asked again.
+            # The model may have answered, so the call is charged. A resumed run repeats the call.
             events.append(Recovered(at=at, effect=effect.id, resolution="lost"))
         elif not effect.mutating:
             events.append(ToolFailed(at=at, effect=effect.id, error="crashed", sent=True, transient=False))

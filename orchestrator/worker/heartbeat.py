@@ -1,5 +1,4 @@
-"""The runs this process holds, and the thread that renews their leases while they are worked on
-(R-SESS-2)."""
+"""The runs that this process holds, and the thread that renews their leases (R-SESS-2)."""
 
 import threading
 from collections.abc import Iterator
@@ -13,13 +12,13 @@ from django.db import Error, connection
 from orchestrator.actions.claimed_run import ClaimedRun
 from orchestrator.worker.leases import renew_lease
 
-# A row is kept for less than a second; what is still left waits for the next beat.
+# A row is locked for less than a second; a lease not renewed by then waits for the next beat.
 TRIES, AGAIN_SECONDS = 8, 0.1
 log = structlog.get_logger(__name__)
 
 
 class Held:
-    """The runs in hand. Thread-safe."""
+    """The claimed runs of this process. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,7 +26,7 @@ class Held:
 
     @contextmanager
     def holding(self, hand: ClaimedRun) -> Iterator[None]:
-        """The run is in hand for the length of the block."""
+        """Register the run as held for the length of the block."""
         with self._lock:
             self._runs[hand.run] = hand
         try:
@@ -37,7 +36,7 @@ class Held:
                 self._runs.pop(hand.run, None)
 
     def hands(self) -> tuple[ClaimedRun, ...]:
-        """What is in hand now."""
+        """Return the runs held now."""
         with self._lock:
             return tuple(self._runs.values())
 
@@ -46,7 +45,10 @@ HELD = Held()
 
 
 class Heartbeat(threading.Thread):
-    """Renews all leases of this process three times a lease. A failed beat is tried again at the next."""
+    """Renews all leases of this process three times per lease period.
+
+    A failed renewal is repeated at the next beat.
+    """
 
     def __init__(self) -> None:
         super().__init__(name="heartbeat", daemon=True)
@@ -59,8 +61,11 @@ class Heartbeat(threading.Thread):
         connection.close()
 
     def beat(self) -> None:
-        """One round over everything held. Whose row somebody keeps, a commit of its own as a rule, is passed
-        by and tried again a little later: the others must not wait for it."""
+        """Renew every held lease once.
+
+        A run whose row is locked, usually by a commit of its own, is skipped and tried again a little later,
+        so that the other runs do not wait for it.
+        """
         left = HELD.hands()
         for _ in range(TRIES):
             left = tuple(hand for hand in left if not self._renewed(hand))

@@ -1,9 +1,9 @@
-"""A worker's memory in large pages.
+"""A worker's memory in huge pages.
 
-Of pages of four kilobytes a processor knows the places of few, and a worker's objects lie all over its heap.
-Linux puts memory that asks for it into pages of two megabytes, by itself within minutes or, since 6.1, at
-once; a commit then takes a thirtieth less of the processor. Where the kernel has no such pages, or its
-administrator wants none, everything stays as it is.
+The processor caches the addresses of few 4 KB pages, and a worker's objects are spread over its whole heap.
+Linux moves memory that requests it into 2 MB pages, within minutes or, since 6.1, at once; a commit then
+takes a thirtieth less processor time. Nothing changes if the kernel has no such pages or its administrator
+disabled them.
 """
 
 import ctypes
@@ -17,15 +17,15 @@ from typing import Final
 import structlog
 
 SIZE: Final = 2 << 20
-# The heap grows in a worker's first minutes; what is asked for twice costs a look.
+# The heap grows in a worker's first minutes; a repeated request costs little.
 EVERY_SECONDS: Final = 60.0
-# A large page of which little is used would be more memory and nothing else: the stacks of threads.
+# A sparsely used huge page would only cost memory: the stacks of threads.
 FULL: Final = 0.75
 _WANTED, _NOW = 14, 25
 _SETTINGS = Path("/sys/kernel/mm/transparent_hugepage")
 _MEMORY = Path("/proc/self/smaps")
 _IN_ALL = Path("/proc/self/smaps_rollup")
-# Bytes, for a mapped file's name may be anything.
+# Bytes, since the name of a mapped file may be anything.
 _MAPPING = re.compile(rb"([0-9a-f]+)-([0-9a-f]+) rw.p [0-9a-f]+ 00:00 0 +(\[heap\]|\[anon:.*\])?$")
 _RESIDENT = re.compile(rb"Rss: +(\d+) kB$")
 _LARGE = re.compile(rb"^AnonHugePages: +(\d+) kB$", re.MULTILINE)
@@ -34,26 +34,25 @@ log = structlog.get_logger(__name__)
 
 
 class LargePages(threading.Thread):
-    """Asks for the memory of this process at once and then every minute, where that is allowed."""
+    """Requests huge pages for the memory of this process at once and then every minute, if allowed."""
 
     def __init__(self) -> None:
         super().__init__(name="large pages", daemon=True)
         self._stop_asked = threading.Event()
 
     def run(self) -> None:
-        """Ask until stopped."""
+        """Repeat the request until stopped, or until huge pages are unavailable."""
         while (large := use_large_pages()) is not None:
             log.debug("worker.large_pages", bytes=large)
             if self._stop_asked.wait(EVERY_SECONDS):
                 return
 
     def stop(self) -> None:
-        """Stop asking."""
         self._stop_asked.set()
 
 
 def can_use_huge_pages() -> bool:
-    """Whether the kernel has large pages of this size and its administrator lets processes have them."""
+    """Return whether the kernel has huge pages of 2 MB and its administrator lets processes use them."""
     try:
         size, said = int((_SETTINGS / "hpage_pmd_size").read_text()), (_SETTINGS / "enabled").read_text()
     except (OSError, ValueError):
@@ -64,9 +63,10 @@ def can_use_huge_pages() -> bool:
 
 
 def use_large_pages() -> int | None:
-    """Have the memory of this process that is in use put into large pages; so many bytes of it then are.
+    """Request huge pages for the used memory of this process and return the number of bytes now in them.
 
-    What cannot be moved at the moment stays as it is. None where there is nobody to ask.
+    Memory that cannot be moved at the moment stays as it is. The result is None if huge pages are
+    unavailable.
     """
     if not can_use_huge_pages():
         return None
@@ -75,7 +75,8 @@ def use_large_pages() -> int | None:
     try:
         for start, end in in_use(_MEMORY.read_bytes().split(b"\n")):
             advise(start, end - start, _WANTED)
-            # Each by itself: of a range the rest would be left out after the first that cannot be moved.
+            # Each page separately: in a range, the rest would be skipped after the first page that cannot be
+            # moved.
             for page in range(start, end, SIZE):
                 advise(page, SIZE, _NOW)
         found = _LARGE.search(_IN_ALL.read_bytes())
@@ -85,8 +86,7 @@ def use_large_pages() -> int | None:
 
 
 def in_use(lines: Iterable[bytes]) -> Iterator[tuple[int, int]]:
-    """Of the lines of a `smaps` the (start, end) of memory of the process's own that is mostly in use, in
-    whole large pages."""
+    """Yield (start, end) of mostly used private memory in a `smaps` listing, in whole huge pages."""
     start = end = 0
     for line in lines:
         if found := _MAPPING.match(line):

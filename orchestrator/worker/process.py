@@ -1,4 +1,4 @@
-"""What one worker process has: its name, its gateways, its heartbeat and its sweep."""
+"""The equipment of one worker process: its name, gateways, heartbeat and sweep."""
 
 import os
 import socket
@@ -37,8 +37,7 @@ class Process:
     pages: LargePages = field(default_factory=LargePages)
 
     def start(self) -> None:
-        """Start the threads. What the machine has for a sandbox is tried now, not in the first commit that
-        asks for it."""
+        """Start the threads. The sandbox is probed now instead of in the first commit that needs it."""
         switch_often()
         Thread(target=monty_scripts.report_isolation, name="sandbox", daemon=True).start()
         self.heartbeat.start()
@@ -47,22 +46,28 @@ class Process:
         self.pages.start()
 
     def warm_up(self) -> None:
-        """Load what the first turn would load, so that the first run of a fresh worker does not wait for it.
-        Raises django.db.Error where the database does not answer."""
+        """Load what the first turn would load, so that the first run of a new worker does not wait for it.
+
+        Raises: django.db.Error if the database does not answer.
+        """
         load_first_turn()
         self.worker.performer.loop.start()
 
     def stop(self) -> None:
-        """Graceful stop (R-SESS-13): no new slice, each run in hand is held before its next effect and
-        given back. Leases are renewed until the last effect has ended."""
+        """Stop gracefully (R-SESS-13): start no new slice, and release each run before its next effect.
+
+        Leases are renewed until the last effect has ended.
+        """
         self.worker.stopping = True
         self.sweep.stop()
         self.learner.stop()
         self.pages.stop()
 
     def end(self) -> None:
-        """Once no run is in hand, those of the sweep included: end the heartbeat and close what the gateways
-        hold open."""
+        """End the heartbeat, and the effect loop with its clients, once no run is held.
+
+        The runs of the sweep count as held, too.
+        """
         if self.sweep.is_alive():
             self.sweep.join(settings.INTERLOCK_DRAIN_SECONDS)
         self.heartbeat.stop()
@@ -70,9 +75,9 @@ class Process:
 
 
 def make_worker(loop: EffectLoop | None = None) -> Worker:
-    """A worker with gateways of its own, under a name nobody had before.
+    """Build a worker with its own gateways, under a name that was never used before.
 
-    The name says which lock its process holds, where it holds one: a lease ends with it (`leases.py`).
+    The name states the lock that the process holds, if any: the lease ends with that lock (`leases.py`).
     """
     lock = process_lock_number()
     own = f"lock:{lock}" if lock is not None else token_hex(4)
@@ -83,7 +88,7 @@ def make_worker(loop: EffectLoop | None = None) -> Worker:
 
 @cache
 def this_process() -> Process:
-    """This process's equipment, made at first use (after any fork)."""
+    """Return this process's equipment, built at first use (after any fork)."""
     worker = make_worker()
     turns = FairScheduler(worker, threads=settings.INTERLOCK_WORKER_THREADS)
     return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker, turns), turns=turns)

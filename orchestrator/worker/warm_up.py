@@ -1,4 +1,4 @@
-"""What the first turn of a fresh worker would load, loaded before the worker says that it is ready."""
+"""Loads what the first turn of a new worker needs, before the worker reports that it is ready."""
 
 from django.conf import settings
 from django.db import connection
@@ -13,8 +13,13 @@ from orchestrator.queries.cross_tenant import next_run
 
 
 def load_first_turn() -> None:
-    """Load the modules that are found by their folder, the broker's and the database's connections, and the
-    providers' libraries where the operator names a model of theirs. Raises django.db.Error."""
+    """Load modules and connections that the first turn needs.
+
+    These are the modules found by their folder, the connections of broker and database, and the libraries of
+    the providers for which the operator configured a model.
+
+    Raises: django.db.Error.
+    """
     for load in (discover_node_kinds, known_validators, discover_detectors, shipped_tools, particular_tools):
         load()
     if settings.OPENAI_API_KEY or settings.ANTHROPIC_API_KEY or settings.OPENAI_BASE_URL:

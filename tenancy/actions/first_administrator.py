@@ -1,4 +1,4 @@
-"""Inviting a tenant's first administrator, by a platform administrator or by the shell (R-SEC-10)."""
+"""Invite a tenant's first administrator, from the platform console or from a shell command (R-SEC-10)."""
 
 from typing import NamedTuple
 from uuid import UUID
@@ -33,8 +33,11 @@ class AdministratorThere(TenancyError):
 
 
 class FirstAdministrator(NamedTuple):
-    """Who was invited, and the path of the link that sets their password, or "". `mailed`: it is on its way
-    to them instead."""
+    """The invited administrator and how the first-password link is delivered.
+
+    `path` is the path of the link that sets the password, or "". `mailed` is true if the link was mailed to
+    the administrator instead.
+    """
 
     invited: Invited
     path: str = ""
@@ -44,13 +47,16 @@ class FirstAdministrator(NamedTuple):
 def invite_first_administrator(
     tenant_id: UUID, email: str, name: str, *, by: PlatformActor | None, origin: str = ""
 ) -> FirstAdministrator:
-    """Invite a tenant's first administrator, or hand out another link to one who has not signed in yet.
+    """Invite a tenant's first administrator, or issue a new link to one who has not signed in yet.
+
     Audited. Outermost verb: owns the transaction, or joins the tenant's.
 
-    The link goes by mail where mail is set up; else it is in the answer, and a platform administrator who
-    sees it is related to the person, as one who gives a role is for a day. `by` None is whoever has the
-    shell, who is related to nobody and gets no link here. Raises Forbidden, NotFound, InvalidInput, and
-    AdministratorThere once an administrator has signed in.
+    The link is mailed where mail is set up. Otherwise the result contains the link, and the platform
+    administrator who sees the link becomes related to the invited person, as the giver of a role is for a
+    day. `by` None means a caller with shell access; that caller is related to no person and gets no link
+    here.
+
+    Raises: Forbidden, NotFound, InvalidInput; AdministratorThere once an administrator has signed in.
     """
     with tenant_transaction(tenant_id):
         check_platform_admin(by)
@@ -80,8 +86,10 @@ def invite_first_administrator(
 
 
 def _administrators_waiting(tenant_id: UUID) -> list[Invited]:
-    """The administrators, none of whom has signed in yet and can act. Raises AdministratorThere where one
-    does."""
+    """Return the administrators of the tenant if none of them has signed in and can act.
+
+    Raises: AdministratorThere if an administrator has signed in and can act.
+    """
     rows = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).select_related("person")
     found = [Invited(row.person, row, new=True) for row in rows.order_by("created_at", "id")]
     if any(has_signed_in(one.person) and not one.member.awaits_confirmation for one in found):

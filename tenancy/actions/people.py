@@ -1,4 +1,4 @@
-"""People of a tenant, as its administrators manage them (R-SEC-1, R-SEC-2, R-SEC-6)."""
+"""Actions with which a tenant's administrators manage its people (R-SEC-1, R-SEC-2, R-SEC-6)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -53,7 +53,11 @@ class LinkRefused(TenancyError):
 
 
 class Limits(NamedTuple):
-    """How far a reviewer's word reaches. No queues: none, `*`: every queue; None and "": no limit."""
+    """Limits of a reviewer's decisions.
+
+    Empty `queues` means no queue, `*` means every queue; a `max_amount` of None and a `max_risk` of "" mean
+    no limit.
+    """
 
     queues: tuple[str, ...] = ()
     max_amount: Decimal | None = None
@@ -61,7 +65,10 @@ class Limits(NamedTuple):
 
 
 class Invited(NamedTuple):
-    """A person with a role here. `new`: they were not known anywhere before, and have no password yet."""
+    """A person with a role in this tenant.
+
+    `new`: the person was not known in any tenant before and has no password yet.
+    """
 
     person: Person
     member: Membership
@@ -79,15 +86,19 @@ def invite_member(
     by_people: Iterable[UUID] = (),
     reason: str = "",
 ) -> Invited:
-    """Give somebody a role by their address; made as a person if they are not known. Audited. Outermost verb:
-    owns the transaction.
+    """Give a role to the person with this e-mail address; create the person if the address is unknown.
 
-    Who is known elsewhere keeps name and password, and whoever saw the link for that password in another
-    tenant is related to them here too. Such a person does nothing here before an administrator confirms them
-    (`Membership.awaits_confirmation`). `by_people` are who invite without belonging here. Raises InvalidInput
-    where they have the role already, and where the address is not plain ASCII or is that of a key;
-    NotIndependent where an administrator's own word would reach further by it; WiderThanYours where anybody's
-    would, and further than the inviter's.
+    Audited. Outermost verb: owns the transaction.
+
+    A person who is known in another tenant keeps name and password. Everyone who saw the link for that
+    password in another tenant is related to the person in this tenant too. Such a person can do nothing in
+    this tenant until an administrator confirms the person (`Membership.awaits_confirmation`). `by_people` are
+    inviters who do not belong to this tenant.
+
+    Raises:
+        InvalidInput: the person already has the role, or the address is not plain ASCII or is that of a key.
+        NotIndependent: an administrator's own decision limits would become wider.
+        WiderThanYours: the person's decision limits would become wider, and wider than the inviter's.
     """
     if normalize_email_address(email).endswith(FRESH_KEY_DOMAIN):
         raise _build_input_error("email", "invalid", "This is the address of a key, not of a person.")
@@ -121,10 +132,15 @@ def change_limits(
     reason: str,
     expected: str | None = None,
 ) -> Membership:
-    """Set how far the word of one membership reaches; audited. Wider limits relate the two for a day, as a
-    role does; those of an administrator are widened by one who is not related to them. `expected` is the tag
-    of what was looked at. Outermost verb. Raises NotFound, Stale, NotIndependent,
-    WiderThanYours, and InvalidInput for a name that is no open queue."""
+    """Set the decision limits of one membership; audited. Outermost verb.
+
+    Wider limits relate the giver and the person for a day, as a new role does. An administrator's limits can
+    be widened only by an administrator who is not related to that person. `expected` is the tag of the limits
+    that the caller looked at.
+
+    Raises: NotFound, Stale, NotIndependent, WiderThanYours; InvalidInput for a name that is not an open
+    queue.
+    """
     with tenant_transaction(tenant_id):
         hold_members(tenant_id)
         member = Membership.objects.filter(id=member_id).first()
@@ -152,9 +168,11 @@ def change_limits(
 
 
 def remove_role(tenant_id: UUID, member_id: UUID, *, by: UUID | None, reason: str) -> Person:
-    """Take one role from a person; audited. Their keys lose what it brought. Outermost verb.
+    """Remove one role from a person; audited. Outermost verb.
 
-    Raises NotFound, and LastAdmin for the only administrator.
+    The person's keys lose the permissions of that role.
+
+    Raises: NotFound; LastAdmin for the only administrator.
     """
     with tenant_transaction(tenant_id):
         hold_members(tenant_id)
@@ -169,10 +187,12 @@ def remove_role(tenant_id: UUID, member_id: UUID, *, by: UUID | None, reason: st
 
 
 def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reason: str) -> Person:
-    """Take every role from a person; each audited. Neither they nor the keys that they answer for do anything
-    here from then on. Outermost verb.
+    """Remove every role from a person; each removal is audited. Outermost verb.
 
-    Raises NotFound, and LastAdmin for the only administrator.
+    Neither the person nor the keys that the person is responsible for can do anything in this tenant
+    afterwards.
+
+    Raises: NotFound; LastAdmin for the only administrator.
     """
     with tenant_transaction(tenant_id):
         hold_members(tenant_id)
@@ -187,31 +207,42 @@ def deactivate_person(tenant_id: UUID, person_id: UUID, *, by: UUID | None, reas
 
 
 def has_signed_in(person: Person) -> bool:
-    """Whether they have a password or came in otherwise, either of which ends every link for the first
-    password."""
+    """Return whether the person has a password or has signed in by other means.
+
+    Either of the two invalidates every first-password link.
+    """
     return person.last_login is not None or person.has_usable_password()
 
 
 def may_get_link(tenant_id: UUID, person: Person) -> bool:
-    """Whether an administrator of this tenant may hand out a link that sets the person's password: only to
-    somebody who never signed in and belongs nowhere else. Whoever belongs elsewhere, or administers the
-    platform, could be taken over."""
+    """Return whether an administrator of this tenant may issue a link that sets the person's password.
+
+    Only a person who has never signed in and belongs to no other tenant may get a link. With a link, a member
+    of another tenant or a platform administrator could be taken over.
+    """
     if has_signed_in(person) or not person.is_active:
         return False
     return tenants_of_person(person.id) == [tenant_id] and not is_platform_admin(person.id)
 
 
 def show_link(tenant_id: UUID, person: Person, *, by: UUID) -> None:
-    """Write down that somebody is shown the link, before they are: who sees it can sign in as the person, so
-    that the two are related until an administrator unrelated to both confirms the person. Outermost verb."""
+    """Record that `by` is about to be shown the link. Outermost verb.
+
+    A viewer of the link can sign in as the person. The viewer and the person are therefore related until an
+    administrator who is related to neither confirms the person.
+    """
     with tenant_transaction(tenant_id):
         record_tie(tenant_id, TieKind.LINK_SEEN, person.id, by=by)
         note_link(tenant_id, person, by, "shown")
 
 
 def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) -> str:
-    """Mail a link for the first password to the person where mail is set up, and return "". Else return the
-    path of one, which relates whoever is shown it to the person. Raises LinkRefused. Outermost verb."""
+    """Mail a first-password link to the person and return "", or return its path if there is no mail.
+
+    A returned path relates its viewer to the person. Outermost verb.
+
+    Raises: LinkRefused.
+    """
     if not may_get_link(tenant_id, person):
         raise LinkRefused
     if settings.INTERLOCK_SENDS_MAIL:
@@ -222,7 +253,7 @@ def hand_over_link(tenant_id: UUID, person: Person, *, by: UUID, origin: str) ->
 
 
 def note_printed_link(tenant_id: UUID, person: Person) -> None:
-    """Write down that a command printed the link; it relates nobody. Outermost verb."""
+    """Record that a command printed the link; no relation results from it. Outermost verb."""
     with tenant_transaction(tenant_id):
         note_link(tenant_id, person, None, "printed")
 
@@ -230,8 +261,11 @@ def note_printed_link(tenant_id: UUID, person: Person) -> None:
 def mail_link(
     tenant_id: UUID, person: Person, *, by: UUID | None, origin: str, platform: bool = False
 ) -> None:
-    """Send the link to the person's own address, where nobody else sees it. `origin` is where the console is
-    if the settings do not say. `platform`: a platform administrator asks for it. Outermost verb."""
+    """Mail the link to the person's own address, so that no other person sees it. Outermost verb.
+
+    `origin` is the console's origin, used if the settings do not name one. `platform`: a platform
+    administrator requests the mail.
+    """
     with tenant_transaction(tenant_id):
         now, notice = database_now(), fresh_id()
         Notice.objects.create(
@@ -245,7 +279,7 @@ def mail_link(
 
 
 def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, platform: bool = False) -> None:
-    """Audit what became of a link for a first password. Joins the tenant's transaction."""
+    """Audit the delivery of a first-password link. Joins the tenant's transaction."""
     write_audit_entry(
         tenant_id, by, verb="person.link", object=f"person:{person.id}", before={},
         after={"email": person.email, "link": how}, platform=platform,
@@ -253,8 +287,11 @@ def note_link(tenant_id: UUID, person: Person, by: UUID | None, how: str, *, pla
 
 
 def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> None:
-    """Write down that somebody came in, by what, or why they did not; in each of their tenants, and in the
-    platform's log where they administer it. Opens each tenant's transaction itself."""
+    """Record a sign-in and its methods, or the reason for which a sign-in was refused.
+
+    The record is written in each of the person's tenants, and in the platform's log for a platform
+    administrator. Opens each tenant's transaction itself.
+    """
     verb = "person.refuse" if refused else "person.sign_in"
     _audit_in_every_tenant(person, verb, {"by": list(by)}, reason=refused)
     if is_platform_admin(person.id):
@@ -263,8 +300,10 @@ def note_sign_in(person: Person, *, by: Sequence[str], refused: str = "") -> Non
 
 
 def note_tie(person: Person, *, provider: str, account: str) -> None:
-    """Write down that an account of a provider signs somebody in from now on; in each of their tenants. Opens
-    each tenant's transaction itself."""
+    """Record that an account of an identity provider can sign in the person from now on.
+
+    The record is written in each of the person's tenants. Opens each tenant's transaction itself.
+    """
     _audit_in_every_tenant(person, "person.tie", {"provider": provider, "account": account})
 
 
@@ -280,9 +319,14 @@ def _audit_in_every_tenant(person: Person, verb: str, after: Mapping[str, Any], 
 def _check_wider(
     tenant_id: UUID, person_id: UUID, role: Role, wanted: Authority, *, by: UUID | None, reason: str
 ) -> None:
-    """Raise NotIndependent where an administrator's word would reach further than each of their memberships
-    does, by their own doing or that of somebody related to them; and WiderThanYours where anybody's would,
-    and further than the giver's own, unless nobody else administers."""
+    """Check that a change does not widen the limits of a person's decisions improperly.
+
+    Raises:
+        NotIndependent: an administrator's limits would exceed those of each of that person's memberships, by
+            an act of the administrator or of a related person.
+        WiderThanYours: a person's limits would exceed those of each membership and also the giver's own,
+            unless the giver is the only administrator.
+    """
     if not has_decide_scope(role):
         return
     held = list(Membership.objects.filter(person_id=person_id))
@@ -311,17 +355,17 @@ def _check_wider(
 
 
 def has_decide_scope(role: Role) -> bool:
-    """True if the limits of a membership with this role mean anything."""
+    """Return whether the limits of a membership with this role have any effect."""
     return Scope.DECIDE in SCOPES[role]
 
 
 def authority_of(member: Membership) -> Authority:
-    """How far the word of a membership reaches."""
+    """Return the decision limits of a membership."""
     return Authority(tuple(member.queues), member.max_amount, member.max_risk)
 
 
 def limits_tag(member: Membership) -> str:
-    """A text that changes with the limits of a membership."""
+    """Return a text that changes with the limits of a membership."""
     return sha256(repr((member.id, authority_of(member))).encode()).hexdigest()[:16]
 
 
@@ -330,7 +374,7 @@ def _build_input_error(name: str, code: str, detail: str) -> InvalidInput:
 
 
 def hold_members(tenant_id: UUID) -> None:
-    """One change of the members at a time: two administrators must not remove each other at once."""
+    """Lock the tenant's members, so that two administrators cannot remove each other at once."""
     take_advisory_lock(f"members:{tenant_id}")
 
 

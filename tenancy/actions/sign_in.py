@@ -1,5 +1,7 @@
-"""Tries to sign in: each is written down before it is looked at, and taken back where it succeeds, so that
-many at once are counted too (R-SEC-11)."""
+"""Sign-in attempts, recorded as failed before they are judged and deleted on success (R-SEC-11).
+
+Attempts that run at the same time are therefore counted too.
+"""
 
 import hmac
 from collections.abc import Sequence
@@ -26,7 +28,8 @@ from tenancy.web.session_store import SessionStore
 LONGEST_NAME: Final = 254
 MOST_READ: Final = 400
 MOST_DEVICES: Final = 20
-# A refusal is written down once in so long for an account at an address, so often an hour for an account.
+# A refusal is recorded at most once per REFUSED_AGAIN for an account at an address, and at most MOST_REFUSED
+# times an hour for an account.
 REFUSED_AGAIN: Final = timedelta(minutes=5)
 MOST_REFUSED: Final = 60
 KEPT: Final = timedelta(days=30)
@@ -36,8 +39,11 @@ _HOLD: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 def begin_attempt(name: str, step: str, visitor: Visitor, device: str | None) -> UUID | Refusal:
-    """Write down a try to sign in as `name` as one that failed: its id, for `take_back_attempt`. Or why it is
-    not to be looked at. `device` is the secret of the browser's cookie. Owns the transaction."""
+    """Record an attempt to sign in as `name` as failed, or return the reason for which it is refused.
+
+    Returns the id of the record, for `take_back_attempt`. `device` is the secret of the browser's cookie.
+    Owns the transaction.
+    """
     account, source = account_digest(name), source_of(visitor.address)
     person = Person.objects.filter(email=name.strip().lower()[:LONGEST_NAME]).first()
     with transaction.atomic():
@@ -56,13 +62,17 @@ def begin_attempt(name: str, step: str, visitor: Visitor, device: str | None) ->
 
 
 def take_back_attempt(attempt: UUID) -> None:
-    """The try succeeded: it counts against nobody."""
+    """Delete a successful attempt, so that no limit counts it."""
     FailedSignIn.objects.filter(id=attempt).delete()
 
 
 def lift_limits(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> Person:
-    """Let a person of this tenant try again at once, wherever they tried: nothing that failed so far counts.
-    Audited. Outermost verb: owns the transaction. Raises NotFound."""
+    """Let a person of this tenant try again at once, from anywhere: no failure up to now counts any more.
+
+    Audited. Outermost verb: owns the transaction.
+
+    Raises: NotFound.
+    """
     with tenant_transaction(tenant_id):
         person = Person.objects.filter(memberships__tenant_id=tenant_id, id=person_id).distinct().first()
         if person is None:
@@ -77,7 +87,7 @@ def lift_limits(tenant_id: UUID, person_id: UUID, *, by: UUID, reason: str) -> P
 
 
 def remember_device(person: Person, device: str, visitor: Visitor) -> None:
-    """Know this browser as one in which the person has signed in; the ones used longest ago are forgotten."""
+    """Store this browser as one in which the person has signed in; delete the least recently used ones."""
     now, address = database_now(), None if visitor.address is None else str(visitor.address)
     seen = {"last_used_at": now, "address": address, "browser": visitor.browser}
     row, made = KnownDevice.objects.get_or_create(
@@ -90,13 +100,16 @@ def remember_device(person: Person, device: str, visitor: Visitor) -> None:
 
 
 def forget_devices(person: Person) -> None:
-    """Every browser of a person's is a stranger's until they sign in there again."""
+    """Delete the known browsers of a person; each is unknown until the next sign-in there."""
     KnownDevice.objects.filter(person=person).delete()
 
 
 def forget_old_sign_ins() -> None:
-    """Delete what has ended and what is old: sessions, tries that failed (those as nobody known after a day,
-    and the oldest where there are very many), and browsers that were not used for long."""
+    """Delete ended sessions, old failed attempts, and browsers that have not been used for a long time.
+
+    Failed attempts with an unknown name are deleted after a day. The oldest attempts are deleted where there
+    are more than MOST_KEPT.
+    """
     SessionStore.clear_expired()
     now = database_now()
     old = Q(at__lt=now - KEPT) | Q(person=None, at__lt=now - LONGEST)
@@ -108,8 +121,10 @@ def forget_old_sign_ins() -> None:
 
 
 def account_digest(name: str) -> bytes:
-    """The digest under which tries as this name are counted; nobody without the secret key can tell the name
-    from it."""
+    """Return the digest under which attempts with this name are counted.
+
+    The name cannot be derived from the digest without the secret key.
+    """
     typed = name.strip().lower()[:LONGEST_NAME].encode()
     key = b"interlock.sign-in:" + str(settings.SECRET_KEY).encode()
     return hmac.new(key, typed, sha256).digest()
@@ -118,7 +133,7 @@ def account_digest(name: str) -> bytes:
 def failures_of(
     account: bytes, source: str, known: KnownDevice | None, *, familiar: bool, now: datetime
 ) -> Failures:
-    """What failed that a try on this account from there is counted with."""
+    """Return the failures that are counted with an attempt on this account from this source."""
     counted = FailedSignIn.objects.filter(at__gt=now - LONGEST, lifted_at=None).exclude(step="refused")
     strangers = counted.filter(device=None)
     lifted = FailedSignIn.objects.filter(account=account, source=source, lifted_at__gt=now - LIFTED)
@@ -135,7 +150,7 @@ def failures_of(
 
 
 def is_familiar(person: Person | None, source: str) -> bool:
-    """Whether the person has signed in from this address, by a browser that is still known."""
+    """Return whether the person has signed in from this address with a browser that is still known."""
     found = KnownDevice.objects.filter(person=person).values_list("address", flat=True) if person else ()
     return bool(source) and any(source_of(read_address(str(one))) == source for one in found if one)
 

@@ -1,4 +1,4 @@
-"""What programs send and get of a tenant's people and keys (R-API-3)."""
+"""Request and response bodies of the API for a tenant's people and keys (R-API-3)."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -175,7 +175,10 @@ class RotateBody(StrictSerializer):
 
 
 def limits_of(body: Mapping[str, Any]) -> Limits:
-    """Limits as the verbs take them. Raises InvalidInput where `*` does not stand alone."""
+    """Return the limits in a request body as the actions take them.
+
+    Raises: InvalidInput if `*` is given together with other queues.
+    """
     queues = tuple(dict.fromkeys(body["queues"]))
     if any("*" in one for one in queues) and queues != ("*",):
         detail = "* is every queue and stands alone."
@@ -184,13 +187,13 @@ def limits_of(body: Mapping[str, Any]) -> Limits:
 
 
 def key_limits_of(body: Mapping[str, Any]) -> KeyLimits:
-    """The limits of a key as the verb takes them."""
+    """Return the key limits in a request body as the actions take them."""
     runs = RunReach(body["runs"]) if body["runs"] else None
     return KeyLimits(runs, tuple(body["workflows"]), tuple(body["addresses"]))
 
 
 def member_field(named: Named, kinship: Kinship) -> dict[str, Any]:
-    """A person as the API says them."""
+    """Return a person as the API represents one."""
     person = named.person
     return {
         "id": str(person.id), "email": person.email, "name": person.name, "active": person.is_active,
@@ -206,7 +209,7 @@ def member_field(named: Named, kinship: Kinship) -> dict[str, Any]:
 
 
 def role_field(member: Membership) -> dict[str, Any]:
-    """A role of a person as the API says it."""
+    """Return a role of a person as the API represents it."""
     return {
         "role": member.role, "queues": list(member.queues),
         "max_amount": None if member.max_amount is None else str(member.max_amount),
@@ -216,7 +219,7 @@ def role_field(member: Membership) -> dict[str, Any]:
 
 
 def key_field(key: ApiKey) -> dict[str, Any]:
-    """A key as the API says it."""
+    """Return a key as the API represents it."""
     owner = key.principal.owner
     answers: UUID | None = None if owner.email.endswith(FRESH_KEY_DOMAIN) else owner.id
     return {

@@ -1,4 +1,4 @@
-"""Where the tenant's doors are. No trailing slashes (R-API-1)."""
+"""URL paths of the tenant API. No trailing slashes (R-API-1)."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""Who plays in the demonstration: two tenants, every role in each."""
+"""Users of the demonstration: two tenants, with every role in each."""
 
 from typing import Final
 

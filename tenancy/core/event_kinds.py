@@ -1,6 +1,6 @@
-"""What a tenant's endpoints and people can be told of, and what a message about it looks like (R-API-6).
+"""Event kinds for notifications of a tenant's endpoints and people, and their texts (R-API-6).
 
-One kind a line, with its sentence: the page, the API and the document take their choices from here.
+One kind a line, with its sentence: the page, the API and the document take their choices from this module.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ FIGURES: Final[Mapping[str, str]] = {
 
 
 def format_headline(kind: str, data: Mapping[str, Any]) -> str:
-    """What a message says, in a few words."""
+    """Return the headline of a message, in a few words."""
     if kind == BUDGET_ALERT:
         return f"{data.get('threshold_percent')} % of the ceiling for a {data.get('window')}"
     if kind == RUN_ENDED:
@@ -69,7 +69,7 @@ def format_headline(kind: str, data: Mapping[str, Any]) -> str:
 
 
 def format_explanation(kind: str, data: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a notice says below its headline, line by line; money and amounts as text."""
+    """Return the lines of a notice below its headline; money and amounts are text."""
     if kind == UNDO_FAILED:
         left = [f"- {one['tool']}: {one['says']}" for one in data["left"]]
         more = data.get("count", len(left)) - len(left)
@@ -104,14 +104,16 @@ def _format_measurement(amount: str, unit: str) -> str:
 
 
 def place_of(kind: str, data: Mapping[str, Any]) -> str:
-    """The path of the page that shows what a notice is about."""
+    """Return the path of the page that shows the subject of a notice."""
     if kind in (UNDO_FAILED, RETRY_OUTDATED):
         return f"/runs/{data['run']}"
     return f"/budgets/figures?workflow={quote(str(data['workflow']))}" if kind == FIGURES_DRIFT else "/"
 
 
 def encode_event_message(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
-    """The body: {type, timestamp, data}, as Standard Webhooks has it. `data` holds what JSON has; money and
-    ids as text."""
+    """Return the message body {type, timestamp, data}, as Standard Webhooks defines it.
+
+    `data` contains JSON values only; money and ids are text.
+    """
     body = {"type": kind, "timestamp": at.isoformat(), "data": dict(data)}
     return orjson.dumps(body)

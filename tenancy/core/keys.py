@@ -1,5 +1,7 @@
-"""The form of an API key: `ilk_<id>_<secret><crc>`; the id finds the row, the secret proves, the crc
-catches typos."""
+"""The format of an API key: `ilk_<id>_<secret><crc>`.
+
+The id finds the row, the secret is the proof, and the CRC detects typing errors.
+"""
 
 import hmac
 from base64 import b32encode
@@ -20,13 +22,16 @@ class Key(NamedTuple):
 
 
 def format_api_key(key_id: UUID, chance: bytes) -> str:
-    """The clear text of a key, made of an id and 30 bytes of chance."""
+    """Return the clear text of a key, built from an id and 30 random bytes."""
     secret = b32encode(chance).decode().lower().rstrip("=")
     return f"{PREFIX}_{key_id.hex}_{secret}{_compute_checksum(key_id, secret)}"
 
 
 def parse_api_key(text: str) -> Key | None:
-    """The key in `text`, or None where the form or the check does not hold. Says nothing of its truth."""
+    """Parse the key in `text`, or return None if its format or checksum is wrong.
+
+    The result does not say whether the key is valid.
+    """
     parts = text.split("_")
     if len(parts) != 3 or parts[0] != PREFIX or len(parts[1]) != 32 or not 20 <= len(parts[2]) <= 100:
         return None
@@ -43,12 +48,12 @@ def parse_api_key(text: str) -> Key | None:
 
 
 def hash_key_secret(secret: str) -> bytes:
-    """What is stored: SHA-256 of the secret (240 bits of chance need no slow hash)."""
+    """Return the stored hash, SHA-256 of the secret (240 random bits need no slow hash)."""
     return sha256(secret.encode()).digest()
 
 
 def is_matching_secret(secret: str, stored: bytes) -> bool:
-    """Whether the secret is the one that was hashed, in constant time."""
+    """Return whether the secret is the one that was hashed; compares in constant time."""
     return hmac.compare_digest(hash_key_secret(secret), stored)
 
 

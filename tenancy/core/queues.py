@@ -1,4 +1,4 @@
-"""What a queue is called, and the queues that every tenant has (R-APPR-5)."""
+"""The format of queue names, and the queues that every tenant has (R-APPR-5)."""
 
 import re
 from typing import Final
@@ -20,5 +20,5 @@ ALWAYS_OPEN: Final = frozenset({"budget", "reconciliation", "submitter"})
 
 
 def unknown_queue_sentence(name: str) -> str:
-    """Say that there is no such open queue, and what an administrator does about it."""
+    """Return the message that there is no such open queue and how an administrator can add or open it."""
     return f"There is no open queue {name}; an administrator adds or opens it on the page Queues."

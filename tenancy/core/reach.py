@@ -1,4 +1,4 @@
-"""How far an API key reaches: whose runs, of which workflows, and from which addresses it may be used."""
+"""Reach of an API key: whose runs, of which workflows, and from which client addresses."""
 
 import re
 from enum import StrEnum
@@ -15,51 +15,54 @@ WORKFLOW: Final = re.compile(r"[a-z0-9*][a-z0-9_*-]{0,63}", re.ASCII)
 
 
 class RunReach(StrEnum):
-    """Whose runs a key reaches."""
+    """Owner of the runs that a key reaches."""
 
     OWN = "own"
     TENANT = "tenant"
 
 
 class Reach(NamedTuple):
-    """The runs that can be seen and changed: those of one principal (None: everybody's), of the workflows
-    that one of the patterns fits (none: of all). `*` in a pattern is any number of characters."""
+    """The runs that can be seen and changed, limited by principal and workflow.
+
+    A `principal` of None means every principal. A workflow must match one of the patterns; no patterns mean
+    every workflow. `*` in a pattern matches any number of characters.
+    """
 
     principal: UUID | None = None
     workflows: tuple[str, ...] = ()
 
     def has_workflow(self, slug: str) -> bool:
-        """Whether runs of this workflow are within it."""
+        """Return whether runs of this workflow are within the reach."""
         return not self.workflows or any(_compile_pattern(one).fullmatch(slug) for one in self.workflows)
 
     @property
     def whose(self) -> str:
-        """The principal as the database is told it; "" for everybody."""
+        """The principal as the database setting contains it; "" for every principal."""
         return "" if self.principal is None else str(self.principal)
 
     @property
     def likes(self) -> str:
-        """The patterns as SQL has them, with commas; "" for all."""
+        """The patterns as SQL LIKE patterns, separated by commas; "" for every workflow."""
         return ",".join(one.replace("_", r"\_").replace("*", "%") for one in self.workflows)
 
 
 class KeyLimits(NamedTuple):
-    """What a key is limited to. `runs` None: as its role has it. No workflows, no addresses: no limit."""
+    """Limits of a key. `runs` None: the default of its role. Empty `workflows` or `addresses`: no limit."""
 
     runs: RunReach | None = None
     workflows: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
 
     def runs_for(self, role: Role) -> RunReach:
-        """Whose runs: a client's key reaches its own alone unless it was given more."""
+        """Return whose runs the key reaches; by default a client's key reaches only its own."""
         return self.runs or (RunReach.OWN if role is Role.CLIENT else RunReach.TENANT)
 
 
 def checked_limits(role: Role, limits: KeyLimits) -> KeyLimits:
-    """The limits with all that is left open filled in, and address ranges as the database writes them.
+    """Return the limits with defaults filled in and address ranges in canonical form.
 
-    Raises InvalidInput for a pattern or a range that is none, for too many, and where a key that administers
-    would be limited to some runs: what it sets holds for all of them.
+    Raises: InvalidInput for an invalid pattern or range, for too many of them, and if an administrator's key
+    would be limited to some runs, because its settings apply to all of them.
     """
     whole = KeyLimits(
         limits.runs_for(role),
@@ -78,14 +81,16 @@ def checked_limits(role: Role, limits: KeyLimits) -> KeyLimits:
 
 
 def reach_of(runs: str, workflows: tuple[str, ...], principal: UUID) -> Reach | None:
-    """The reach of a key of this principal; None for one that reaches every run of its tenant."""
+    """Return the reach of a key of this principal, or None if the key reaches every run of its tenant."""
     whose = principal if runs == RunReach.OWN else None
     return Reach(whose, workflows) if whose is not None or workflows else None
 
 
 def read_address(text: str) -> Address | None:
-    """An address, with or without a port or brackets; None for what is none. An IPv4 address that is written
-    as IPv6 is the IPv4 address."""
+    """Parse an address, with or without a port or brackets; return None if it is invalid.
+
+    An IPv4 address that is written as IPv6 becomes the IPv4 address.
+    """
     bare = text.strip()
     if bare.startswith("["):
         bare = bare[1:].partition("]")[0]
@@ -100,14 +105,17 @@ def read_address(text: str) -> Address | None:
 
 
 def is_within(address: Address | None, ranges: tuple[str, ...]) -> bool:
-    """Whether an address is in one of the ranges; no ranges: always. An unknown address is in none."""
+    """Return whether an address is in one of the ranges; always true if there are no ranges.
+
+    An unknown address is in no range.
+    """
     if not ranges:
         return True
     return address is not None and any(address in ip_network(one) for one in ranges)
 
 
 def has_ranges_within(inner: tuple[str, ...], outer: tuple[str, ...]) -> bool:
-    """True if each of the inner ranges lies in one of the outer ones; no outer ranges are all addresses."""
+    """Return whether each inner range is within an outer range; no outer ranges mean all addresses."""
     return not outer or all(any(_lies_in(one, other) for other in outer) for one in inner)
 
 

@@ -1,9 +1,9 @@
-"""Which people of a tenant are related: related people do not stand in for two independent ones (R-APPR-5).
+"""Relations of people in a tenant: related people do not count as two independent ones (R-APPR-5).
 
-Two people are related for 24 hours after one gave the other a role. They are related without an end after
-one saw the link by which the other sets a first password, because that person can sign in as the other, until
-an administrator who is related to neither confirms the other. Relations run in both directions and through
-others.
+Two people are related for 24 hours after one gave the other a role. Two people are related without a time
+limit after one saw the link with which the other sets a first password, because the viewer can sign in as the
+other person. That relation ends when an administrator who is related to neither confirms the other person.
+Relations are symmetric and transitive.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 class Closeness(StrEnum):
-    """How close somebody is to what others did."""
+    """Relation of a person to the people who did something."""
 
     NONE = ""
     OWN = "own"
@@ -26,22 +26,22 @@ class Closeness(StrEnum):
 
 
 class Actors(NamedTuple, Generic[Name]):
-    """Who did something: the principals, and the people who answer for them or were shown their secrets."""
+    """The principals of an act, and the people who are responsible for them or were shown their secrets."""
 
     principals: Collection[Name]
     people: Collection[Name]
 
     def overlaps(self, others: "Actors[Name]") -> bool:
-        """True if a principal or a person is among both."""
+        """Return whether the two have a principal or a person in common."""
         return not (
             set(self.principals).isdisjoint(others.principals) and set(self.people).isdisjoint(others.people)
         )
 
 
 def find_closeness(own: Actors[Name], related: Actors[Name], doers: Actors[Name]) -> Closeness:
-    """How close a decider is to what `doers` did: the one rule that every door asks (R-APPR-23).
+    """Return how close a decider is to what `doers` did: the only such rule in the system (R-APPR-23).
 
-    `own` are those whose deeds count as the decider's, `related` are they and everybody related to them.
+    `own` are the actors whose acts count as the decider's; `related` also includes everyone related to them.
     """
     if own.overlaps(doers):
         return Closeness.OWN
@@ -49,7 +49,7 @@ def find_closeness(own: Actors[Name], related: Actors[Name], doers: Actors[Name]
 
 
 class TieKind(StrEnum):
-    """What one person did that relates them to another, or that ends it."""
+    """Act of one person that relates the person to another, or that ends such a relation."""
 
     ROLE_GIVEN = "role_given"
     LINK_SEEN = "link_seen"
@@ -57,7 +57,7 @@ class TieKind(StrEnum):
 
 
 class Tie(NamedTuple):
-    """`by` gave `person` a role, saw their first-password link, or confirmed them, at a moment."""
+    """`by` gave `person` a role, saw the person's first-password link, or confirmed the person, at a time."""
 
     kind: TieKind
     person: UUID
@@ -65,25 +65,25 @@ class Tie(NamedTuple):
     at: datetime
 
     def ends_at(self) -> datetime | None:
-        """When it relates no more by itself; None: not before somebody confirms the person."""
+        """Return when the tie expires; None if it lasts until the person is confirmed."""
         return self.at + ROLE_RELATES_FOR if self.kind is TieKind.ROLE_GIVEN else None
 
 
 def find_related(person: UUID, ties: Iterable[Tie], at: datetime) -> frozenset[UUID]:
-    """Everybody related to `person` at a moment, directly or through others; the person is one of them."""
+    """Return everyone related to `person` at a time, directly or through others, including the person."""
     return find_connected(person, find_ties_in_force(ties, at))
 
 
 def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
-    """The ties that relate two people at a moment: roles given within 24 hours, and seen links of people whom
-    nobody has confirmed since.
+    """Return the ties that relate two people at a time.
 
-    A confirmation counts only if it was given by somebody who was unrelated, at that time, to the person and
-    so to everybody who had seen the link.
+    These are roles given within the last 24 hours, and seen links of people who have not been confirmed
+    since. A confirmation counts only if the confirming person was, at that time, unrelated to the person and
+    therefore to everyone who had seen the link.
     """
     in_force: list[Tie] = []
-    # Of one moment a confirmation comes last: it is judged by all that relates people then, and ends no link
-    # of that very moment.
+    # Among ties of the same time a confirmation is last: it is checked against all ties of that time, and
+    # does not end a link of exactly that time.
     for tie in sorted(ties, key=lambda one: (one.at, one.kind is TieKind.CONFIRMED)):
         if tie.at > at:
             break
@@ -97,7 +97,7 @@ def find_ties_in_force(ties: Iterable[Tie], at: datetime) -> list[Tie]:
 
 
 def find_connected(person: UUID, in_force: Iterable[Tie]) -> frozenset[UUID]:
-    """The connected component of `person` in the graph whose edges are the ties in force."""
+    """Return the connected component of `person` in the graph whose edges are the ties in force."""
     neighbors: dict[UUID, set[UUID]] = defaultdict(set)
     for tie in in_force:
         neighbors[tie.person].add(tie.by)
@@ -111,20 +111,25 @@ def find_connected(person: UUID, in_force: Iterable[Tie]) -> frozenset[UUID]:
 
 
 def has_open_link(person: UUID, ties: Iterable[Tie], at: datetime) -> bool:
-    """True if somebody saw the person's first-password link and nobody has confirmed the person since."""
+    """Return whether the person's first-password link was seen and no confirmation followed."""
     return any(_is_open_link(tie, person) for tie in find_ties_in_force(ties, at))
 
 
 def may_vouch_for(person: UUID, people: Collection[UUID], in_force: Iterable[Tie]) -> bool:
-    """True if these people may say that an account is in its person's own hands: none of them is related to
-    the person or to whoever saw the link, but for a role that the person was given."""
+    """Return whether these people may confirm that an account is controlled by its own person.
+
+    None of them may be related to the person or to anyone who saw the link. A role that the person was given
+    is ignored.
+    """
     left = [tie for tie in in_force if not (tie.kind is TieKind.ROLE_GIVEN and tie.person == person)]
     return find_connected(person, left).isdisjoint(people)
 
 
 def find_link_holders(people: Iterable[UUID], in_force: Iterable[Tie]) -> frozenset[UUID]:
-    """These people, and everybody who saw the link of one of them or of somebody who did: who can act as
-    them."""
+    """Return everyone who can act as these people.
+
+    These are the people themselves, everyone who saw the link of one of them, and so on transitively.
+    """
     seen_by: dict[UUID, set[UUID]] = defaultdict(set)
     for tie in in_force:
         if tie.kind is TieKind.LINK_SEEN:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Role(StrEnum):
-    """What a person is in a tenant."""
+    """Role of a person in a tenant."""
 
     OPERATOR = "operator"
     REVIEWER = "reviewer"
@@ -16,8 +16,11 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a key or a session may do. `inspect` is to read who belongs to the tenant, its keys, its audit
-    log, and what it reaches: private places, tool servers, databases, the mail server, models."""
+    """Permission of a key or a session.
+
+    `inspect` allows reading who belongs to the tenant, its keys, its audit log, and what the tenant can
+    reach: private places, tool servers, databases, the mail server, models.
+    """
 
     SUBMIT = "submit"
     READ = "read"
@@ -49,8 +52,11 @@ RISKS: Final = ("read_only", "local_write", "network", "delegated", "destructive
 
 
 class Authority(NamedTuple):
-    """How far the word of one membership reaches. No queues: none, `*`: every queue; None and "": no
-    limit."""
+    """Limits of the decisions that one membership allows.
+
+    Empty `queues` means no queue, `*` means every queue; a `max_amount` of None and a `max_risk` of "" mean
+    no limit.
+    """
 
     queues: tuple[str, ...] = EVERY_QUEUE
     max_amount: Decimal | None = None
@@ -58,11 +64,11 @@ class Authority(NamedTuple):
 
     @property
     def has_every_queue(self) -> bool:
-        """Whether no queue is left out."""
+        """Return whether every queue is included."""
         return "*" in self.queues
 
     def reaches_beyond(self, other: "Authority") -> bool:
-        """True if something lies within this authority that does not lie within the other."""
+        """Return whether this authority allows something that the other does not allow."""
         if not other.has_every_queue and not set(self.queues) <= set(other.queues):
             return True
         if other.max_amount is not None and (self.max_amount is None or self.max_amount > other.max_amount):
@@ -75,6 +81,6 @@ def _rank_risk(risk: str) -> int:
 
 
 def scopes_of(roles: tuple[Role, ...]) -> tuple[Scope, ...]:
-    """The scopes of all roles together, in the order of `Scope`."""
+    """Return the scopes of all roles together, in the order of `Scope`."""
     held = [scope for role in roles for scope in SCOPES[role]]
     return tuple(scope for scope in Scope if scope in held)

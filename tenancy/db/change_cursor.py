@@ -1,9 +1,9 @@
-"""Marks in time for lists of states: from which commit on a reader has not seen what changed.
+"""Cursors for lists of states: the commit from which on a reader has not seen the changes.
 
-A row's time of change would lose rows: a commit that began earlier may become visible later. A mark is the
-oldest transaction that had not ended when the reader looked (`pg_snapshot_xmin`): whatever it did not see was
-written by that one or a later one, and PostgreSQL keeps with every row which transaction wrote it
-(docs/discussions.md). Rows may come twice, none is missed.
+A row's time of change would lose rows: a commit that began earlier may become visible later. The cursor is
+the oldest transaction that had not ended when the reader looked (`pg_snapshot_xmin`). Every change that the
+reader did not see was written by that transaction or a later one, and PostgreSQL stores with every row which
+transaction wrote it (docs/discussions.md). Rows may be returned twice; no row is missed.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,11 @@ from psycopg import sql
 from tenancy.db.tenant_context import raw_cursor
 
 A_READ = 200
-# What has ended is looked for by its time, too, which a commit takes before it becomes visible.
+# Ended rows are also filtered by their time, which is set before the commit becomes visible.
 SLACK = timedelta(minutes=10)
 NOW = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, clock_timestamp()"
-# Of the 32 bits that a row keeps: no visible row was written by a transaction of the future.
+# A row stores only 32 bits of its transaction number; the rest follows because no visible row was written by
+# a future transaction.
 FUTURE = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 WRITTEN = f"({FUTURE} - (({FUTURE} & 4294967295) - xmin::text::bigint + 4294967296) % 4294967296)"
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -29,18 +30,18 @@ Row = tuple[UUID, int]
 
 
 class ChangeCursor(NamedTuple):
-    """A transaction's 64-bit number, and the database's time at the look."""
+    """A transaction's 64-bit number, and the database's time when it was read."""
 
     xid: int
     at: datetime
 
     def __str__(self) -> str:
-        """Its cursor: text in whose order an earlier one comes first."""
+        """Return the cursor as text that sorts in order of time."""
         return f"{self.xid:020d}-{(self.at - _EPOCH) // _MS}"
 
 
 class Changes(NamedTuple):
-    """Which rows changed, in the order of their transactions; the cursor after them; whether more did."""
+    """The changed rows in the order of their transactions, the next cursor, and whether there are more."""
 
     ids: tuple[UUID, ...]
     seq: str
@@ -48,7 +49,10 @@ class Changes(NamedTuple):
 
 
 def mark_of(cursor: str) -> ChangeCursor | None:
-    """The mark of a cursor; None for the beginning (""). Raises ValueError for what is none of ours."""
+    """Parse a cursor; return None for the beginning ("").
+
+    Raises: ValueError if the text is not a cursor of this module.
+    """
     if not cursor:
         return None
     xid, _, ms = cursor.partition("-")
@@ -58,7 +62,10 @@ def mark_of(cursor: str) -> ChangeCursor | None:
 
 
 def mark_text(given: object) -> str:
-    """A cursor as a client gave it; None, "" and 0 are the beginning. Raises ValueError."""
+    """Return a cursor as a client gave it; None, "" and 0 are the beginning.
+
+    Raises: ValueError.
+    """
     if given is None or given == 0:
         return ""
     if not isinstance(given, str):
@@ -68,7 +75,7 @@ def mark_text(given: object) -> str:
 
 
 def mark_now() -> ChangeCursor:
-    """The mark of what can be seen now. A page takes it before it reads its rows."""
+    """Return the cursor of the current snapshot. A page takes it before it reads its rows."""
     with connection.cursor() as cursor:
         cursor.execute(NOW)
         row = cursor.fetchone()
@@ -77,12 +84,14 @@ def mark_now() -> ChangeCursor:
 
 
 def list_changes(candidates: str, after: str) -> Changes:
-    """What changed after a cursor among `candidates`: SQL that gives (id, written) of what can have changed.
+    """Return the rows of `candidates` that changed after a cursor. In the tenant's context.
 
-    `{written}` in it stands for the number of the transaction that wrote a row, `{since}` for the time from
-    which on ended rows count. Inside the tenant's context. Raises ValueError for no cursor of ours.
+    `candidates` is SQL that selects (id, written) of the rows that may have changed. In that SQL, `{written}`
+    is replaced by the number of the transaction that wrote a row, and `{since}` by the time from which on
+    ended rows count. From the beginning, all candidates are returned, including those that ended in the last
+    ten minutes.
 
-    From the beginning: all candidates, with what ended in the last ten minutes.
+    Raises: ValueError if `after` is not a cursor of this module.
     """
     mark, now = mark_of(after), mark_now()
     if mark is None or mark.xid > now.xid:
@@ -95,14 +104,15 @@ def list_changes(candidates: str, after: str) -> Changes:
     settled = written(mark.xid, now.xid, A_READ + 1)
     if len(settled) > A_READ:
         return _build_change_page(settled, mark, written)
-    # What may still be joined by an older transaction's rows comes whole, and again with the next look.
+    # Rows above the snapshot's lower bound may still be joined by rows of older transactions. They are
+    # returned completely, and again by the next call.
     return Changes(tuple(row[0] for row in (*settled, *written(now.xid, None))), str(now), more=False)
 
 
 def _build_change_page(
     settled: list[Row], mark: ChangeCursor, written: Callable[[int, int | None], list[Row]]
 ) -> Changes:
-    """A page ends between two transactions: the next begins with the first that was left out."""
+    """Build a page that ends between two transactions; the next page begins with the first one omitted."""
     border = settled[-1][1]
     kept = [row for row in settled if row[1] < border]
     if not kept:

@@ -1,5 +1,6 @@
-"""The JSON Schema of a pydantic model that judges a body: what the OpenAPI document shows of it is what the
-door asks for, because both are this schema (R-API-1).
+"""JSON Schema of a pydantic model that validates a request body (R-API-1).
+
+The OpenAPI document and the validation use the same schema, so that the two cannot differ.
 """
 
 from collections.abc import Iterator
@@ -20,16 +21,16 @@ MOST_FAULTS = 50
 
 
 class BodySchema(GenerateJsonSchema):
-    """A decimal is an amount as every door of the API takes one."""
+    """Schema generator that represents a decimal as an amount, as everywhere in the API."""
 
     def decimal_schema(self, schema: Any) -> JsonSchemaValue:
-        """Decimal text or a whole number, up to the bound of the field."""
+        """Return the schema of decimal text or a whole number, up to the bound of the field."""
         return amount_schema(int(schema.get("le", MOST)))
 
 
 @cache
 def shapes_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
-    """The components of a model and of the models within it, by their names."""
+    """Return the schema components of a model and of the models within it, by their names."""
     schema = model.model_json_schema(schema_generator=BodySchema, ref_template=SHAPES + "{model}")
     within: dict[str, dict[str, Any]] = schema.pop("$defs", {})
     return {
@@ -40,7 +41,7 @@ def shapes_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
 
 @cache
 def member_schema(model: type[BaseModel], name: str) -> dict[str, Any]:
-    """The schema of one member of a model; null, which a member may be left out as, is not part of it."""
+    """Return the schema of one member of a model, without the null that makes the member optional."""
     member = model.model_fields[name]
     form: Any = Annotated[member.annotation, member]
     adapter: TypeAdapter[Any] = TypeAdapter(form)
@@ -50,7 +51,7 @@ def member_schema(model: type[BaseModel], name: str) -> dict[str, Any]:
 
 
 class Fault(NamedTuple):
-    """What is wrong at a place within a value."""
+    """An error at a place within a value."""
 
     path: tuple[str | int, ...]
     code: str
@@ -58,12 +59,12 @@ class Fault(NamedTuple):
 
 
 def faults_in(model: type[BaseModel], given: Any) -> Iterator[Fault]:
-    """What is wrong with a value that a model is to be made of, the first fifty."""
+    """Return the first fifty errors of a value that a model is to be made of."""
     return _iterate_faults(_build_validator(model), given)
 
 
 def member_fault(model: type[BaseModel], name: str, given: Any) -> str | None:
-    """What is wrong with one member, in a sentence; None where nothing is."""
+    """Return the first error of one member as a sentence, or None if the member is valid."""
     return next((fault.detail for fault in _iterate_faults(_member_judge(model, name), given)), None)
 
 
@@ -75,7 +76,7 @@ def _iterate_faults(judge: jsonschema_rs.Validator, given: Any) -> Iterator[Faul
 
 
 def _convert_error_to_faults(error: jsonschema_rs.ValidationError) -> Iterator[Fault]:
-    # Its kinds have members that its stubs leave out.
+    # The error kinds have attributes that are missing in the package's type stubs.
     path, kind = tuple(error.instance_path), cast("Any", error.kind)
     if kind.name == "required":
         yield Fault((*path, kind.property), "required", "This field is required.")
@@ -101,7 +102,10 @@ def _member_judge(model: type[BaseModel], name: str) -> jsonschema_rs.Validator:
 
 
 def _without_titles_and_defaults(node: Any) -> Any:
-    """A schema without the titles that are made of names, and without defaults, which are told in words."""
+    """Return a schema without titles and defaults.
+
+    Titles are only derived from names, and defaults are described in prose.
+    """
     if isinstance(node, list):
         return [_without_titles_and_defaults(one) for one in node]
     if not isinstance(node, dict):

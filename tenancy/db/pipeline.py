@@ -1,10 +1,11 @@
-"""Several statements in one trip to the server, on the hot path (docs/discussions.md).
+"""Several statements in one round trip to the server, for the hot path (docs/discussions.md).
 
-psycopg's own pipeline goes through a cursor, a queue and a look at the socket for each statement; here they
-are sent at once and read until the server has done them all, on libpq's calls as psycopg wraps them.
+psycopg's own pipeline mode uses a cursor, a queue and a socket check for each statement. This module sends
+all statements at once and reads until the server has executed them, with libpq's calls as psycopg wraps them.
 
-Plans are kept under names of our own. psycopg gives up all plans of a connection after a rollback, ours too,
-and says so to nobody: the next trip then fails with `GONE`, forgets the names, and is to be made again.
+Plans are stored under names of this module. After a rollback psycopg discards all plans of a connection,
+including those of this module, without a notification. The next round trip then fails with `GONE`, which
+clears the names, and has to be repeated.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -20,9 +21,9 @@ from psycopg.adapt import AdaptersMap, PyFormat, Transformer
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGconn, PGresult
 
-# A connection keeps so many statements prepared; the shapes of a run's commits are a few dozen.
+# Maximum of prepared statements per connection; a run's commits use a few dozen different statements.
 KEPT = 400
-# SQLSTATE of a statement that is prepared no more.
+# SQLSTATE of a prepared statement that no longer exists.
 GONE = "26000"
 _BAD = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
 _READ, _BOTH = 1, 3
@@ -35,7 +36,7 @@ class PreparedStatementsLost(Exception):
 
 
 class Statement(NamedTuple):
-    """One statement with `$1` places and the values for them. `prepared`: keep its plan on the connection."""
+    """One statement with `$1` placeholders and their values. `prepared`: keep its plan on the connection."""
 
     statement: bytes
     values: Sequence[object] = ()
@@ -46,8 +47,10 @@ BEGIN, COMMIT = Statement(b"BEGIN"), Statement(b"COMMIT")
 
 
 class _Around(NamedTuple):
-    """What psycopg has to know of a connection to write values for it. Whoever keeps one keeps no
-    connection."""
+    """The attributes of a connection that psycopg needs to adapt values for it.
+
+    An object that holds a `_Around` does not keep the connection alive.
+    """
 
     adapters: AdaptersMap
     connection: "psycopg.Connection[Any]"
@@ -55,15 +58,18 @@ class _Around(NamedTuple):
 
 @dataclass(slots=True)
 class _Kept:
-    """What a connection keeps from trip to trip: the statements prepared on it, by text and types, and how
-    values are written and read there."""
+    """State of a connection between round trips.
+
+    The state consists of the statements prepared on the connection, by text and types, and of the adaptation
+    of values.
+    """
 
     adapting: Adapting
     names: dict[tuple[bytes, tuple[int, ...]], bytes] = field(default_factory=dict)
     given: int = 0
 
     def fresh(self) -> bytes:
-        """A name that no statement of the connection has had."""
+        """Return a statement name that has not been used on the connection."""
         self.given += 1
         return b"interlock_%d" % self.given
 
@@ -74,17 +80,19 @@ _KEPT: "WeakKeyDictionary[psycopg.Connection[Any], _Kept]" = WeakKeyDictionary()
 def execute_pipeline(
     connection: "psycopg.Connection[Any]", sayings: Sequence[Statement]
 ) -> tuple[list[Rows], psycopg.Error | None]:
-    """Send the statements in order; the rows of each that succeeded, and the error of the one that did not.
+    """Send the statements in order; return the rows of the successful ones and the error of a failed one.
 
-    Nothing after a failing statement is executed. Values are bound by the server and rows come in the binary
-    form. Raises OperationalError where the connection is lost: what had been executed by then is unknown.
+    Statements after a failed one are not executed. Values are bound by the server and rows are received in
+    binary format.
+
+    Raises: OperationalError if the connection is lost; it is then unknown which statements were executed.
     """
     kept = _KEPT.get(connection)
     if kept is None:
         kept = _KEPT[connection] = _Kept(Transformer(_Around(connection.adapters, proxy(connection))))
     adapting, pgconn = kept.adapting, connection.pgconn
     with connection.lock:
-        # First of all: a value that cannot be written is nobody's fault but its own.
+        # Before anything is sent: a value that cannot be adapted must not break the connection.
         bound = [_bind_values(adapting, saying) for saying in sayings]
         pgconn.enter_pipeline_mode()
         try:
@@ -93,11 +101,11 @@ def execute_pipeline(
             results = iter(connection.wait(_receive_results(pgconn)))
             pgconn.exit_pipeline_mode()
         except BaseException:
-            # Answers that nobody read would be taken for those of the next statement.
+            # Unread results would be taken for those of the next statement.
             pgconn.finish()
             raise
         answers, failed = _read_results(kept, marks, results)
-        # It would keep what came until something comes again.
+        # Otherwise the transformer would keep the last result in memory until the next one.
         adapting.set_pgresult(None)
     if failed is None:
         return answers, None
@@ -111,7 +119,7 @@ Mark = tuple[tuple[bytes, tuple[int, ...]], bytes] | None
 
 
 class _Bound(NamedTuple):
-    """The values of a statement as they are sent."""
+    """The values of a statement in the form in which they are sent."""
 
     values: Sequence[Any]
     types: tuple[int, ...]
@@ -126,7 +134,10 @@ def _bind_values(adapting: Adapting, saying: Statement) -> _Bound:
 
 
 def _send_statement(pgconn: PGconn, kept: _Kept, saying: Statement, bound: _Bound) -> Mark:
-    """Hand a statement to libpq; what will be known as prepared if the server takes it."""
+    """Pass a statement to libpq; return the key and name of a newly prepared statement, else None.
+
+    Key and name are stored once the server has accepted the statement.
+    """
     values, types, formats = bound
     key = (saying.statement, types)
     name = kept.names.get(key)
@@ -143,7 +154,7 @@ def _send_statement(pgconn: PGconn, kept: _Kept, saying: Statement, bound: _Boun
 
 
 def _receive_results(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:
-    """Everything the server says up to the end of the trip."""
+    """Receive all results of the server up to the end of the round trip."""
     while pgconn.flush():
         if (yield _BOTH) & _READY_R:
             pgconn.consume_input()
@@ -163,7 +174,7 @@ def _receive_results(pgconn: PGconn) -> Generator[Any, Any, list[PGresult]]:
 def _read_results(
     kept: _Kept, marks: Sequence[Mark], results: Iterator[PGresult]
 ) -> tuple[list[Rows], PGresult | None]:
-    """The rows of each statement, up to the result of one that failed."""
+    """Return the rows of each statement, and the result of the first failed one if there is one."""
     answers: list[Rows] = []
     for mark in marks:
         if mark is not None:

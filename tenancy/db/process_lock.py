@@ -1,12 +1,12 @@
-"""The lock by which others learn that this process lives: a session-level advisory lock of PostgreSQL.
+"""Session-level advisory lock of PostgreSQL that shows other processes that this one is alive.
 
-A process that takes work holds one connection for nothing else, and on it the lock of a number of its own.
-The server lets go of the lock as soon as the process has died; so what names the number (a run's lease, the
-claim of an Idempotency-Key) can be taken over. A process that is only held up, as by SIGSTOP, still has its
-lock: for that a lease has its time.
+A worker process uses one connection for this purpose only and locks a random number on it. The server
+releases the lock as soon as the process has died. Objects that name the number (a run's lease, the claim of
+an Idempotency-Key) can then be taken over. A process that is only paused, as by SIGSTOP, still has its lock:
+for that case a lease has a time limit.
 
-Where a pooler hands a session to somebody else after each transaction there can be no such lock
-(`INTERLOCK_DATABASE_SESSIONS=0`); leases and claims then end with their time alone.
+Behind a pooler that gives a session to another client after each transaction, no such lock is possible
+(`INTERLOCK_DATABASE_SESSIONS=0`); leases and claims then end only by their time limits.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 0.2
 LOCK = "SELECT pg_advisory_lock(%s)"
 IS_HELD = "SELECT interlock_lock_is_held(%s)"
-# Numbers of at most eighteen digits: SQL reads them out of the names of workers.
+# Numbers of at most eighteen digits, because SQL parses them from the names of workers.
 BITS = 59
 log = structlog.get_logger(__name__)
 
 
 class ProcessLock(threading.Thread):
-    """Holds the lock of `number` for as long as this process lives, through lost connections."""
+    """Thread that holds the lock of `number` for as long as this process lives, across lost connections."""
 
     def __init__(self) -> None:
         super().__init__(name="process-lock", daemon=True)
@@ -39,18 +39,21 @@ class ProcessLock(threading.Thread):
         self._connection: psycopg.Connection | None = None
 
     def hold(self) -> None:
-        """Take the lock, and keep it on a thread from now on. Raises psycopg.OperationalError."""
+        """Take the lock, and start the thread that keeps it.
+
+        Raises: psycopg.OperationalError.
+        """
         self._connection = self._connected()
         self.start()
 
     def run(self) -> None:
-        """Watch the connection; where it is lost, take the lock on another."""
+        """Watch the connection; if it is lost, take the lock on a new one."""
         while not self._end_asked.is_set():
             try:
                 if self._connection is None:
                     self._connection = self._connected()
                     log.info("process_lock.taken_again")
-                # Nobody tells it anything: this waits, and hears at once of a connection's end.
+                # No notification is ever sent: this waits, and detects the end of the connection at once.
                 for _ in self._connection.notifies(timeout=LOOK_SECONDS):
                     pass
             except psycopg.Error as error:
@@ -61,7 +64,7 @@ class ProcessLock(threading.Thread):
         self._close()
 
     def end(self) -> None:
-        """Let go of the lock, and wait until that is done."""
+        """Release the lock, and wait until that is done."""
         self._end_asked.set()
         if self.is_alive():
             self.join(2 * LOOK_SECONDS)
@@ -90,9 +93,9 @@ def _of_this_process() -> ProcessLock:
 
 
 def hold_process_lock() -> int | None:
-    """Hold this process's lock from now on; its number, or None where the database keeps no session.
+    """Hold this process's lock from now on; return its number, or None if sessions are not kept.
 
-    Raises psycopg.OperationalError.
+    Raises: psycopg.OperationalError.
     """
     if not settings.INTERLOCK_DATABASE_SESSIONS:
         return None
@@ -103,14 +106,14 @@ def hold_process_lock() -> int | None:
 
 
 def is_lock_held(number: int) -> bool:
-    """Whether some process holds the lock of this number."""
+    """Return whether some process holds the lock of this number."""
     with connection.cursor() as cursor:
         cursor.execute(IS_HELD, (number,))
         return bool(cursor.fetchone()[0])
 
 
 def process_lock_number() -> int | None:
-    """The number of the lock that this process holds, or None where it holds none."""
+    """Return the number of the lock that this process holds, or None if it holds none."""
     if not settings.INTERLOCK_DATABASE_SESSIONS:
         return None
     lock = _of_this_process()

@@ -1,7 +1,7 @@
-"""Sending letters that stand in tables: an outbox, tried again later and later (R-BUDGET-10).
+"""An outbox for mails stored in tables, retried at increasing intervals (R-BUDGET-10).
 
-A letter is claimed by moving its next try ahead, sent outside any transaction, and then marked. After a
-process that dies in between it is sent again under the same Message-ID: twice rather than never.
+A mail is claimed by moving its next attempt ahead, sent outside any transaction, and then marked as sent. If
+the process dies in between, the mail is sent again with the same Message-ID: twice rather than never.
 """
 
 from collections.abc import Callable, Collection
@@ -30,7 +30,7 @@ L = TypeVar("L", bound=OutgoingLetter)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailText:
-    """What a letter says; the subject is one line."""
+    """Subject and body of a mail; the subject is one line."""
 
     subject: str
     body: str
@@ -38,8 +38,11 @@ class MailText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outbox(Generic[L]):
-    """A table of letters. `houses` is the database's function that names the tenants with due ones, `about`
-    the row that each tells of, `readers` the roles of whom it concerns, `text` what it says."""
+    """A table of mails with the functions that send them.
+
+    `houses` is the database function that lists the tenants with due mails, `about` the relation to the row
+    that a mail is about, `readers` returns the roles of its recipients, `text` its content.
+    """
 
     rows: type[L]
     houses: str
@@ -48,12 +51,14 @@ class Outbox(Generic[L]):
     text: Callable[[L, Tenant], MailText]
 
     def letters(self, **which: object) -> "QuerySet[L]":
-        """The rows that are so; an abstract model has no `objects` to name."""
+        """Return the rows that match the filter; an abstract model has no `objects` attribute."""
         return self.rows._default_manager.filter(**which)  # noqa: SLF001
 
     def send_due(self) -> int:
-        """Send what is due in every house; how many were sent. A house whose letters cannot be sent holds up
-        no other."""
+        """Send the due mails of every tenant; return how many were sent.
+
+        A tenant whose mails cannot be sent does not block the others.
+        """
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {self.houses}(%s)", (A_ROUND,))
             found: list[UUID] = [row[0] for row in cursor.fetchall()]
@@ -62,12 +67,12 @@ class Outbox(Generic[L]):
     def _of_house(self, tenant_id: UUID) -> int:
         try:
             return self.send_due_of(tenant_id)
-        except Exception as error:  # noqa: BLE001 - what a letter says is made of many tables; all are tried again
+        except Exception as error:  # noqa: BLE001 - a mail's text is built from many tables; all errors are retried
             log.warning("letters.held", tenant=str(tenant_id), error=type(error).__name__)
             return 0
 
     def send_due_of(self, tenant_id: UUID) -> int:
-        """Send a tenant's due letters; how many were sent."""
+        """Send a tenant's due mails; return how many were sent."""
         with tenant_transaction(tenant_id):
             due = self.letters(sent_at=None, next_at__lte=database_now(), tries__lt=TRIES)
             ids = list(due.order_by("next_at", "id").values_list("id", flat=True)[:A_ROUND])
@@ -80,7 +85,7 @@ class Outbox(Generic[L]):
         address, text = found
         try:
             send_queued_mail(letter, address, text)
-        except Exception as error:  # noqa: BLE001 - every mail back end and socket has its own; all are tried again
+        except Exception as error:  # noqa: BLE001 - every mail back end has its own exceptions; all are retried
             log.warning("letter.unsent", letter=str(letter), error=type(error).__name__)
             self._mark(tenant_id, letter, error=type(error).__name__)
             return False
@@ -93,8 +98,10 @@ class Outbox(Generic[L]):
             mine.update(error=error, **({"sent_at": database_now()} if sent else {}))
 
     def _claimed(self, tenant_id: UUID, letter: UUID) -> tuple[str, MailText] | None:
-        """Take a letter for this sender, or None: somebody else has it, or whoever it is for may not read it
-        any more."""
+        """Claim a mail and return its address and text, or None if it is not to be sent.
+
+        Another process may have claimed the mail, or its recipient may no longer read it.
+        """
         with tenant_transaction(tenant_id):
             now = database_now()
             waiting = self.letters(id=letter, sent_at=None)
@@ -104,7 +111,7 @@ class Outbox(Generic[L]):
             wait = FIRST_WAIT * 2**found.tries
             if not waiting.filter(tries=found.tries).update(tries=F("tries") + 1, next_at=now + wait):
                 return None
-            # Whoever lost the role since it was written reads nothing of the house any more.
+            # A recipient who has lost the role since the mail was written may not read it any more.
             person = Person.objects.filter(
                 id=found.person_id, is_active=True, memberships__tenant=tenant_id,
                 memberships__role__in=[role.value for role in self.readers(found)],
@@ -116,9 +123,9 @@ class Outbox(Generic[L]):
 
 
 def send_queued_mail(letter: UUID, address: str, text: MailText) -> None:
-    """Hand a letter to the mail server. One that is sent again after a crash carries the same Message-ID.
+    """Send a mail through the mail server. A mail that is sent again after a crash has the same Message-ID.
 
-    Raises what the mail back end raises.
+    Raises: any exception of the mail back end.
     """
     domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "interlock.invalid"
     headers = {"Message-ID": f"<{letter}@{domain}>", "Auto-Submitted": "auto-generated"}
@@ -126,10 +133,10 @@ def send_queued_mail(letter: UUID, address: str, text: MailText) -> None:
 
 
 def one_line(text: str) -> str:
-    """A name or a subject without line breaks of its own."""
+    """Return a name or a subject without line breaks."""
     return " ".join(text.split())
 
 
 def link_to(path: str) -> tuple[str, ...]:
-    """The lines with the address of a page of the console; none where nobody has said where that is."""
+    """Return the lines with the address of a console page; none if the console's URL is not configured."""
     return ("", f"{settings.INTERLOCK_CONSOLE_URL}{path}") if settings.INTERLOCK_CONSOLE_URL else ()

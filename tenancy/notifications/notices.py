@@ -1,4 +1,4 @@
-"""What people of a house are told of: the letters about it, and what stands on their first page."""
+"""Notices for people of a tenant: the mails, and the notices on the tenant's first page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from tenancy.people.first_password import first_password_path
 
 STANDS: Final = timedelta(days=7)
 SHOWN: Final = 5
-# What the first page shows; drift has a place of its own there.
+# The kinds that the first page lists; drift has a separate section on that page.
 ON_PAGE: Final = (UNDO_FAILED, RETRY_OUTDATED)
 
 
@@ -38,8 +38,10 @@ class NoticeText:
 
 
 def told_lately(at: datetime) -> list[NoticeText]:
-    """What was told in the last seven days, the newest first, as far as a page shows it. In the tenant's
-    context."""
+    """Return the notices of the last seven days, newest first, at most as many as a page shows.
+
+    In the tenant's context.
+    """
     rows = Notice.objects.filter(kind__in=ON_PAGE, at__gt=at - STANDS).order_by("-at", "-id")[:SHOWN]
     return [
         NoticeText(
@@ -53,17 +55,17 @@ def told_lately(at: datetime) -> list[NoticeText]:
 
 
 def send_notices() -> int:
-    """Send the letters that are due in every house; how many were sent."""
+    """Send the due mails of every tenant; return how many were sent."""
     return BOX.send_due()
 
 
 def send_notices_of(tenant_id: UUID) -> int:
-    """Send a tenant's due letters; how many were sent."""
+    """Send a tenant's due mails; return how many were sent."""
     return BOX.send_due_of(tenant_id)
 
 
 def text_of(letter: NoticeMail, house: Tenant) -> MailText:
-    """What the letter says."""
+    """Return the text of a mail about a notice."""
     kind, data = letter.notice.kind, letter.notice.data
     said = one_line(format_headline(kind, data))
     at = (first_password_link(letter, data),) if kind == PERSON_INVITED else link_to(place_of(kind, data))
@@ -72,8 +74,10 @@ def text_of(letter: NoticeMail, house: Tenant) -> MailText:
 
 
 def first_password_link(letter: NoticeMail, data: Mapping[str, str]) -> str:
-    """The address at which the letter's reader sets their first password. It is made when the letter is sent:
-    nothing that opens an account is stored."""
+    """Return the URL at which the mail's recipient sets a first password.
+
+    The URL is built when the mail is sent: nothing that opens an account is stored.
+    """
     origin = settings.INTERLOCK_CONSOLE_URL or data["origin"]
     return f"{origin}{first_password_path(Person.objects.get(id=letter.person_id))}"
 

@@ -1,7 +1,7 @@
-"""What loosens a guard waits for a second administrator (R-TOOL-4, R-SEC-6).
+"""Dual control: a change that loosens a guard needs a second administrator (R-TOOL-4, R-SEC-6).
 
-It waits where the tenant has, or had within a day, another active administrator. Where it has none, one
-word is enough: it needs a reason, and the audit log says that it was the word of one.
+The change waits if the tenant has, or had within a day, another active administrator. Otherwise one
+administrator is enough: the change needs a reason, and the audit log says that one administrator decided.
 """
 
 from collections.abc import Iterable
@@ -32,11 +32,15 @@ def ask_second(
     reason: str,
     tag: str = "",
 ) -> None:
-    """Raise SecondPersonNeeded for what is weaker, a sentence each, unless somebody agreed or nobody else
-    could. Joins the tenant's transaction, in which it is done.
+    """Check that a loosening has a second administrator's consent, or that there is no second one.
 
-    `by` None is the operator at the machine. What one administrator does alone is audited as such. Raises
-    InvalidInput where they give no reason.
+    `weaker` are the loosenings, a sentence each. `agreed` is the second administrator. `by` None is the
+    operator at the machine. A loosening by one administrator alone is audited as such. Joins the tenant's
+    transaction, in which the change is made.
+
+    Raises:
+        SecondPersonNeeded: another administrator could agree and none has.
+        InvalidInput: a lone administrator gives no reason.
     """
     found = list(weaker)
     if not found or by is None or agreed is not None:
@@ -59,12 +63,15 @@ def check_independent(
     reason: str,
     instead: str = "",
 ) -> None:
-    """Raise NotIndependent where the people behind `by` are among `doers` or related to them, unless nobody
-    else could decide. Joins the tenant's transaction, in which it is done.
+    """Check that the people behind `by` are independent of `doers`, or that no other administrator exists.
 
-    `what` says in a sentence what is decided: one administrator alone is audited with it. `by` None is the
-    operator at the machine. `instead` is the command for what nobody ever decides of their own deeds: then
-    OwnDeed is raised for those among `doers`.
+    `what` is a sentence about the decision; a decision by one administrator alone is audited with it. `by`
+    None is the operator at the machine. `instead` is the command to use for a decision that is never allowed
+    about a person's own acts. Joins the tenant's transaction, in which the decision is made.
+
+    Raises:
+        NotIndependent: the people behind `by` are among `doers` or related to them.
+        OwnDeed: `instead` is given and the people behind `by` are among `doers`.
     """
     if by is None:
         return
@@ -82,13 +89,18 @@ def check_independent(
 
 
 def check_reason(reason: str) -> None:
-    """Raises InvalidInput where nobody says why."""
+    """Check that a reason is given.
+
+    Raises: InvalidInput if the reason is blank.
+    """
     if not reason.strip():
         raise InvalidInput(errors=[{"pointer": "/reason", "code": "not-allowed", "detail": "Say why."}])
 
 
 def loosened_alone(at: datetime) -> list[AuditEntry]:
-    """What one administrator loosened or decided alone in the seven days before `at`, the newest first, as
-    far as a page shows it. In the tenant's context."""
+    """Return what one administrator loosened or decided alone in the seven days before `at`.
+
+    Newest first, at most as many as a page shows. In the tenant's context.
+    """
     rows = AuditEntry.objects.filter(verb__in=(ALONE, DECIDED_ALONE), at__gt=at - STANDS)
     return list(rows.order_by("-at", "-id")[:SHOWN])

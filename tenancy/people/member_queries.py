@@ -1,5 +1,4 @@
-"""Who is who in a tenant: names, members, keys, and what was changed by whom (R-UI-9). Inside the tenant's
-context."""
+"""Queries of a tenant's names, members, keys and audit log (R-UI-9). In the tenant's context."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
@@ -25,7 +24,7 @@ FRESH_KEY_DOMAIN = "@keys.invalid"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A person with their memberships, one a role."""
+    """A person with their memberships, one per role."""
 
     person: Person
     principal: UUID | None
@@ -33,13 +32,13 @@ class Named:
 
     @property
     def invited(self) -> bool:
-        """Whether they have not set a password or signed in yet."""
+        """Return whether the person has neither set a password nor signed in yet."""
         return self.person.last_login is None and not self.person.has_usable_password()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sought:
-    """What the audit log is narrowed to; "" is not asked for. `object` is the beginning of one."""
+    """Filter of the audit log; "" does not filter. `object` is a prefix."""
 
     verb: str = ""
     object: str = ""
@@ -47,7 +46,7 @@ class Sought:
 
     @property
     def any(self) -> bool:
-        """Whether anything is asked for."""
+        """Return whether any filter is set."""
         return bool(self.verb or self.object or self.by)
 
 
@@ -63,14 +62,14 @@ class AuditPage:
 
 
 def names_of(principals: Iterable[UUID | None]) -> dict[UUID, str]:
-    """The names of principals: a person's today, a key's label."""
+    """Return the names of principals: a person's current name, a key's label."""
     ids = sorted({one for one in principals if one is not None})
     rows = Principal.objects.filter(id__in=ids).select_related("owner")
     return {row.id: row.owner.name if row.kind == "person" else row.label for row in rows}
 
 
 def list_people(person_id: UUID | None = None) -> list[Named]:
-    """The tenant's people with their roles, by name; or the one of this id alone."""
+    """Return the tenant's people with their roles, by name; or only the person with this id."""
     members: dict[UUID, list[Membership]] = {}
     rows = Membership.objects.select_related("person").order_by("person__name", "person_id", "role")
     for member in rows if person_id is None else rows.filter(person_id=person_id):
@@ -85,18 +84,21 @@ def list_people(person_id: UUID | None = None) -> list[Named]:
 
 
 def count_admins() -> int:
-    """How many active people are administrators here."""
+    """Return how many active people are administrators of the tenant."""
     return acting_admins().count()
 
 
 def acting_admins() -> "QuerySet[Membership]":
-    """The memberships of the administrators who can act."""
+    """Return the memberships of the administrators who can act."""
     return Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True, awaits_confirmation=False)
 
 
 def another_admin(principal: UUID) -> bool:
-    """Whether an active person other than those behind this principal is an administrator here, or was within
-    the last day: whoever takes a colleague's role does not decide alone at once."""
+    """Return whether another active person is an administrator, or was one within the last day.
+
+    "Another" excludes the people behind this principal. The last day counts so that an administrator who
+    removes a colleague's role cannot decide alone at once.
+    """
     behind = people_behind((principal,)).get(principal, frozenset())
     left = AuditEntry.objects.filter(
         verb="member.remove", before__role=Role.ADMIN.value, at__gt=database_now() - STILL_COUNTS
@@ -106,12 +108,12 @@ def another_admin(principal: UUID) -> bool:
 
 
 def list_api_keys() -> list[ApiKey]:
-    """The tenant's keys, newest first; revoked and expired ones stay."""
+    """Return the tenant's keys, newest first, including revoked and expired ones."""
     return list(ApiKey.objects.select_related("principal__owner").order_by("-created_at", "-id"))
 
 
 def audit_page(sought: Sought, cursor: str = "") -> AuditPage:
-    """A page of the audit log. A cursor that is none of ours is the first page."""
+    """Return a page of the audit log. An invalid cursor gives the first page."""
     rows = _filter_audit_entries(sought)
     if (beyond := _decode_cursor(cursor)) is not None:
         at, row = beyond
@@ -127,8 +129,10 @@ def audit_page(sought: Sought, cursor: str = "") -> AuditPage:
 
 
 def object_names(objects: Iterable[str]) -> dict[str, str]:
-    """What those of these objects are called that tenancy keeps: people, memberships, keys, the tenant. An
-    object that is gone has no name here."""
+    """Return the names of audited objects that tenancy stores: people, memberships, keys, the tenant.
+
+    A deleted object has no name.
+    """
     ids: dict[str, list[UUID]] = {}
     for kind, _, told in (one.partition(":") for one in set(objects)):
         with suppress(ValueError):

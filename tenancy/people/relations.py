@@ -1,5 +1,7 @@
-"""Reads of who is related to whom in a tenant, and of who stands behind a principal (R-APPR-5). Inside the
-tenant's context."""
+"""Queries of relations between people, and of the people behind a principal (R-APPR-5).
+
+In the tenant's context.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -29,11 +31,11 @@ from tenancy.models import KeyMaker, Membership, Person, PersonTie, Principal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relations:
-    """Who acts when a principal acts, and who is related to them.
+    """The people who act when a principal acts, and the people related to them.
 
-    `people` are who answers for it and, of a key, everybody who was shown its secret; `related` are they and
-    everybody related to one of them. `keys` and `related_keys` are the principals of the keys whose secrets
-    those people were shown.
+    `people` are the person responsible for the principal and, for a key, everyone who was shown its secret;
+    `related` are these people and everyone related to one of them. `keys` and `related_keys` are the
+    principals of the keys whose secrets `people` and `related` were shown.
     """
 
     people: frozenset[UUID]
@@ -43,19 +45,19 @@ class Relations:
 
 
 def relations_of(principal_id: UUID, owner_id: UUID) -> Relations:
-    """The relations of one principal now, by who answers for it."""
+    """Return the current relations of one principal, whose responsible person is `owner_id`."""
     return relations_by_principal({principal_id: owner_id})[principal_id]
 
 
 def find_closeness_to(principal_id: UUID, owner_id: UUID, doers: Actors[UUID]) -> Closeness:
-    """How close a principal, by who answers for it, is now to what others did."""
+    """Return how close a principal with this owner is now to what others did."""
     found = relations_of(principal_id, owner_id)
     own = Actors(found.keys | {principal_id}, found.people | {owner_id})
     return find_closeness(own, Actors(found.related_keys, found.related), doers)
 
 
 def relations_by_principal(owners: Mapping[UUID, UUID], at: datetime | None = None) -> dict[UUID, Relations]:
-    """The relations of each of these principals at a moment, or now; `owners` says who answers for each."""
+    """Return the relations of each principal at a time, or now; `owners` maps principals to owners."""
     moment = at or database_now()
     in_force = find_ties_in_force(read_ties(moment), moment)
     behind = {principal: {owner} for principal, owner in owners.items()}
@@ -92,8 +94,10 @@ def _collect_related_people(
 def _list_key_makers(
     principals: Iterable[UUID], behind: Mapping[UUID, Iterable[UUID]], in_force: list[Tie]
 ) -> list[tuple[UUID, UUID]]:
-    """Key and person of every showing of a secret that concerns these: of their own keys, and to anybody
-    related to them."""
+    """Return (key, person) for every disclosure of a key's secret that concerns these principals.
+
+    These are the disclosures of their own keys, and all disclosures to anyone related to them.
+    """
     people = frozenset[UUID]().union(*_collect_related_people(behind, in_force).values())
     shown = Q(principal_id__in=list(principals)) | Q(person_id__in=list(people))
     return list(KeyMaker.objects.filter(shown).values_list("principal_id", "person_id"))
@@ -104,19 +108,22 @@ def _all_of(keys: Mapping[UUID, set[UUID]], people: Iterable[UUID]) -> frozenset
 
 
 def are_related(first_person_id: UUID, second_person_id: UUID) -> bool:
-    """True if the two are related now, directly or through others, or are one person."""
+    """Return whether the two are related now, directly or through others, or are one person."""
     return second_person_id in related_people(first_person_id)
 
 
 def related_people(person_id: UUID) -> frozenset[UUID]:
-    """Everybody related to the person now, directly or through others, and the person themself."""
+    """Return everyone related to the person now, directly or through others, including the person."""
     now = database_now()
     return find_related(person_id, read_ties(now), now)
 
 
 def read_ties(now: datetime) -> list[Tie]:
-    """The ties that matter at a moment. Roles given long before matter only to the question which
-    confirmations counted."""
+    """Return the ties that matter at a time.
+
+    Roles given earlier than 24 hours before matter only for which confirmations counted, so they are read
+    only if there is a confirmation.
+    """
     rows = PersonTie.objects.order_by("at", "id").values_list("kind", "person_id", "by_id", "at")
     found = list(rows.exclude(kind=TieKind.ROLE_GIVEN.value, at__lte=now - ROLE_RELATES_FOR))
     if any(kind == TieKind.CONFIRMED.value for kind, *_ in found):
@@ -125,17 +132,22 @@ def read_ties(now: datetime) -> list[Tie]:
 
 
 def people_with_link(person_id: UUID, tenant_id: UUID) -> set[UUID]:
-    """Who saw the person's first-password link in another tenant than this, or the link of somebody who did;
-    of the closed list of look-ups that cross tenants."""
+    """Return everyone who saw the person's first-password link in a tenant other than this, transitively.
+
+    "Transitively" includes people who saw the link of such a viewer. One of the closed list of look-ups that
+    cross tenants.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT people_with_link(%s, %s)", (person_id, tenant_id))
         return {row[0] for row in cursor.fetchall()}
 
 
 def must_await_confirmation(tenant_id: UUID, person_id: UUID, inviters: Iterable[UUID]) -> bool:
-    """True if a role given to the person now lets them do nothing before they are confirmed here: somebody
-    saw their first-password link in another tenant, who cannot act as one of the `inviters` anyway. Further
-    roles follow the first."""
+    """Return whether a role given to the person now has no effect until the person is confirmed here.
+
+    The confirmation is needed if someone saw the person's first-password link in another tenant and cannot
+    act as one of the `inviters` anyway. Further roles follow the first one.
+    """
     held = list(Membership.objects.filter(person_id=person_id).values_list("awaits_confirmation", flat=True))
     holders = set() if held else people_with_link(person_id, tenant_id)
     if not holders:
@@ -149,21 +161,26 @@ def must_await_confirmation(tenant_id: UUID, person_id: UUID, inviters: Iterable
 
 
 def awaits_confirmation(person_id: UUID) -> bool:
-    """True if the person does nothing here before they are confirmed."""
+    """Return whether the person can do nothing in the tenant before being confirmed."""
     return Membership.objects.filter(person_id=person_id, awaits_confirmation=True).exists()
 
 
 def may_vouch(principal_id: UUID, owner_id: UUID, person_id: UUID) -> bool:
-    """True if a principal, by who answers for it, may let the person act here who awaits it, though the
-    person was given a role just now."""
+    """Return whether a principal with this owner may confirm a person who awaits confirmation.
+
+    A role that the person was given just now does not prevent the confirmation.
+    """
     now = database_now()
     people = relations_of(principal_id, owner_id).people
     return may_vouch_for(person_id, people, find_ties_in_force(read_ties(now), now))
 
 
 def people_behind(principals: Iterable[UUID]) -> dict[UUID, frozenset[UUID]]:
-    """The people whose deeds a principal's deeds are: who answers for it and, of a key, everybody who was
-    shown its secret. An unknown principal is left out."""
+    """Return the people to whom a principal's acts are attributed, by principal.
+
+    These are the person responsible for the principal and, for a key, everyone who was shown its secret. An
+    unknown principal is omitted.
+    """
     ids = list(principals)
     found = {
         one: {owner} for one, owner in Principal.objects.filter(id__in=ids).values_list("id", "owner_id")
@@ -177,7 +194,7 @@ def people_behind(principals: Iterable[UUID]) -> dict[UUID, frozenset[UUID]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedTie:
-    """A tie in force that touches a person, by name. `until` None: until somebody confirms `person`."""
+    """A tie in force of a person, with names. `until` None: until `person` is confirmed."""
 
     kind: TieKind
     by: str
@@ -187,8 +204,7 @@ class NamedTie:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinship:
-    """Why a person is related to others, whether the reader may confirm them, and whether they do nothing
-    here before somebody does."""
+    """A person's relations, whether the reader may confirm the person, and whether the person awaits this."""
 
     ties: tuple[NamedTie, ...]
     may_confirm: bool
@@ -196,7 +212,7 @@ class Kinship:
 
 
 def find_kinship(principal_id: UUID, owner_id: UUID, people: Iterable[UUID]) -> dict[UUID, Kinship]:
-    """The ties of each of these people, for one reader."""
+    """Return the ties of each of these people, as one reader may see and confirm them."""
     now = database_now()
     in_force = find_ties_in_force(read_ties(now), now)
     reader = relations_of(principal_id, owner_id)

@@ -1,5 +1,4 @@
-"""Reads of a tenant's rules of signing in, and of a person's second factor as their session shows it
-(R-SEC-11)."""
+"""Queries of a tenant's sign-in rules, and of a person's second factor in a session (R-SEC-11)."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -27,7 +26,7 @@ class SecondFactorMissing(Forbidden):
 
 
 class RulesNow(NamedTuple):
-    """The rules in force and their version, 0 where nobody set any; when, by whom and why they were set."""
+    """The rules in force and their version, 0 if none were set; when, by whom and why they were set."""
 
     rules: SignInRules
     version: int = 0
@@ -37,13 +36,13 @@ class RulesNow(NamedTuple):
 
 
 def sign_in_rules_now() -> RulesNow:
-    """The rules of this tenant. In the tenant's context."""
+    """Return the rules of this tenant. In the tenant's context."""
     row = SignInRulesVersion.objects.order_by("-version").first()
     return RulesNow(SignInRules()) if row is None else _rules_of(row)
 
 
 def sign_in_rules_versions() -> list[RulesNow]:
-    """The versions of the rules, the newest first, as far as a page shows. In the tenant's context."""
+    """Return the newest versions of the rules, as many as a page shows. In the tenant's context."""
     return [_rules_of(row) for row in SignInRulesVersion.objects.order_by("-version")[:VERSIONS_SHOWN]]
 
 
@@ -62,15 +61,20 @@ def lack_of(
     roles: tuple[Role, ...],
     areas: tuple[Area, ...] = (),
 ) -> Lack | None:
-    """What the person of a session lacks under the rules. Asks the database where the rules concern them."""
+    """Return what the person of a session lacks under the rules.
+
+    Queries the database only if the rules concern the person.
+    """
     if not rules.concerns(roles, areas):
         return None
     return find_lack(rules, roles, areas, proof_of(session, person), timezone.now())
 
 
 def proof_of(session: SessionBase, person: Person) -> Proof:
-    """A person's second factor, and when this session showed it last. A factor that they took away since
-    proves nothing."""
+    """Return a person's second factor, and when this session showed it last.
+
+    A factor that the person has removed since does not count.
+    """
     held = dict(Authenticator.objects.filter(user=person).values_list("id", "type"))
     asking = cast("Any", SimpleNamespace(session=session))
     times = [

@@ -1,4 +1,4 @@
-"""What every API door shares: the caller, keyset pages, and POSTs that happen once."""
+"""Helpers of all API views: the caller, keyset pages, and idempotent POSTs."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
@@ -28,12 +28,15 @@ SHOWN = "~"
 
 
 def get_caller(request: Request) -> Caller:
-    """Who calls; the permission has made sure that somebody does."""
+    """Return the caller; the permission check guarantees that there is one."""
     return cast("Caller", request.user)
 
 
 def key_of(request: Request) -> str | None:
-    """The Idempotency-Key, or None. Raises ParseError (400) for one that cannot be kept."""
+    """Return the Idempotency-Key, or None.
+
+    Raises: ParseError (400) for a key that cannot be stored.
+    """
     key = request.headers.get("Idempotency-Key")
     if key is not None and not (1 <= len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
         raise ParseError(
@@ -44,7 +47,10 @@ def key_of(request: Request) -> str | None:
 
 
 def post_once(request: Request, act: Callable[[], StoredResponse]) -> Response:
-    """Answer a POST, once per Idempotency-Key. Raises ParseError (400), KeyReused (422), KeyInUse (409)."""
+    """Answer a POST, once per Idempotency-Key.
+
+    Raises: ParseError (400), KeyReused (422), KeyInUse (409).
+    """
     who, key = get_caller(request), key_of(request)
     answer = execute_once(who.tenant, who.principal, key, request.path, request.data, act)
     headers = {"Idempotent-Replay": "true"} if answer.replayed else {}
@@ -52,9 +58,9 @@ def post_once(request: Request, act: Callable[[], StoredResponse]) -> Response:
 
 
 def unless_known(request: Request, body: Any, version: str) -> HttpResponseBase | Response:
-    """What is shown of something with its entity tag, or 304 where If-None-Match names that."""
+    """Return the body with its entity tag, or 304 if If-None-Match names that tag."""
     headers = build_etag_header(body, version)
-    # Whatever packs an answer on its way makes its tag a weak one.
+    # A proxy that compresses the response makes its tag a weak one.
     known = {tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))}
     if {headers["ETag"], "*"} & known:
         return HttpResponseNotModified(headers=headers)
@@ -62,15 +68,20 @@ def unless_known(request: Request, body: Any, version: str) -> HttpResponseBase 
 
 
 def build_etag_header(body: Any, version: str) -> dict[str, str]:
-    """The header with the entity tag of what is shown: it changes with all of it, of which the version, that
-    a write may ask for, is a part."""
+    """Return the header with the entity tag of a body.
+
+    The tag changes with the whole body. The tag contains the version, which a write may require with
+    If-Match.
+    """
     shown = sha256(orjson.dumps(body, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
     return {"ETag": f'"{version}{SHOWN}{shown[:32]}"'}
 
 
 def expected_tag(request: Request) -> str | None:
-    """The version in the entity tag that If-Match asks for; None where anything will do. Raises Stale for
-    what no tag of ours can be."""
+    """Return the version in the entity tag of If-Match; None if any version will do.
+
+    Raises: Stale for a tag that cannot be one of this API.
+    """
     given = request.headers.get("If-Match")
     if given is None or given.strip() == "*":
         return None
@@ -81,8 +92,10 @@ def expected_tag(request: Request) -> str | None:
 
 
 def expected_version(request: Request) -> int | None:
-    """The number of a version that If-Match asks for; None where anything will do, -1 for what no number of a
-    version can be. Raises Stale."""
+    """Return the version number in If-Match; None if any version will do, -1 for an impossible number.
+
+    Raises: Stale.
+    """
     tag = expected_tag(request)
     if tag is None:
         return None
@@ -90,7 +103,7 @@ def expected_version(request: Request) -> int | None:
 
 
 def uuid_or_none(text: str) -> UUID | None:
-    """A path's id, or None for what is none: it is answered like a missing one."""
+    """Return an id in a path, or None if it is invalid; an invalid id is answered like a missing object."""
     try:
         return UUID(text)
     except ValueError:
@@ -100,14 +113,14 @@ def uuid_or_none(text: str) -> UUID | None:
 def paginate_rows(
     request: Request, rows: "QuerySet[Any]", shown: Callable[[Any], Any], *, newest_first: bool = True
 ) -> Response:
-    """One page by (created_at, id), with a cursor for the next: {results, next, previous}."""
+    """Return one page by (created_at, id), with a cursor for the next one: {results, next, previous}."""
     limit = _parse_limit(request)
     cursor = request.query_params.get("cursor")
     order = ("-created_at", "-id") if newest_first else ("created_at", "id")
     if cursor is not None:
         at, row = _decode_cursor(cursor)
         beyond = "lt" if newest_first else "gt"
-        # Its bound once more by itself: an index is entered there, and not at its beginning.
+        # The redundant bound on `created_at` lets the index scan start there and not at its beginning.
         rows = rows.filter(
             Q(**{f"created_at__{beyond}": at}) | Q(**{f"id__{beyond}": row}), **{f"created_at__{beyond}e": at}
         )

@@ -1,4 +1,4 @@
-"""What every view under `/api/v1` has in common."""
+"""Base class of every view under `/api/v1`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ class APIView(views.APIView):
     """
 
     def initial(self, request: Request, *arguments: Any, **names: Any) -> None:
-        """Look at the key, its scope and its rate first. Raises ParameterUnknown, ParameterRepeated."""
+        """Check the key, its scope and its rate first, then the query parameters.
+
+        Raises: ParameterUnknown, ParameterRepeated.
+        """
         super().initial(request, *arguments, **names)
         view: Any = type(self)
         if not hasattr(self, (request.method or "").lower()):
-            # No such method here (405), whatever else is wrong.
+            # The view has no such method: 405 takes precedence over every other error.
             return
         for name, values in request.query_params.lists():
             known = query_parameters(view, (request.method or "").lower())
@@ -35,7 +38,7 @@ class APIView(views.APIView):
 
 @cache
 def query_parameters(view: type[Any], method: str) -> frozenset[str]:
-    """The names of the query parameters that a view's method declares in the OpenAPI document."""
+    """Return the query parameters that a view's method declares in the OpenAPI document."""
     handler = getattr(view, "get" if method == "head" else method, None)
     declared = getattr(handler, "kwargs", {}).get("schema")
     if declared is None:
@@ -46,7 +49,7 @@ def query_parameters(view: type[Any], method: str) -> frozenset[str]:
 
 
 def _list_parameter_names(declared: Any) -> list[str]:
-    """The names of one declaration: a single parameter, or a serializer of several."""
+    """Return the names in one declaration: a single parameter, or a serializer of several."""
     if isinstance(declared, OpenApiParameter):
         return [declared.name] if declared.location == OpenApiParameter.QUERY else []
     return list(declared().fields)

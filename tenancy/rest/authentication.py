@@ -1,5 +1,7 @@
-"""Programs prove themselves by a key: `Authorization: Bearer ilk_…` (R-SEC-2, Z6). The key is never
-logged."""
+"""Authentication of programs by API key: `Authorization: Bearer ilk_…` (R-SEC-2, Z6).
+
+The key is never logged.
+"""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -31,8 +33,10 @@ from tenancy.web.client_address import client_address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who calls: what `request.user` is for a program. `key` is the one it showed; `reach` None: every run of
-    the tenant."""
+    """An authenticated program; the value of `request.user`.
+
+    `key` is the id of the key that was shown; `reach` None means every run of the tenant.
+    """
 
     principal: UUID
     owner: UUID
@@ -44,13 +48,16 @@ class Caller:
 
     @property
     def pk(self) -> UUID:
-        """The principal, for what asks a user for its key."""
+        """Return the principal, for code that needs the primary key of a user."""
         return self.principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformCaller:
-    """A program of a platform administrator, which acts in no tenant: what `request.user` is for it."""
+    """An authenticated program of a platform administrator; the value of `request.user`.
+
+    The program acts in no tenant.
+    """
 
     person: UUID
     key: UUID
@@ -58,21 +65,23 @@ class PlatformCaller:
 
     @property
     def pk(self) -> UUID:
-        """The key, for what asks a user for its key."""
+        """Return the key, for code that needs the primary key of a user."""
         return self.key
 
     @property
     def actor(self) -> PlatformActor:
-        """As the verbs take them."""
+        """Return the actor as the actions take one."""
         return PlatformActor(self.person, self.key)
 
 
 class KeyAuthentication(BaseAuthentication):
-    """Looks the key up by its id and compares the secret's hash in constant time."""
+    """Look the key up by its id and compare the secret's hash in constant time."""
 
     def authenticate(self, request: Request) -> tuple[Caller | PlatformCaller, None] | None:
-        """The caller, or None without a bearer token; what follows is within the reach of its key. Raises
-        AuthenticationFailed (401), TenantSuspended (403)."""
+        """Return the caller, or None without a bearer token; the reach of the key holds from here on.
+
+        Raises: AuthenticationFailed (401), TenantSuspended (403).
+        """
         words = get_authorization_header(request).split()
         if not words or words[0].lower() != b"bearer":
             return None
@@ -82,7 +91,7 @@ class KeyAuthentication(BaseAuthentication):
         try:
             who = _caller_of_either(shown, _get_client_address(request))
         except TenantSuspended:
-            # The key is a valid one: 403, which proving it once more does not change.
+            # The key is valid: 403, because authenticating again would not change the result.
             raise
         except TenancyError as error:
             raise AuthenticationFailed(str(error), error.code) from None
@@ -90,7 +99,7 @@ class KeyAuthentication(BaseAuthentication):
         return who, None
 
     def authenticate_header(self, request: Request) -> str:
-        """What a 401 asks for."""
+        """Return the WWW-Authenticate header of a 401 response."""
         return 'Bearer realm="interlock"'
 
 
@@ -99,7 +108,10 @@ def _get_client_address(request: Request) -> Address | None:
 
 
 def _caller_of_either(text: str, address: Address | None) -> Caller | PlatformCaller:
-    """Most keys are those of tenants: the platform's are looked for after them."""
+    """Return the caller of a tenant's key or of a platform key.
+
+    Tenant keys are looked up first, because they are the most frequent.
+    """
     try:
         return caller_of(text, address)
     except KeyInvalid:
@@ -110,9 +122,9 @@ def _caller_of_either(text: str, address: Address | None) -> Caller | PlatformCa
 
 
 def caller_of(text: str, address: Address | None = None) -> Caller:
-    """The caller a key stands for, with the scopes it has today, shown from an address.
+    """Return the caller that a key identifies, with its current scopes.
 
-    Raises KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere, TenantSuspended.
+    Raises: KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere, TenantSuspended.
     """
     key = parse_api_key(text)
     tenant_id = tenant_of_key(key.id) if key is not None else None
@@ -141,10 +153,10 @@ def caller_of(text: str, address: Address | None = None) -> Caller:
 
 
 def platform_caller_of(text: str) -> PlatformCaller | None:
-    """The platform administrator a key stands for; None where it is no key of the platform.
+    """Return the platform administrator that a key identifies, or None if it is no platform key.
 
-    Raises KeyInvalid, KeyExpired, and KeyRevoked for one that was revoked or whose person administers the
-    platform no more.
+    Raises: KeyInvalid, KeyExpired; KeyRevoked for a revoked key or one whose person is no longer a platform
+    administrator.
     """
     key = parse_api_key(text)
     row = None if key is None else PlatformKey.objects.filter(id=key.id).first()

@@ -1,9 +1,9 @@
 """Idempotency-Key: the same POST twice is one act (W1, R-API-1).
 
-Same key and body → the first answer again; another body → 422; still under way → 409, to be tried again in
-a second; its process dead, or its try ended while the database was away → taken over at once; past its life
-→ a new act. What an act must not do twice, though it was cut off between its commit and its answer, it looks
-for itself (W6).
+Same key and body: the first response is returned again. Another body: 422. Still being processed: 409, to be
+retried in a second. If the process of the first request is dead, or its attempt ended while the database was
+unavailable, the key is taken over at once. An expired key starts a new act. An act that must not be done
+twice, even if it was interrupted between its commit and its response, has to check for that itself (W6).
 """
 
 from collections.abc import Callable
@@ -26,8 +26,8 @@ LONGEST_PATH = 255
 LIFE = timedelta(hours=24)
 PATIENCE = timedelta(seconds=60)
 AGAIN_SECONDS = 1
-# The claims whose acts this process is at. One that names this process and is not here was cut off: its act
-# has ended, and the database was away when that was to be written down.
+# The claims whose acts this process is executing. A claim that names this process and is missing here was
+# interrupted: its act has ended, and the database was unavailable when that was to be stored.
 _UNDER_WAY: set[UUID] = set()
 
 
@@ -44,7 +44,7 @@ class KeyInUse(TenancyError):
 
 
 class StoredResponse(NamedTuple):
-    """What a POST is answered with; `replayed` when it was answered before."""
+    """The response to a POST; `replayed` if it was returned before."""
 
     status: int
     body: Any
@@ -54,9 +54,9 @@ class StoredResponse(NamedTuple):
 def execute_once(
     tenant_id: UUID, principal: UUID, key: str | None, path: str, body: Any, act: Callable[[], StoredResponse]
 ) -> StoredResponse:
-    """Do `act` once per key. An act that raises leaves no mark, so it can be tried again.
+    """Execute `act` once per key. An act that raises leaves no record, so it can be tried again.
 
-    Raises KeyReused (422) and KeyInUse (409).
+    Raises: KeyReused (422) and KeyInUse (409).
     """
     if key is None:
         return act()
@@ -76,8 +76,11 @@ def execute_once(
 
 
 def _compute_request_digests(tenant_id: UUID, body: Any) -> tuple[bytes, ...]:
-    """The digest of a request as it is kept, which nobody without the application's secret can try bodies
-    against, and as it may have been kept before: under a former secret, or by an earlier release."""
+    """Return the digests of a request: the one to store now, and those that may have been stored before.
+
+    Without the application's secret, bodies cannot be tried against the stored digest. Earlier digests are
+    those under a former secret, or of an earlier release.
+    """
     plain = sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
     blind = blinded_by_each(tenant_id, f"request {plain.hex()}")
     return (*map(bytes.fromhex, blind), plain)
@@ -86,14 +89,14 @@ def _compute_request_digests(tenant_id: UUID, body: Any) -> tuple[bytes, ...]:
 def _claim_key(
     tenant_id: UUID, principal: UUID, key: str, path: str, digests: tuple[bytes, ...]
 ) -> StoredResponse | UUID:
-    """Take the key (the id of the claim), or give the answer it has."""
+    """Claim the key and return the id of the claim, or return the stored response of the key."""
     path = _shorten_path(path)
     with tenant_transaction(tenant_id):
         now = database_now()
         mine = IdempotencyKey.objects.filter(principal=principal, path=path, key=key)
         mine.filter(expires_at__lte=now).delete()
-        # A process that died while it acted never answers. Where it held no lock to tell by, its claim is
-        # void after a minute; of its own claims this process knows better.
+        # A process that died during the act never responds. Without a process lock, its claim is void after a
+        # minute; claims of this process are excluded, because their state is known.
         old, own = mine.filter(status=None, created_at__lte=now - PATIENCE), process_lock_number()
         (old if own is None else old.exclude(process_lock=own)).delete()
         fresh = IdempotencyKey(
@@ -107,10 +110,10 @@ def _claim_key(
             mine.filter(id=row.id, status=None).delete()
             if _is_kept(fresh):
                 return fresh.id
-            # Somebody else took it over in this very moment.
+            # Another request took the claim over at the same moment.
             row = None
     if row is None:
-        # The one that held it raised and let go in this very moment: as if it were still under way.
+        # The previous holder raised and released the key at the same moment: treated as still in use.
         raise KeyInUse(retry_after=AGAIN_SECONDS)
     if bytes(row.body_digest) not in digests:
         raise KeyReused
@@ -120,7 +123,10 @@ def _claim_key(
 
 
 def _is_kept(claim: IdempotencyKey) -> bool:
-    """Insert a claim; whether nobody has the key. It is under way before anybody can read it."""
+    """Insert a claim and return whether the key was free.
+
+    The claim is registered as under way before any other process can read it.
+    """
     _UNDER_WAY.add(claim.id)
     try:
         with transaction.atomic():
@@ -134,8 +140,7 @@ def _is_kept(claim: IdempotencyKey) -> bool:
 
 
 def _is_abandoned(claim: IdempotencyKey) -> bool:
-    """Whether the process that made a claim died before it answered, or this one is not at its act any
-    more."""
+    """Return whether the process of a claim died before it responded, or this process has left its act."""
     if claim.status is not None or claim.process_lock is None:
         return False
     if claim.process_lock == process_lock_number():
@@ -144,7 +149,7 @@ def _is_abandoned(claim: IdempotencyKey) -> bool:
 
 
 def _shorten_path(path: str) -> str:
-    """A path as a row names it: the digest of one that has no room there."""
+    """Return a path as a row stores it: a digest of the path if it is too long."""
     return path if len(path) <= LONGEST_PATH else sha256(path.encode()).hexdigest()
 
 
@@ -161,7 +166,7 @@ def _delete_claim(tenant_id: UUID, claim: UUID) -> None:
 
 
 def forget_expired(tenant_id: UUID, most: int = 1_000) -> int:
-    """Drop a tenant's answers that are past their life, `most` at a time; how many."""
+    """Delete up to `most` expired responses of a tenant; return how many."""
     with tenant_transaction(tenant_id):
         expired = IdempotencyKey.objects.filter(expires_at__lte=database_now()).values("id")[:most]
         return IdempotencyKey.objects.filter(id__in=expired).delete()[0]

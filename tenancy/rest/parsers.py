@@ -1,4 +1,4 @@
-"""JSON from outside: bounded and strict, so that nothing hostile reaches a verb (W2, R-SEC-7)."""
+"""Strict, bounded JSON parser that keeps hostile input from the actions (W2, R-SEC-7)."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -23,15 +23,20 @@ class TooLarge(APIException):
 
 
 class StrictJSONParser(BaseParser):
-    """One JSON document: UTF-8, at most a megabyte, 64 levels, no NUL, no lone surrogate, no number past
-    2^53, no member given twice."""
+    """Parser of one JSON document: UTF-8, at most a megabyte and 64 levels.
+
+    NUL, lone surrogates, numbers beyond 2^53 and repeated members are rejected.
+    """
 
     media_type = "application/json"
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """The value. Raises TooLarge (413) and ParseError (400)."""
+        """Return the value.
+
+        Raises: TooLarge (413) and ParseError (400).
+        """
         limit: int = getattr(settings, "INTERLOCK_BODY_BYTES", 1_048_576)
         body = stream.read(limit + 1)
         if len(body) > limit:
@@ -51,7 +56,7 @@ class StrictJSONParser(BaseParser):
 
 
 def _find_json_fault(value: Any) -> str | None:
-    """What is wrong with a value, looked through without recursion."""
+    """Return the error of a value, or None; the value is searched without recursion."""
     level, depth = [value], 0
     while level:
         depth += 1

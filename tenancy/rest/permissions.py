@@ -10,14 +10,14 @@ from tenancy.rest.authentication import Caller, PlatformCaller
 
 
 def make_scope_permission(scope: Scope) -> type[BasePermission]:
-    """A permission that asks the caller for one scope."""
+    """Build a permission that requires one scope of the caller."""
 
     class Requires(BasePermission):
         message = f"This needs the scope {scope.value}."
         code = "scope-missing"
 
         def has_permission(self, request: Request, view: Any) -> bool:
-            """Whether the caller holds the scope."""
+            """Return whether the caller has the scope."""
             return isinstance(request.user, Caller) and scope.value in request.user.scopes
 
     Requires.__name__ = f"Requires{scope.value.title()}"
@@ -25,22 +25,22 @@ def make_scope_permission(scope: Scope) -> type[BasePermission]:
 
 
 class ForPlatform(BasePermission):
-    """Asks for a key of a platform administrator."""
+    """Permission that requires a key of a platform administrator."""
 
     message = "This needs the scope platform, which no key of a tenant has."
     code = "scope-missing"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether a platform administrator's key was shown."""
+        """Return whether the request was authenticated with a platform administrator's key."""
         return isinstance(request.user, PlatformCaller)
 
 
 class ReachesTenant(BasePermission):
-    """Asks for a key that reaches every run of its tenant: the answer is told of all of them."""
+    """Permission that requires a key for every run of its tenant, because the response covers all of them."""
 
     message = "This key reaches some runs alone, and this is told of all of the tenant's."
     code = "reach-missing"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        """Whether the caller's key reaches all."""
+        """Return whether the caller's key reaches every run."""
         return isinstance(request.user, Caller) and request.user.reach is None

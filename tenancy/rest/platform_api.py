@@ -1,4 +1,4 @@
-"""What the platform's API doors share: the caller, and POSTs that happen once (R-SEC-10, W1)."""
+"""Helpers of the platform's API views: the caller, and idempotent POSTs (R-SEC-10, W1)."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,14 +30,18 @@ class ByPlatform(APIView):
 
 
 def platform_caller(request: Request) -> PlatformCaller:
-    """Who calls; the permission has made sure that it is a platform administrator's program."""
+    """Return the caller; the permission check guarantees a platform administrator's program."""
     return cast("PlatformCaller", request.user)
 
 
 def post_once_about(request: Request, tenant_id: UUID, act: Callable[[], StoredResponse]) -> Response:
-    """Answer a POST about a tenant, once per Idempotency-Key. The deed and its answer are one transaction, so
-    that a request that comes a second time meanwhile waits for the first. Raises ParseError (400), KeyReused
-    (422)."""
+    """Answer a POST about a tenant, once per Idempotency-Key.
+
+    The act and its response are one transaction, so that a repeated request in the meantime waits for the
+    first.
+
+    Raises: ParseError (400), KeyReused (422).
+    """
     key = key_of(request)
     if key is None:
         answer = act()

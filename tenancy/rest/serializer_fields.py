@@ -1,7 +1,7 @@
-"""Shapes that every API door shares: inputs that know all their fields, and pages.
+"""Fields and serializers that all API views share: strict inputs, and pages.
 
-What they refuse, the OpenAPI document refuses, and the other way round: config/api/openapi.py reads the
-document from these fields. Where a pydantic model judges a body, its JSON Schema is both
+Whatever these fields reject, the OpenAPI document rejects too, and vice versa: config/api/openapi.py derives
+the document from these fields. Where a pydantic model validates a body, its JSON Schema is used for both
 (tenancy/db/model_schema.py).
 """
 
@@ -26,7 +26,7 @@ SENT = 400
 LARGEST = 200
 AMOUNT = re.compile(amount_pattern(), re.ASCII)
 UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
-# The years of which every offset leads to another that there is, and no second 60.
+# Years in which every UTC offset gives a valid year again, and no second 60.
 MOMENT = (
     r"^([1-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-[0-9]{2}-[0-9]{2}[Tt]"
     r"[0-9]{2}:[0-9]{2}:[0-5][0-9](\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})$"
@@ -36,22 +36,27 @@ CURSOR = r"^[A-Za-z0-9_-]{1,400}$"
 
 
 class StrictCharField(serializers.CharField):
-    """A text and nothing that could be made one: 5 is not "5"."""
+    """A text field without coercion: 5 is not "5"."""
 
     def to_internal_value(self, data: Any) -> str:
-        """The text. Raises ValidationError."""
+        """Return the text.
+
+        Raises: ValidationError.
+        """
         if not isinstance(data, str):
             self.fail("invalid")
         if self.max_length is not None and len(data) > self.max_length:
-            # Before anything is trimmed: what the document counts are the characters that were sent.
+            # Checked before trimming: the document counts the characters that were sent.
             self.fail("max_length", max_length=self.max_length)
         text: str = super().to_internal_value(data)
         return text
 
 
 class Formed(StrictCharField):
-    """A text of one form, such as a name: nothing of it is trimmed. `form` is a pattern of the whole text
-    that means the same to Python and to JSON Schema."""
+    """A text of one format, such as a name, that is never trimmed.
+
+    `form` is a pattern of the whole text that has the same meaning in Python and in JSON Schema.
+    """
 
     default_error_messages = {"form": "This does not have the form that is asked for: {form}"}
 
@@ -62,7 +67,10 @@ class Formed(StrictCharField):
         super().__init__(trim_whitespace=False, allow_blank=empty, **more)
 
     def to_internal_value(self, data: Any) -> str:
-        """The text. Raises ValidationError."""
+        """Return the text.
+
+        Raises: ValidationError.
+        """
         text = super().to_internal_value(data)
         if self._form.fullmatch(text) is None:
             self.fail("form", form=self.form)
@@ -70,13 +78,16 @@ class Formed(StrictCharField):
 
 
 class Cursor(Formed):
-    """Where a page ended. Its refusal is the same whether it has no cursor's form or is not one of ours."""
+    """The cursor of a page. The error is the same for a malformed cursor and for an unknown one."""
 
     def __init__(self, form: str = CURSOR, **more: Any) -> None:
         super().__init__(form, **more)
 
     def to_internal_value(self, data: Any) -> str:
-        """The text. Raises ParseError."""
+        """Return the text.
+
+        Raises: ParseError.
+        """
         try:
             return super().to_internal_value(data)
         except serializers.ValidationError:
@@ -84,20 +95,26 @@ class Cursor(Formed):
 
 
 class Id(serializers.UUIDField):
-    """A UUID in its one form; the framework's own also takes numbers, braces and URNs."""
+    """A UUID in its canonical form; the framework's own field also accepts numbers, braces and URNs."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """The UUID. Raises ValidationError."""
+        """Return the UUID.
+
+        Raises: ValidationError.
+        """
         if not isinstance(data, str) or UUID_TEXT.fullmatch(data) is None:
             self.fail("invalid", value=data)
         return super().to_internal_value(data)
 
 
 class Moment(serializers.DateTimeField):
-    """A moment as RFC 3339 writes it, with its offset from UTC."""
+    """A time in RFC 3339 format, with its offset from UTC."""
 
     def to_internal_value(self, value: Any) -> datetime:
-        """The moment in UTC. Raises ValidationError."""
+        """Return the time in UTC.
+
+        Raises: ValidationError.
+        """
         if isinstance(value, str) and re.fullmatch(MOMENT, value, re.ASCII) is not None:
             try:
                 return read_moment(value.upper())
@@ -108,15 +125,21 @@ class Moment(serializers.DateTimeField):
 
 
 class Judged(serializers.Field[Any, Any, Any, Any]):
-    """A member that a pydantic model is made of. It is judged by the JSON Schema of the model, which is what
-    the OpenAPI document shows, and handed on as it is."""
+    """A member that a pydantic model is made of.
+
+    The member is validated by the JSON Schema of the model, which the OpenAPI document shows, and passed on
+    unchanged.
+    """
 
     def __init__(self, model: type[BaseModel], **more: Any) -> None:
         super().__init__(**more)
         self.model = model
 
     def to_internal_value(self, data: Any) -> Any:
-        """The value as it was given. Raises ValidationError, which names each wrong or unknown member."""
+        """Return the value unchanged.
+
+        Raises: ValidationError, which names each wrong or unknown member.
+        """
         found: dict[Any, Any] = {}
         for fault in faults_in(self.model, data):
             _add_field_fault(found, fault)
@@ -125,13 +148,15 @@ class Judged(serializers.Field[Any, Any, Any, Any]):
         return data
 
     def to_representation(self, value: Any) -> Any:
-        """The value."""
+        """Return the value unchanged."""
         return value
 
 
 def _add_field_fault(found: dict[Any, Any], fault: Fault) -> None:
-    """Put a fault where it is within the errors of a value; what is wrong with a whole goes before its
-    members."""
+    """Insert a fault at its place in the errors of a value.
+
+    Errors of an object precede those of its members.
+    """
     within = found
     for part in fault.path:
         within = within.setdefault(part, {})
@@ -139,20 +164,26 @@ def _add_field_fault(found: dict[Any, Any], fault: Fault) -> None:
 
 
 class StrictBooleanField(serializers.BooleanField):
-    """true or false; no "yes"."""
+    """A Boolean field that accepts only true and false, not "yes"."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """The flag. Raises ValidationError."""
+        """Return the flag.
+
+        Raises: ValidationError.
+        """
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
 
 
 class StrictIntegerField(serializers.IntegerField):
-    """A whole number in ASCII digits; Python's int would also read "1.0" and the digits of other scripts."""
+    """A whole number in ASCII digits; Python's int would also accept "1.0" and digits of other scripts."""
 
     def to_internal_value(self, data: Any) -> int:
-        """The number. Raises ValidationError."""
+        """Return the number.
+
+        Raises: ValidationError.
+        """
         if isinstance(data, str) and not (data.isascii() and data.isdigit()):
             self.fail("invalid")
         number: int = super().to_internal_value(data)
@@ -160,20 +191,27 @@ class StrictIntegerField(serializers.IntegerField):
 
 
 class Amount(serializers.DecimalField):
-    """An amount that is not negative, as decimal text or a whole number: never a fraction as a float
-    (R-BUDGET-1). A number without a fraction is a whole one however JSON writes it."""
+    """A non-negative amount, as decimal text or a whole number; never a fraction as a float (R-BUDGET-1).
+
+    A number without a fraction is a whole number, however JSON writes it.
+    """
 
     def __init__(self, **more: Any) -> None:
         super().__init__(max_digits=24, decimal_places=9, min_value=0, **more)
 
     def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
-        """Whether nothing was given, and what stands for it: only null is none. The framework's own takes
-        blank text for null too."""
+        """Return whether the value is empty, and its replacement; only null is empty.
+
+        The framework's own method also takes blank text for null.
+        """
         found: tuple[bool, Any] = serializers.Field.validate_empty_values(self, data)
         return found
 
     def to_internal_value(self, data: Any) -> Any:
-        """The Decimal. Raises ValidationError."""
+        """Return the Decimal.
+
+        Raises: ValidationError.
+        """
         if isinstance(data, float) and data.is_integer():
             data = int(data)
         plain = isinstance(data, str) and AMOUNT.fullmatch(data) is not None
@@ -194,7 +232,10 @@ class StrictSerializer(serializers.Serializer[Any]):
     judged_by: ClassVar[type[BaseModel] | None] = None
 
     def to_internal_value(self, data: Any) -> Any:
-        """The typed values. Raises ValidationError naming each wrong or unknown field."""
+        """Return the typed values.
+
+        Raises: ValidationError, which names each wrong or unknown field.
+        """
         errors: dict[Any, Any] = {}
         value: Any = None
         try:
@@ -213,7 +254,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         return value
 
     def _fault(self, name: str, given: Any) -> str | None:
-        """What the model that the members go into has against one of them."""
+        """Return the error of one member according to `judged_by`, or None."""
         model = self.judged_by
         if model is None or name not in model.model_fields or given is None:
             return None
@@ -234,7 +275,10 @@ class PageQuery(StrictSerializer):
 
 
 def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serializers.Serializer[Any]]:
-    """The shape of a page of rows: {results, next, previous}. The cursor goes one way: previous is null."""
+    """Build the serializer of a page of rows: {results, next, previous}.
+
+    The cursor only goes forward: `previous` is null.
+    """
     fields = {
         "__doc__": "One page; `next` is the address of the page after it, or null.",
         "__module__": row.__module__,
@@ -246,8 +290,11 @@ def page_of(row: type[serializers.Serializer[Any]], name: str) -> type[serialize
 
 
 def validate_input(shape: type[Row], given: Any) -> dict[str, Any]:
-    """The typed values of a body or a query. Raises ValidationError (400)."""
-    # A form may leave a field empty; an address that names a filter means it.
+    """Return the typed values of a body or a query.
+
+    Raises: ValidationError (400).
+    """
+    # An empty field is allowed in a form, but a query parameter that is present counts as given.
     data = given.dict() if isinstance(given, QueryDict) else given
     read = shape(data=data)
     if not read.is_valid():
@@ -259,7 +306,7 @@ def validate_input(shape: type[Row], given: Any) -> dict[str, Any]:
 
 
 def _name_choices(field: serializers.Field[Any, Any, Any, Any]) -> None:
-    """Make a field's refusal of a choice list what may be sent instead."""
+    """Make the error message of a choice field list the valid choices."""
     if isinstance(field, serializers.ChoiceField):
         names = ", ".join(map(str, field.choices))
         field.error_messages["invalid_choice"] = f'"{{input}}" is not a valid choice. Send one of: {names}.'
@@ -270,8 +317,12 @@ def _name_choices(field: serializers.Field[Any, Any, Any, Any]) -> None:
 
 @contextmanager
 def faults_within(member: str) -> Iterator[None]:
-    """Name what a verb finds wrong with a member of a body by its place in the whole body. The reason stands
-    beside the member. Raises InvalidInput."""
+    """Prefix the pointers of an action's input errors with the name of a body member.
+
+    `/reason` is not prefixed, because the reason is a sibling of the member.
+
+    Raises: InvalidInput.
+    """
     try:
         yield
     except InvalidInput as error:
@@ -283,12 +334,15 @@ def faults_within(member: str) -> Iterator[None]:
 
 
 def format_timestamp(at: datetime | None) -> str | None:
-    """A time as it is written."""
+    """Return a time in ISO 8601 format, or None."""
     return at.isoformat() if at is not None else None
 
 
 def path_name(text: str | None) -> str:
-    """A name from a path as it may be looked up. Raises NotFound for what no name can be."""
+    """Return a name from a path, ready for a look-up.
+
+    Raises: NotFound for a text that cannot be a name.
+    """
     if not text or len(text) > SENT:
         raise NotFound
     return text

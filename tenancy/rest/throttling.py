@@ -1,7 +1,7 @@
-"""How often a key may knock (R-API-1): a fixed window in Valkey, told in the headers of every answer.
+"""Rate limit per key (R-API-1): a fixed window in Valkey, reported in the headers of every response.
 
-A guard against a caller in a loop, not a budget: money is bounded in the database. Without a broker nobody
-is counted and nobody is refused.
+The limit protects against a caller in a loop; it is not a budget: money is limited in the database. Without a
+broker no request is counted and none is refused.
 """
 
 import time
@@ -19,14 +19,14 @@ from tenancy.rest.authentication import Caller, PlatformCaller
 
 WINDOW_SECONDS = 60
 PATIENCE_SECONDS = 0.25
-# After a failure nobody waits for the broker again for this long.
+# After a failure no request uses the broker for this long.
 QUIET_SECONDS = 2.0
 log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RateStatus:
-    """What a key has left in this window. `resets_in` is in seconds."""
+    """The remaining requests of a key in this window. `resets_in` is in seconds."""
 
     limit: int
     left: int
@@ -34,7 +34,7 @@ class RateStatus:
 
     @property
     def headers(self) -> dict[str, str]:
-        """RateLimit-Policy and RateLimit, as the IETF's draft of the fields has them."""
+        """Return RateLimit-Policy and RateLimit, as defined by the IETF's draft."""
         return {
             "RateLimit-Policy": f'"key";q={self.limit};w={WINDOW_SECONDS}',
             "RateLimit": f'"key";r={max(self.left, 0)};t={self.resets_in}',
@@ -50,12 +50,12 @@ def _connect_broker(url: str) -> "redis.Redis":
 
 
 class PerKey(BaseThrottle):
-    """Counts each request of a principal; refuses with 429 and Retry-After beyond the limit."""
+    """Throttle that counts each request of a principal; 429 and Retry-After beyond the limit."""
 
     _quiet_until = 0.0
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        """Whether the window has room. Who is nobody is refused elsewhere."""
+        """Return whether the window has room. An unauthenticated request is refused elsewhere."""
         who = request.user
         if not isinstance(who, Caller | PlatformCaller):
             return True
@@ -67,7 +67,7 @@ class PerKey(BaseThrottle):
         return standing.left >= 0
 
     def wait(self) -> float:
-        """Seconds until the next window."""
+        """Return the seconds until the next window."""
         return float(self._standing.resets_in)
 
     def _counted(self, name: str, limit: int) -> RateStatus | None:

@@ -1,4 +1,4 @@
-"""GET /tenant/people; inviting, limiting and removing (R-UI-9, R-SEC-1)."""
+"""GET /tenant/people; inviting people, changing their limits and removing them (R-UI-9, R-SEC-1)."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -51,7 +51,7 @@ RISKS = (
 
 
 class LimitsForm(forms.Form):
-    """How far a reviewer's word reaches."""
+    """Form for the limits of a reviewer's decisions."""
 
     queues = forms.CharField(
         label="Queues",
@@ -67,7 +67,7 @@ class LimitsForm(forms.Form):
     max_risk = forms.ChoiceField(label="Up to the risk class", required=False, choices=RISKS)
 
     def clean_queues(self) -> str:
-        """Each name at most 64 characters; `*` stands alone."""
+        """Check that each name has at most 64 characters and that `*` is the only name if given."""
         text: str = self.cleaned_data["queues"]
         names = [name.strip() for name in text.split(",") if name.strip()]
         if any("*" in name for name in names) and names != ["*"]:
@@ -77,14 +77,14 @@ class LimitsForm(forms.Form):
         return text
 
     def limits(self) -> Limits:
-        """As the verbs take them."""
+        """Return the limits as the actions take them."""
         names = tuple(name.strip() for name in self.cleaned_data["queues"].split(",") if name.strip())
         amount: Decimal | None = self.cleaned_data["max_amount"]
         return Limits(queues=names, max_amount=amount, max_risk=self.cleaned_data["max_risk"])
 
 
 class InviteForm(LimitsForm):
-    """Who, as what, and how far."""
+    """Form for an invitation: the person, the role and its limits."""
 
     email = forms.EmailField(label="E-mail address", max_length=254)
     name = forms.CharField(label="Name", max_length=200)
@@ -95,14 +95,14 @@ class InviteForm(LimitsForm):
 @require_safe
 @require_member(Scope.INSPECT)
 def show_people_page(request: PageRequest) -> HttpResponse:
-    """Who belongs to the tenant, and as what."""
+    """Show the people of the tenant with their roles."""
     return _render_people_page(request)
 
 
 @redirect_unless_post("people")
 @require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def submit_invitation(request: PageRequest) -> HttpResponse:
-    """Add somebody; who is new gets a link, shown once, that sets their password."""
+    """Add a person; a new person gets a link, shown once, that sets the password."""
     form, house = InviteForm(request.POST), request.member.tenant.id
     if not form.is_valid():
         return _render_people_page(request, form=form, status=422)
@@ -130,7 +130,7 @@ def submit_invitation(request: PageRequest) -> HttpResponse:
 @redirect_unless_post("people")
 @require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def submit_password_link(request: PageRequest, person_id: UUID) -> HttpResponse:
-    """A new link for somebody who never used theirs."""
+    """Issue a new link to a person who never used the previous one."""
     house = request.member.tenant.id
     with tenant_transaction(house):
         found = Person.objects.filter(id=person_id, memberships__tenant_id=house).distinct().first()
@@ -142,7 +142,7 @@ def submit_password_link(request: PageRequest, person_id: UUID) -> HttpResponse:
 @redirect_unless_post("people")
 @require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def update_member_limits(request: PageRequest, member_id: UUID) -> HttpResponse:
-    """Set how far one membership reaches."""
+    """Set the limits of one membership."""
     form = LimitsForm(request.POST)
     if not form.is_valid():
         return _render_people_page(request, faults={member_id: form}, status=422)
@@ -164,7 +164,7 @@ def update_member_limits(request: PageRequest, member_id: UUID) -> HttpResponse:
 @redirect_unless_post("people")
 @require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def submit_role_removal(request: PageRequest, member_id: UUID) -> HttpResponse:
-    """Take a role from somebody."""
+    """Remove one role from a person."""
     try:
         person = remove_role(
             request.member.tenant.id, member_id, by=request.member.principal, reason=_read_reason(request)
@@ -178,7 +178,7 @@ def submit_role_removal(request: PageRequest, member_id: UUID) -> HttpResponse:
 @redirect_unless_post("people")
 @require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def submit_person_deactivation(request: PageRequest, person_id: UUID) -> HttpResponse:
-    """Take every role from somebody."""
+    """Remove every role from a person."""
     try:
         person = deactivate_person(
             request.member.tenant.id, person_id, by=request.member.principal, reason=_read_reason(request)
@@ -192,7 +192,7 @@ def submit_person_deactivation(request: PageRequest, person_id: UUID) -> HttpRes
 @redirect_unless_post("people")
 @require_member(Scope.ADMIN, asks=(Area.INVITATIONS,))
 def submit_person_confirmation(request: PageRequest, person_id: UUID) -> HttpResponse:
-    """Confirm that a person whose link was seen is in hold of their account."""
+    """Confirm that a person whose link was seen controls their account."""
     try:
         confirm_person(
             request.member.tenant.id, person_id, by=request.member.principal, reason=_read_reason(request)
@@ -213,7 +213,7 @@ def _read_reason(request: PageRequest) -> str:
 
 
 def _deliver_password_link(request: PageRequest, person: Person) -> HttpResponse:
-    """The link goes to the person's own address where mail is set up; else it is shown, on record."""
+    """Mail the link to the person's own address where mail is set up; otherwise show it, with a record."""
     house, by = request.member.tenant.id, request.member.principal
     path = hand_over_link(house, person, by=by, origin=request.build_absolute_uri("/").rstrip("/"))
     if not path:

@@ -21,7 +21,7 @@ from tenancy.web.tenant_sessions import own_devices, own_failures, own_sessions
 @require_http_methods(["GET", "HEAD", "POST"])
 @login_required
 def show_sessions_page(request: HttpRequest) -> HttpResponse:
-    """Where one is signed in, from which browsers, and what failed. A POST ends all sessions but this."""
+    """Show one's own sessions, browsers and failed sign-ins. A POST ends all sessions except this one."""
     person, current = _get_signed_in_person(request), _get_current_session_id(request)
     if request.method == "POST":
         ended = end_other_sessions(person, current)
@@ -42,7 +42,7 @@ def show_sessions_page(request: HttpRequest) -> HttpResponse:
 @require_POST
 @login_required
 def end_own_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """End one of one's own sessions; ending this one is signing out."""
+    """End one of one's own sessions; ending the current one is a sign-out."""
     if session_id == _get_current_session_id(request):
         logout(request)
         return redirect("account_login")

@@ -1,4 +1,4 @@
-"""Where the tenant's pages are. No trailing slashes."""
+"""URL paths of the tenant's pages. No trailing slashes."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The address and the browser that a request came from (R-SEC-11)."""
+"""Client address and browser of a request (R-SEC-11)."""
 
 from typing import NamedTuple
 
@@ -10,19 +10,21 @@ from tenancy.sign_in_models import BROWSER_LENGTH
 
 
 class Visitor(NamedTuple):
-    """The other end of a request. `address` is None where it cannot be told, `browser` what it calls
-    itself."""
+    """The client of a request.
+
+    `address` is None if it is unknown; `browser` is the User-Agent.
+    """
 
     address: Address | None
     browser: str
 
 
 def client_address(peer: str, forwarded: str) -> Address | None:
-    """The address of the client; None where it cannot be told.
+    """Return the address of the client; None if it is unknown.
 
-    `peer` is the other end of the connection, `forwarded` its `X-Forwarded-For`. Without trusted proxies
-    (`INTERLOCK_PROXIES`) the header is anybody's word and is not read. With some, the entry that the
-    outermost of them wrote counts; a request with fewer entries did not come through all of them.
+    `peer` is the remote end of the connection, `forwarded` its `X-Forwarded-For`. Without trusted proxies
+    (`INTERLOCK_PROXIES`) any client can forge the header, so it is ignored. With trusted proxies, the entry
+    that the outermost one wrote counts; a request with fewer entries did not pass through all of them.
     """
     proxies: int = settings.ALLAUTH_TRUSTED_PROXY_COUNT
     if proxies == 0:
@@ -32,7 +34,7 @@ def client_address(peer: str, forwarded: str) -> Address | None:
 
 
 def visitor_of(request: HttpRequest) -> Visitor:
-    """Where a request came from."""
+    """Return the client address and the browser of a request."""
     address = client_address(
         request.META.get("REMOTE_ADDR", ""), request.META.get("HTTP_X_FORWARDED_FOR", "")
     )

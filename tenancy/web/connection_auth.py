@@ -1,4 +1,4 @@
-"""Who stands behind a connection that stays open: a person's session or a key, looked at now and again."""
+"""Authentication of long-lived connections by session or key, repeated from time to time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -44,8 +44,10 @@ class SignedOut(TenancyError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """A principal in a tenant with the scopes it had when last looked at. `session` is a person's, `key` a
-    program's; `reach` None: every run of the tenant."""
+    """A principal in a tenant with its scopes at the last check.
+
+    `session` is set for a person, `key` for a program; `reach` None means every run of the tenant.
+    """
 
     tenant: UUID
     principal: UUID
@@ -56,22 +58,28 @@ class Presence:
 
     @property
     def is_person(self) -> bool:
-        """Whether a person's browser asks, and not a program."""
+        """Return whether the connection is a person's browser and not a program."""
         return self.session is not None
 
     def needs(self, scope: Scope) -> None:
-        """Raises Forbidden without the scope."""
+        """Check that the principal has the scope.
+
+        Raises: Forbidden.
+        """
         if scope.value not in self.scopes:
             raise Forbidden(reason=f"this needs the scope {scope.value}")
 
 
 def get_header(headers: Headers, name: bytes) -> str:
-    """A header's value, the last one's where there are several; "" for none."""
+    """Return a header's value, the last one if there are several; "" if there is none."""
     return dict(headers).get(name, b"").decode("latin-1")
 
 
 def same_origin(headers: Headers) -> bool:
-    """Whether a page of this very house asks. A program shows a key, which no page sends by itself."""
+    """Return whether the request comes from a page of this deployment or from a program.
+
+    A program sends a key in the Authorization header, which no page sends by itself.
+    """
     if get_header(headers, b"authorization"):
         return True
     origin, host = get_header(headers, b"origin"), get_header(headers, b"host")
@@ -86,10 +94,12 @@ def same_origin(headers: Headers) -> bool:
 
 
 def authenticate_connection(headers: Headers, peer: str = "") -> Presence:
-    """Who asks, by `Authorization: Bearer` or by the session's cookie; `peer` is the connection's other end.
+    """Return the principal of `Authorization: Bearer` or of the session cookie.
 
-    Raises SignedOut, KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere, and Forbidden for a person of no
-    tenant.
+    `peer` is the remote end of the connection.
+
+    Raises: SignedOut, KeyInvalid, KeyExpired, KeyRevoked, KeyElsewhere; Forbidden for a person without a
+    tenant; SecondFactorMissing as `of_session`.
     """
     if given := get_header(headers, b"authorization"):
         word, _, key = given.partition(" ")
@@ -109,15 +119,17 @@ def authenticate_connection(headers: Headers, peer: str = "") -> Presence:
 
 
 def of_caller(who: Caller) -> Presence:
-    """The program that showed a key."""
+    """Return the presence of the program that sent a key."""
     return Presence(
         tenant=who.tenant, principal=who.principal, scopes=who.scopes, key=who.key, reach=who.reach
     )
 
 
 def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
-    """The person of a session, in the tenant it is in or the one given. Raises SignedOut, Forbidden, and
-    SecondFactorMissing where the tenant's rules of signing in keep them out."""
+    """Return the person of a session, in the session's tenant or in the given one.
+
+    Raises: SignedOut, Forbidden; SecondFactorMissing if the tenant's sign-in rules exclude the person.
+    """
     store = cast("Callable[[str], Any]", import_module(settings.SESSION_ENGINE).SessionStore)(key)
     person = get_user(cast("Any", SimpleNamespace(session=store)))
     if not isinstance(person, Person) or not person.is_active:
@@ -125,7 +137,8 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
     wanted = str(tenant_id or store.get(CHOSEN, ""))
     open_ones = [one for one in tenants_by_id(tenants_of_person(person.id)) if one.suspended_at is None]
     houses = [one.id for one in open_ones]
-    # A chosen tenant that was left gives way to the first, as on a page; one that is followed does not.
+    # If the person has left the chosen tenant, the first one is used, as on a page. A tenant that is passed
+    # as an argument is never replaced.
     houses.sort(key=lambda house: str(house) != wanted)
     ended = False
     for house in houses if tenant_id is None else [tenant_id]:
@@ -146,7 +159,10 @@ def of_session(key: str, tenant_id: UUID | None = None) -> Presence:
 
 
 def look_again(presence: Presence) -> Presence:
-    """The same principal as it stands now. Raises as `authenticate_connection` does, and TenantSuspended."""
+    """Return the same principal with its current permissions.
+
+    Raises: as `authenticate_connection`, and TenantSuspended.
+    """
     check_tenant_open(presence.tenant)
     if presence.session is not None:
         return of_session(presence.session, presence.tenant)

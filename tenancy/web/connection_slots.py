@@ -1,6 +1,7 @@
-"""Bounded connections of one web process: who is served, who is waited for, who follows under another bound.
+"""Limit of the connections of one web process.
 
-Everything here belongs to the event loop's thread.
+A counted connection is being served or waits for its client; a connection may also be moved to a principal's
+own limit. Everything in this module belongs to the event loop's thread.
 """
 
 from __future__ import annotations
@@ -14,34 +15,36 @@ STATE_KEY = "interlock.connection_slot"
 
 
 class ConnectionSlot:
-    """One connection's place among those that are counted. `close` ends the connection at once."""
+    """The slot of one counted connection. `close` ends the connection at once."""
 
     def __init__(self, slots: ConnectionSlots, close: Callable[[], None]) -> None:
         self._slots, self.close = slots, close
         self._released = False
 
     def wait(self) -> None:
-        """The client is to send something: the slot may be taken by somebody else where all are in use."""
+        """Mark the slot as waiting for its client: it may be evicted if all slots are in use."""
         if not self._released:
             self._slots._hold(self, waiting=True)  # noqa: SLF001 - the two are one thing
 
     def serve(self) -> None:
-        """The request is whole and being answered: the slot is kept."""
+        """Mark the slot as serving a complete request: it is not evicted."""
         if not self._released:
             self._slots._hold(self, waiting=False)  # noqa: SLF001
 
     def lend(self) -> None:
-        """Count this connection no more: a principal's own bound holds from here on."""
+        """Stop counting this connection: from now on a principal's own limit applies."""
         self._slots._drop(self)  # noqa: SLF001
 
     def release(self) -> None:
-        """The connection is over."""
+        """Release the slot at the end of the connection."""
         self._released = True
         self._slots._drop(self)  # noqa: SLF001
 
 
 class ConnectionSlots:
-    """At most `limit` connections. A full house gives up the connection whose client it waits for longest."""
+    """At most `limit` connections. If all are in use, the one that has waited longest for its client is
+    closed.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -50,11 +53,11 @@ class ConnectionSlots:
         self._told: float | None = None
 
     def __len__(self) -> int:
-        """How many connections are counted."""
+        """Return how many connections are counted."""
         return len(self._waiting) + len(self._serving)
 
     def take(self, close: Callable[[], None]) -> ConnectionSlot | None:
-        """Count a new connection; None where all slots are in use by requests that are being answered."""
+        """Count a new connection; None if all slots are in use by requests that are being answered."""
         if len(self) >= self.limit and not self._evict():
             return None
         slot = ConnectionSlot(self, close)
@@ -62,7 +65,7 @@ class ConnectionSlots:
         return slot
 
     def should_tell(self, now: float) -> bool:
-        """Whether to log that all slots are in use: now and then, however many are turned away."""
+        """Return whether to log now that all slots are in use; at most once per TELL_SECONDS."""
         if self._told is not None and now - self._told < TELL_SECONDS:
             return False
         self._told = now
@@ -82,7 +85,7 @@ class ConnectionSlots:
             self._waiting[slot] = None
         else:
             self._serving.add(slot)
-        # A connection that comes back from a principal's bound may be one too many.
+        # A connection that returns from a principal's own limit may exceed this one.
         if len(self) > self.limit:
             self._evict()
 
@@ -92,6 +95,6 @@ class ConnectionSlots:
 
 
 def slot_of(scope: Mapping[str, Any]) -> ConnectionSlot | None:
-    """The slot of a scope's connection; None where the server counts none."""
+    """Return the slot of a scope's connection; None if the server does not count connections."""
     slot: ConnectionSlot | None = scope.get("state", {}).get(STATE_KEY)
     return slot

@@ -1,7 +1,7 @@
-"""The cookie by which a browser is known in which a person has signed in (R-SEC-11).
+"""Cookie that identifies a browser in which a person has signed in (R-SEC-11).
 
-It holds a random secret, signed; the database holds its digest beside each person who signed in there. It
-lets nobody in: it only says that a try to sign in is not a stranger's.
+The cookie contains a signed random secret; the database stores its digest for each person who signed in with
+the browser. The cookie gives no access: it only shows that a sign-in attempt is not a stranger's.
 """
 
 import secrets
@@ -18,7 +18,7 @@ AGE_SECONDS: Final = 180 * 86_400
 
 
 def device_of(request: HttpRequest) -> str | None:
-    """The secret in the request's cookie; None without one that we signed."""
+    """Return the secret in the request's cookie; None without a cookie with a valid signature."""
     try:
         found = signing.loads(request.COOKIES.get(NAME, ""), salt=SALT, max_age=AGE_SECONDS)
     except signing.BadSignature:
@@ -27,17 +27,17 @@ def device_of(request: HttpRequest) -> str | None:
 
 
 def fresh_device() -> str:
-    """A secret for a browser that has none."""
+    """Return a new secret for a browser without one."""
     return secrets.token_urlsafe(32)
 
 
 def digest_of(device: str) -> bytes:
-    """What the database keeps of the secret."""
+    """Return the digest of the secret, which the database stores."""
     return sha256(device.encode()).digest()
 
 
 def set_device(response: HttpResponse, device: str) -> None:
-    """Give the browser its cookie, signed today."""
+    """Set the browser's cookie, signed now."""
     response.set_cookie(
         NAME, signing.dumps(device, salt=SALT), max_age=AGE_SECONDS, httponly=True, samesite="Lax",
         secure=settings.SESSION_COOKIE_SECURE,

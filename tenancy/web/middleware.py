@@ -1,4 +1,4 @@
-"""What no address of ours may carry (W2), and what every answer tells."""
+"""Middleware: reject NUL characters (W2), reset a key's reach, note activity, show the rate limit."""
 
 from collections.abc import Callable
 
@@ -16,14 +16,20 @@ FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 class RefuseNul:
-    """PostgreSQL takes no NUL in a text: one in a path, a query or a form is the caller's fault (400), not
-    ours (500). What is no form, its own parser refuses."""
+    """Reject NUL characters in a path, a query or a form with 400.
+
+    PostgreSQL accepts no NUL in a text; without this check the caller's error would become a 500. Bodies
+    other than forms are checked by their own parser.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The response. Raises BadRequest for a NUL."""
+        """Return the response.
+
+        Raises: BadRequest for a NUL.
+        """
         if "\x00" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
             raise BadRequest
         form = request.content_type in FORMS and not request.path_info.startswith("/api/")
@@ -33,13 +39,12 @@ class RefuseNul:
 
 
 class LeaveReach:
-    """The reach of a key (R-SEC-11) holds for the request that showed the key, and for nothing after it."""
+    """Limit the reach of a key (R-SEC-11) to the request that showed the key."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The response."""
         enter_reach(None)
         try:
             return self.get_response(request)
@@ -48,15 +53,16 @@ class LeaveReach:
 
 
 class NoteActivity:
-    """Notes that a person did something with their session, which ends when they do nothing for long. What a
-    page asks by itself while it is open (`tenancy.web.page_auth.unattended`) is not something that a person
-    does."""
+    """Record that a person used their session, which ends after a long time without activity.
+
+    Requests that an open page sends by itself (`tenancy.web.page_auth.unattended`) are not activity of a
+    person.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The response."""
         response = self.get_response(request)
         session = getattr(request.session, "row", None)
         match = request.resolver_match
@@ -71,13 +77,13 @@ class NoteActivity:
 
 
 class ShowRate:
-    """Tells the caller what is left of its rate, on every answer that counted against it."""
+    """Add the remaining rate to every response that counted against it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """The response with RateLimit headers."""
+        """Return the response with RateLimit headers."""
         response = self.get_response(request)
         standing: RateStatus | None = getattr(request, "rate", None)
         if standing is not None:

@@ -1,7 +1,8 @@
-"""Who is asking, for pages: a person by their session, in one tenant, with the scopes they have today.
+"""Authentication for pages: a person by session, in one tenant, with the person's current scopes.
 
-A page is a function under `@page(Scope.READ)`. It reads inside `with tenant(request.member.tenant.id):` and
-writes by one call of a verb, as the API's doors do; an `InterlockError` it does not catch becomes a page.
+A page is a function under `@require_member(Scope.READ)`. The page reads inside `with
+tenant_transaction(request.member.tenant.id):` and writes by one call of an action, as the API's views do. An
+`InterlockError` that the page does not catch becomes an error page.
 """
 
 from __future__ import annotations
@@ -52,9 +53,12 @@ NO_RULES: Final = SignInRules()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A person in the tenant they look at. `tenants` are all they belong to, by name; `session` is what the
-    tenant has of the one they came by, None on its first page; `lack` is what keeps them out until they have
-    or show a second factor, as the tenant's `rules` of signing in ask of their role."""
+    """A person in the tenant that the person has chosen.
+
+    `tenants` are all open tenants of the person, by name. `session` is the tenant's record of the person's
+    session, None on the first page. `lack` is the missing second factor that the tenant's sign-in `rules`
+    require for the person's role; until it is shown, pages are refused.
+    """
 
     person: Person
     tenant: Tenant
@@ -70,7 +74,7 @@ class Member:
     lack: Lack | None = None
 
     def may(self, *scopes: Scope) -> bool:
-        """Whether all of `scopes` are held."""
+        """Return whether the member has all of `scopes`."""
         return all(scope in self.scopes for scope in scopes)
 
 
@@ -106,12 +110,12 @@ Asks = tuple[Area, ...] | Callable[["PageRequest", Mapping[str, Any]], tuple[Are
 
 
 def require_member(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> Callable[[View[P]], Door[P]]:
-    """A view for members who hold all of `scopes`; none given: every member.
+    """Build a decorator for views of members who have all of `scopes`; without scopes, of every member.
 
-    Not signed in: to the sign-in page and back. No tenant, or a scope missing: 403 and whom to ask. Without
-    the second factor that the tenant's rules ask of the role, or of a change of the areas that `asks` names:
-    first that (R-SEC-11); an `unproven` page asks for none. Within the view times are those of the member's
-    zone.
+    A visitor who is not signed in is redirected to the sign-in page and back. Without a tenant, or with a
+    scope missing, the response is 403 and says whom to ask. If the tenant's rules require the second factor
+    for the role, or for a change of the areas that `asks` names, the factor is asked for first (R-SEC-11); an
+    `unproven` page asks for none. Within the view, times are in the member's time zone.
     """
 
     def decorate(view: View[P]) -> Door[P]:
@@ -133,14 +137,16 @@ def require_member(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> C
 
 
 def mark_unattended(view: View[P]) -> View[P]:
-    """A view that a page asks by itself while it is open: it keeps no session alive."""
+    """Mark a view that an open page requests by itself, so that it does not keep a session alive."""
     view.unattended = True  # type: ignore[attr-defined]  # read by `tenancy.web.middleware.NoteActivity`
     return view
 
 
 def redirect_unless_post(home: str, *places: str) -> Callable[[Door[P]], Door[P]]:
-    """A page that only takes forms. Whoever opens its address, or loads again what it answered, is led to the
-    page called `home`, with those `places` of the address that it has too (303).
+    """Build a decorator for a page that only accepts forms.
+
+    A request with another method, for example a reload of the response, is redirected to the page called
+    `home` with status 303. `places` are the URL arguments that both pages have in common.
     """
 
     def decorate(door: Door[P]) -> Door[P]:
@@ -181,9 +187,11 @@ def _call_page_view(
 
 
 def _ask_for_proof(request: PageRequest, asks: Asks, places: Mapping[str, Any]) -> HttpResponseBase | None:
-    """The page that asks for the second factor in place of the view; None where nothing is lacking, be it
-    because the form that it asked by has just shown the factor. The roof names who draws it
-    (`INTERLOCK_PROOF_PAGE`)."""
+    """Return the page that asks for the second factor in place of the view; None if nothing is missing.
+
+    Nothing is missing, too, if the request's form has just shown the factor. The setting
+    `INTERLOCK_PROOF_PAGE` names the function that renders the page.
+    """
     member = request.member
     areas: tuple[Area, ...] = ()
     if member.lack is None and request.method == "POST" and member.rules.ask_again:
@@ -198,7 +206,10 @@ def _ask_for_proof(request: PageRequest, asks: Asks, places: Mapping[str, Any]) 
 
 
 def check_scopes(member: Member, *scopes: Scope) -> None:
-    """Raises ScopeMissing, with the roles that bring it and the administrators who give it."""
+    """Check that the member has all scopes.
+
+    Raises: ScopeMissing, with the roles that have the scope and the administrators who can give them.
+    """
     for scope in scopes:
         if scope not in member.scopes:
             bringing = [role.value for role in Role if scope in SCOPES[role]]
@@ -209,9 +220,9 @@ def check_scopes(member: Member, *scopes: Scope) -> None:
 
 
 def member_of(request: HttpRequest) -> Member | None:
-    """The member who asks; None for a stranger and for a person without a tenant. Read once a request.
+    """Return the member who sent the request; None for a stranger and for a person without a tenant.
 
-    A chosen tenant the person has left gives way to their first.
+    The member is read once per request. If the person has left the chosen tenant, the first one is used.
     """
     if not hasattr(request, "member"):
         request.member = _find_member(request)  # type: ignore[attr-defined]
@@ -242,7 +253,7 @@ def _find_member(request: HttpRequest) -> Member | None:
 
 
 def _session_within(request: HttpRequest) -> TenantSession | None:
-    """What the tenant has of the session that the request came by. In the tenant's context."""
+    """Return the tenant's record of the request's session. In the tenant's context."""
     row: BrowserSession | None = getattr(request.session, "row", None)
     return None if row is None else session_within(row.id)
 
@@ -252,7 +263,7 @@ def _tenants_of(person: Person) -> list[Tenant]:
 
 
 def _make_no_tenant_error(person: Person) -> InterlockError:
-    """Why a person has no tenant to act in: theirs is suspended, nobody confirmed them, or there is none."""
+    """Return why a person has no tenant to act in: suspended, not confirmed, or no tenant at all."""
     theirs = _tenants_of(person)
     for one in theirs:
         if one.suspended_at is not None:
@@ -276,7 +287,7 @@ def _as_member(
 
 
 def zone_of(request: HttpRequest, at: Tenant | None = None) -> ZoneInfo:
-    """The zone the person asked for by cookie, else the tenant's, else UTC."""
+    """Return the time zone from the person's cookie, else the tenant's, else UTC."""
     for name in (unquote(request.COOKIES.get(ZONE_COOKIE, "")), "" if at is None else at.time_zone):
         if is_known_time_zone(name):
             return ZoneInfo(name)
@@ -284,9 +295,9 @@ def zone_of(request: HttpRequest, at: Tenant | None = None) -> ZoneInfo:
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
-    """To the sign-in page, and from there back to what was asked for."""
+    """Redirect to the sign-in page, and from there back to the requested address."""
     if request.headers.get("HX-Request"):
-        # A fragment must not be replaced by a whole sign-in page.
+        # An htmx fragment must not be replaced by a whole sign-in page.
         back = redirect_to_login(request.headers.get("HX-Current-URL", "/")).url
         return HttpResponse(status=401, headers={"HX-Redirect": back})
     back_to = request.get_full_path() if request.method in {"GET", "HEAD"} else "/"
@@ -294,8 +305,10 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def respond_with_problem(request: HttpRequest, error: InterlockError) -> HttpResponse:
-    """The page or fragment that says what was refused; the roof names who draws it
-    (`INTERLOCK_PROBLEM_PAGE`)."""
+    """Return the page or fragment that describes a refusal.
+
+    The setting `INTERLOCK_PROBLEM_PAGE` names the function that renders it.
+    """
     draw: Callable[[HttpRequest, InterlockError], HttpResponse] = import_string(
         settings.INTERLOCK_PROBLEM_PAGE
     )
@@ -303,7 +316,7 @@ def respond_with_problem(request: HttpRequest, error: InterlockError) -> HttpRes
 
 
 def redirect_back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRedirect:
-    """Back to the address in the form's `next`, if it is one of ours."""
+    """Redirect to the address in the form's `next`, if it is one of this site."""
     wanted = request.POST.get("next", "")
     fine = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return HttpResponseRedirect(wanted if fine else resolve_url(otherwise))
@@ -312,8 +325,11 @@ def redirect_back(request: HttpRequest, otherwise: str = "/") -> HttpResponseRed
 @redirect_unless_post("overview")
 @require_member(unproven=True)
 def submit_tenant_switch(request: PageRequest) -> HttpResponse:
-    """Look at another of one's tenants from now on. 404 for a tenant that is not one's own (R-SEC-1), and
-    NotConfirmed where one does nothing yet."""
+    """Switch to another of the person's tenants.
+
+    Raises: NotFound (404) for a tenant that is not the person's own (R-SEC-1); NotConfirmed if the person has
+    no permissions there yet.
+    """
     wanted = uuid_or_none(request.POST.get("tenant", ""))
     found = next((one for one in request.member.tenants if one.id == wanted), None)
     if found is None:

@@ -1,5 +1,7 @@
-"""Who is asking, for the platform's pages: a platform administrator by their session (R-SEC-10). To everybody
-else these pages do not exist."""
+"""Authentication for the platform's pages: a platform administrator by session (R-SEC-10).
+
+For everyone else these pages do not exist.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,10 @@ Door = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def platform_page(view: View[P]) -> Door[P]:
-    """A view for platform administrators. Not signed in: to the sign-in page and back. Anybody else:
-    404."""
+    """Decorate a view for platform administrators.
+
+    A visitor who is not signed in is redirected to the sign-in page and back. Anyone else gets 404.
+    """
 
     @wraps(view)
     def door(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:

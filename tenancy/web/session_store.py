@@ -1,7 +1,7 @@
-"""Where browsers' sessions are kept: Django's session engine on `BrowserSession` (R-SEC-11).
+"""Django session engine that stores browser sessions in `BrowserSession` (R-SEC-11).
 
-The cookie's value is stored nowhere, only its digest. A session ends a set time after its person signed in
-and a set time after the last thing they did with it, both by the database's clock, whatever the cookie says.
+Only a digest of the cookie's value is stored. A session ends a set time after the sign-in and a set time
+after the person's last activity, both by the database's clock, whatever the cookie says.
 """
 
 from datetime import timedelta
@@ -20,12 +20,12 @@ from tenancy.queries import ClockTimestamp
 
 
 def digest_of(key: str) -> bytes:
-    """The digest under which the session of this cookie is found."""
+    """Return the digest under which the session of this cookie is stored."""
     return sha256(key.encode()).digest()
 
 
 def build_live_session_filter() -> Q:
-    """The condition of a session that has neither been idle nor lasted too long."""
+    """Build the condition of a session that has neither been idle nor lasted too long."""
     lifetime = timedelta(seconds=settings.SESSION_COOKIE_AGE)
     idle = timedelta(seconds=settings.INTERLOCK_IDLE_SECONDS)
     now = ClockTimestamp()
@@ -33,14 +33,14 @@ def build_live_session_filter() -> Q:
 
 
 class SessionStore(SessionBase):
-    """One session. `row` is what the database has of it, once it was loaded."""
+    """One session. `row` is its database row, once the session was loaded."""
 
     def __init__(self, session_key: str | None = None) -> None:
         super().__init__(session_key)
         self.row: BrowserSession | None = None
 
     def load(self) -> dict[str, Any]:
-        """The session's data; nothing, and no key, where it has ended."""
+        """Return the session's data; empty, and without a key, if the session has ended."""
         key = self.session_key
         self.row = (
             BrowserSession.objects.filter(build_live_session_filter(), digest=digest_of(key)).first()
@@ -53,11 +53,11 @@ class SessionStore(SessionBase):
         return self.decode(self.row.data)
 
     def exists(self, session_key: str) -> bool:
-        """Whether a session of this key is kept."""
+        """Return whether a session with this key is stored."""
         return BrowserSession.objects.filter(digest=digest_of(session_key)).exists()
 
     def create(self) -> None:
-        """Keep it under a new key."""
+        """Store the session under a new key."""
         while True:
             self._session_key = self._fresh_key()
             try:
@@ -68,7 +68,11 @@ class SessionStore(SessionBase):
             return
 
     def save(self, must_create: bool = False) -> None:
-        """Keep the data. Raises UpdateError where the session was ended meanwhile."""
+        """Store the data.
+
+        Raises: UpdateError if the session was ended meanwhile; CreateError if `must_create` and the key is
+        taken.
+        """
         if self.session_key is None:
             self.create()
             return
@@ -88,7 +92,10 @@ class SessionStore(SessionBase):
             raise CreateError from None
 
     def cycle_key(self) -> None:
-        """Give the session another key and keep what it is: its person, its age, where it was ended."""
+        """Give the session a new key; its person, its age and the tenants that have ended it are kept.
+
+        Raises: UpdateError if the session was ended meanwhile.
+        """
         data = self._session  # type: ignore[attr-defined]  # Django's own
         if self.session_key is None or self.row is None:
             self.create()
@@ -101,7 +108,7 @@ class SessionStore(SessionBase):
         self.modified = True
 
     def delete(self, session_key: str | None = None) -> None:
-        """End it."""
+        """Delete the session with this key, by default this one."""
         key = session_key or self.session_key
         if key == self.session_key:
             self.row = None
@@ -110,7 +117,7 @@ class SessionStore(SessionBase):
 
     @classmethod
     def clear_expired(cls) -> None:
-        """Delete what has ended."""
+        """Delete the sessions that have ended."""
         BrowserSession.objects.exclude(build_live_session_filter()).delete()
 
     def _fresh_key(self) -> str:

@@ -1,4 +1,4 @@
-"""Reads of where people are signed in, which browsers are known as theirs, and what failed (R-SEC-11)."""
+"""Queries of people's sessions, known browsers and failed sign-ins (R-SEC-11)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class OwnSession:
 
 
 class Wait(NamedTuple):
-    """Where a person has to wait: at an address, in a browser, or ("") everywhere that is new to them."""
+    """A sign-in limit in force: at an address, in a browser, or ("") everywhere that is new to the person."""
 
     kind: LimitKind
     where: str
@@ -34,14 +34,14 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitedPerson:
-    """A person and where they have to wait."""
+    """A person and the sign-in limits in force for that person."""
 
     person: Person
     waits: tuple[Wait, ...]
 
 
 def own_sessions(person: Person, current: UUID | None) -> list[OwnSession]:
-    """Where a person is signed in, the newest first."""
+    """Return a person's sessions, newest first."""
     rows = BrowserSession.objects.filter(build_live_session_filter(), person=person).order_by("-started_at")[
         :SHOWN
     ]
@@ -49,34 +49,37 @@ def own_sessions(person: Person, current: UUID | None) -> list[OwnSession]:
 
 
 def own_devices(person: Person) -> list[KnownDevice]:
-    """The browsers in which a person has signed in, the newest first."""
+    """Return the browsers in which a person has signed in, most recently used first."""
     return list(KnownDevice.objects.filter(person=person).order_by("-last_used_at")[:SHOWN])
 
 
 def own_failures(person: Person) -> list[FailedSignIn]:
-    """The tries to sign in as a person that failed, the newest first."""
+    """Return the failed attempts to sign in as a person, newest first."""
     return list(FailedSignIn.objects.filter(person=person).order_by("-at")[:SHOWN])
 
 
 def tenant_sessions() -> list[TenantSession]:
-    """The sessions that act in this tenant, those of each person together, the newest first. In the tenant's
-    context."""
+    """Return the sessions that act in this tenant, by person, newest first. In the tenant's context."""
     going = BrowserSession.objects.filter(build_live_session_filter())
     rows = TenantSession.objects.filter(ended_at=None, session__in=going).select_related("person")
     return list(rows.order_by("person__name", "person_id", "-began_at")[:SHOWN])
 
 
 def tenant_failures() -> list[FailedSignIn]:
-    """The tries to sign in as a person of this tenant that failed, the newest first. In the tenant's
-    context."""
+    """Return the failed attempts to sign in as a person of this tenant, newest first.
+
+    In the tenant's context.
+    """
     people = set(Membership.objects.values_list("person_id", flat=True))
     rows = FailedSignIn.objects.filter(person_id__in=people).select_related("person")
     return list(rows.order_by("-at")[:SHOWN])
 
 
 def limited_people(now: datetime) -> list[LimitedPerson]:
-    """The people of this tenant who have to wait somewhere before they may try to sign in again, by name. In
-    the tenant's context."""
+    """Return the people of this tenant for whom a sign-in limit is in force, by name.
+
+    In the tenant's context.
+    """
     people = set(Membership.objects.values_list("person_id", flat=True))
     rows = FailedSignIn.objects.filter(person_id__in=people, at__gt=now - LONGEST, lifted_at=None)
     found: dict[Person, list[FailedSignIn]] = {}
@@ -88,7 +91,7 @@ def limited_people(now: datetime) -> list[LimitedPerson]:
 
 
 def _compute_waits(rows: list[FailedSignIn], now: datetime) -> tuple[Wait, ...]:
-    """Where the person of these failures, the newest first, has to wait."""
+    """Return the limits in force for the person of these failures, which are sorted newest first."""
     failed: dict[tuple[LimitKind, object, str], list[datetime]] = {}
     for row in (row for row in rows if row.step != "refused"):
         for count in _list_failure_counters(row):
@@ -110,7 +113,7 @@ def _compute_waits(rows: list[FailedSignIn], now: datetime) -> tuple[Wait, ...]:
 
 
 def _list_failure_counters(row: FailedSignIn) -> Iterable[tuple[LimitKind, object, str]]:
-    """The counts in which a failure stands: of which kind, of what, and how that is called."""
+    """Return the counters that a failure belongs to: kind, counted object, and display name."""
     if row.device is not None:
         return [(LimitKind.DEVICE, row.device, row.browser)]
     return [
@@ -119,5 +122,5 @@ def _list_failure_counters(row: FailedSignIn) -> Iterable[tuple[LimitKind, objec
 
 
 def session_within(session: UUID) -> TenantSession | None:
-    """What this tenant has of a session, by the session's id. In the tenant's context."""
+    """Return this tenant's record of a session, by the session's id. In the tenant's context."""
     return TenantSession.objects.filter(session_id=session).first()

@@ -1,7 +1,8 @@
-"""Server-sent events over the reader of the sockets (R-API-5).
+"""Server-sent events over the same hub as the WebSockets (R-API-5).
 
-The request itself is Django's: its view knows the key, counts the rate, finds the run and refuses with a
-problem document. What it admits is streamed here, with the headers it answered and without its thread.
+The request itself is handled by Django: the view authenticates the key, counts the rate, finds the run and
+refuses with a problem document. An admitted stream is served here, with the headers of the view's response
+and without the view's thread.
 """
 
 import asyncio
@@ -29,28 +30,33 @@ RETRY_MS = 1_000
 
 
 class Admission:
-    """What a view finds in the scope where a stream can be served: it lets one reader through."""
+    """Object in the ASGI scope with which a view can admit one reader to a stream."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self.admitted: tuple[Presence, UUID, Cursor] | None = None
 
     def admit(self, presence: Presence, subject: UUID, after: Cursor) -> None:
-        """Stream the subject to this reader once the view has answered. Raises TooManyViewers."""
+        """Stream the subject to this reader once the view has responded.
+
+        Raises: TooManyViewers.
+        """
         if not self._hub.seat(presence.principal):
             raise TooManyViewers(limit=self._hub.limits.sockets_a_person, retry_after=RETRY_MS // 1_000)
         self.admitted = presence, subject, after
 
 
 def encode_sse_event(name: str, data: bytes, seq: Cursor | None = None) -> bytes:
-    """One event of the stream. JSON has no bare line break, so its data is one line."""
+    """Encode one event of the stream. JSON contains no bare line break, so the data is one line."""
     place = b"" if seq is None else b"id: %s\n" % str(seq).encode()
     return b"%sevent: %s\ndata: %s\n\n" % (place, name.encode(), data)
 
 
 def encode_sse_frame(frame: Frame | Written) -> bytes:
-    """A frame as events: its items under their sequence numbers, what is beside them, the end. What is being
-    written has no id: an event source goes on from the last event."""
+    """Encode a frame as events: its items with their sequence numbers, then the additional events.
+
+    A delta of text that is being written has no id: an event source resumes after the last event.
+    """
     if isinstance(frame, Written):
         return encode_sse_event("delta", frame.data)
     packet = frame.packet
@@ -62,7 +68,7 @@ def encode_sse_frame(frame: Frame | Written) -> bytes:
 
 
 class Streams:
-    """Wraps the HTTP application: where a view admits a stream, it is served from the hub."""
+    """Wraps the HTTP application: a stream that a view admits is served from the hub."""
 
     def __init__(self, application: Application, hub: Hub, feed: Feed) -> None:
         self.application, self.hub, self.feed = application, hub, feed
@@ -87,7 +93,7 @@ class Streams:
             if admission.admitted is not None and heads:
                 await send(_build_stream_head(heads[0]))
                 if scope["method"] == "HEAD":
-                    # Nothing would be sent, and the seat would be held for as long as the client stays.
+                    # A stream would send nothing and hold the seat until the client disconnects.
                     await send({"type": "http.response.body", "body": b""})
                     return
                 if slot is not None:
@@ -102,7 +108,7 @@ class Streams:
     async def _stream(
         self, presence: Presence, subject: UUID, after: Cursor, receive: Receive, send: Send
     ) -> None:
-        """Until the end, the client's leave or the process's."""
+        """Stream until the end of the subject, the client's disconnect or the end of the process."""
         where = (feed_within(self.feed, presence.reach), presence.tenant, subject)
         viewer = self.hub.join(*where, after, deltas=True)
         parts = (
@@ -129,7 +135,7 @@ class Streams:
                 viewer.beat()
 
     async def _recheck(self, presence: Presence) -> None:
-        """Returns when the reader may not read any more."""
+        """Return once the reader has lost the permission to read."""
         while True:
             await asyncio.sleep(self.hub.limits.recheck)
             try:
@@ -137,7 +143,7 @@ class Streams:
                 presence.needs(Scope.READ)
             except TenancyError:
                 return
-            except Exception:  # noqa: BLE001, S112 - a store that is away: nothing can be read meanwhile
+            except Exception:  # noqa: BLE001, S112 - the database is unavailable: nothing can be read meanwhile
                 continue
 
 
@@ -155,7 +161,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 def _build_stream_head(head: Message) -> Message:
-    """The view's answer as the head of a stream: no length, and nobody on the way may keep it."""
+    """Turn the view's response head into that of a stream: no length, no caching, no buffering."""
     dropped = (b"content-length", b"cache-control")
     headers = [(name, value) for name, value in head["headers"] if bytes(name).lower() not in dropped]
     return {**head, "headers": [*headers, (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]}

@@ -1,7 +1,7 @@
-"""A WebSocket that follows one feed: `{"after": cursor}` first, then frames `{after, seq, …}` (R-API-5).
+"""WebSocket that follows one feed: `{"after": cursor}` first, then frames `{after, seq, …}` (R-API-5).
 
-Every frame says from which cursor it goes on. A client whose cursor is another drops it and says its own; it
-thereby misses nothing and takes nothing twice.
+Every frame states the cursor that it continues from. A client with another cursor drops the frame and sends
+its own cursor. The client thereby neither misses a change nor applies one twice.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 log = structlog.get_logger(__name__)
 AWAY = (DatabaseError, InterfaceError, PoolTimeout)
-# How long a client that stopped reading may take to learn why it is sent away.
+# How long the close frame may take to reach a client that stopped reading.
 PARTING_SECONDS = 15.0
 
 
@@ -55,8 +55,11 @@ class Close(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a client says first, and again when it lost its place. `view` is the part that a page shows,
-    `zone` the time zone of its clock times; `deltas` are wanted by who shows what models write."""
+    """The first message of a client, sent again when the client has lost its position.
+
+    `view` is the part that a page shows, `zone` the time zone of its clock times; `deltas` requests the text
+    that models are writing.
+    """
 
     after: Cursor
     html: bool
@@ -113,7 +116,10 @@ class Socket:
                 slot.wait()
 
     async def _hello(self, receive: Receive, presence: Presence) -> Hello | None:
-        """The client's first message; None when it went away. Raises Close."""
+        """Return the client's first message; None if the client has disconnected.
+
+        Raises: Close.
+        """
         try:
             async with asyncio.timeout(self.hub.limits.hello):
                 message = await receive()
@@ -122,7 +128,10 @@ class Socket:
         return None if message["type"] == "websocket.disconnect" else self.read(message, presence)
 
     def read(self, message: Message, presence: Presence) -> Hello:
-        """What a client said. Raises Close for what is no message of ours."""
+        """Parse a client's message.
+
+        Raises: Close for an invalid message.
+        """
         try:
             said = read_json(message.get("text") or message.get("bytes") or b"")
             after, html, deltas = said.get("after"), said.get("html", False), said.get("deltas", False)
@@ -142,7 +151,10 @@ class Socket:
             raise Close(RESTART) from None
 
     async def _known(self, ask: Callable[..., Awaitable[Presence]], *arguments: Any) -> Presence:
-        """Who stands behind the socket and may read. Raises Close."""
+        """Return the authenticated principal of the socket, which may read.
+
+        Raises: Close.
+        """
         try:
             presence = await ask(*arguments)
             presence.needs(Scope.READ)
@@ -155,8 +167,12 @@ class Socket:
         return presence
 
     async def look_again(self, presence: Presence) -> Presence:
-        """Whoever it was, as they stand now. A store that is away leaves things as they are: nothing can be
-        read meanwhile. Raises Close."""
+        """Return the same principal with its current permissions.
+
+        If the database is unavailable, the old permissions are kept, because nothing can be read meanwhile.
+
+        Raises: Close.
+        """
         try:
             return await self._known(self.hub.look_again, presence)
         except Close as closing:
@@ -166,7 +182,7 @@ class Socket:
 
 
 class _Viewing:
-    """One socket that has said hello."""
+    """One socket after its hello."""
 
     def __init__(self, door: Socket, presence: Presence, subject: UUID, hello: Hello) -> None:
         self.door, self.presence, self.subject, self.hello = door, presence, subject, hello
@@ -184,8 +200,11 @@ class _Viewing:
         return Look(self.presence.scopes, self.hello.view, self.hello.zone) if self.hello.html else None
 
     async def run(self, receive: Receive, send: Send) -> None:
-        """Send, listen, beat and look again side by side, until one of them is over. Raises Close."""
-        # A client that stopped reading blocks the sending; it must still be sent away.
+        """Run sending, receiving, heartbeat and permission checks concurrently until one of them ends.
+
+        Raises: Close.
+        """
+        # A client that stopped reading blocks the sending; its socket must still be closed.
         parts = (self._send(send), self._lapse(), self._listen(receive), self._beat(), self._recheck())
         tasks = [asyncio.create_task(part) for part in parts]
         try:
@@ -206,7 +225,7 @@ class _Viewing:
         while (frame := await self.viewer.next()) is not None:
             text = frame.text
             if first and self.hub.build:
-                # A page that was made by another build says so to its reader.
+                # With the build in the first frame, a page that another build rendered can warn its reader.
                 text, first = f'{text[:-1]},"build":"{self.hub.build}"}}', False
             await send({"type": "websocket.send", "text": text})
 

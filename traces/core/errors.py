@@ -1,4 +1,4 @@
-"""What the trace refuses."""
+"""Errors of the trace."""
 
 from tenancy.core.errors import InterlockError
 

@@ -1,4 +1,4 @@
-"""How far a JSON value reaches in a text that may not be all there."""
+"""Find the end of a JSON value in a text that may be incomplete."""
 
 import re
 
@@ -7,7 +7,7 @@ _NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 def value_end(text: str, start: int) -> int:
-    """Where the JSON value that begins at `start`, and is no string, ends; -1 where its end is not there."""
+    """Return the end of the JSON value that begins at `start` and is no string; -1 if it is incomplete."""
     if text[start] not in "[{":
         scalar = _SCALAR.match(text, start)
         return -1 if scalar is None else scalar.end()

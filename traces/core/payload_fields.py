@@ -1,4 +1,4 @@
-"""Which fields of which events name content that stands in payloads (docs/trace-format.md)."""
+"""The event fields that name content stored as payloads (docs/trace-format.md)."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,11 +28,11 @@ _HEX: Final = frozenset("0123456789abcdef")
 
 
 def named_by(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """The digests (hex) of the content that one event names."""
+    """Return the digests (hex) of the content that one event names."""
     values = (body.get(field) for field in CONTENT.get(str(body.get("kind")), ()))
     return tuple(value for value in values if isinstance(value, str) and is_digest(value))
 
 
 def is_digest(text: str) -> bool:
-    """Whether a text is a digest in hex."""
+    """Return whether a text is a digest in hex."""
     return len(text) == 64 and _HEX.issuperset(text)

@@ -1,8 +1,6 @@
-"""Secrets never enter a trace; personal data stays out where policy says so (R-TRACE-5).
-
-What is taken out leaves a mark that says what it was, such as `[redacted:api_key]`: the redaction is recorded
-in the very bytes that are hashed. Redacting twice changes nothing.
-"""
+"""Redaction of secrets from a trace, and of personal data where policy requires it (R-TRACE-5).
+Removed content leaves a mark with its kind, such as `[redacted:api_key]`: the redaction is recorded in the
+hashed bytes themselves. Redacting twice changes nothing."""
 
 import json
 import re
@@ -19,7 +17,7 @@ from traces.core.json_extent import value_end
 DEEPEST = 4
 PASSES = 8
 _WORD = r"[A-Za-z0-9_-]"
-# Every shape ends in the same open-ended class, so nothing of a key is left standing behind its mark.
+# Every pattern ends in the same open-ended class, so that no part of a key remains after its mark.
 _KEYS = (
     rf"ilk_[0-9a-f]{{32}}_{_WORD}{{8,}}",
     rf"[prs]k-{_WORD}{{16,}}",
@@ -51,12 +49,12 @@ _BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _BLOCK_END = re.compile(r"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*+")
 _BLOCK_LONGEST = 20_000
-# The line that ends a block may itself be on its way.
+# The line that ends a block may itself be incomplete.
 _END_LONGEST = 1_000
 _SECRET_NAME = re.compile(rf"(?i)(?:{_NAMES})")
-# Almost nothing holds a secret; one look for these words (or an escape that could hide one) settles the rest.
-# It is had of small letters, and each word begins with one that is no class: so the search passes over what
-# begins none of them, which takes a sixth of the time.
+# Few texts contain a secret; one search for these words (or an escape that could hide one) excludes the rest.
+# The search runs on lower-case text, and each word begins with a literal letter, not with a character class:
+# the search skips text that begins none of the words, which takes a sixth of the time.
 _HINT = re.compile(
     rb"ilk_|pk[-_]|rk[-_]|sk[-_]|whsec_|gh[pousr]_|github_pat_|glpat-|xox|npm_|hf_|pypi-|aiza|a[ks]ia|eyj"
     rb"|bearer|basic|passw|passphrase|secret|api.?key|private.?key|token|:\\?/\\?/|\\u00"
@@ -69,7 +67,7 @@ _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BEGINS = frozenset('{["')
 _LITERAL_OR_OPEN = re.compile(r'"(?:[^"\\]|\\.)*+("|\\?\Z)', re.DOTALL)
 _ENDS_ADDRESS = re.compile(r'[\s/@"]')
-# In JSON, and in JSON within it, any of its signs may be escaped.
+# In JSON, and in JSON nested in it, any of the characters may be escaped.
 _BEGINS_ADDRESS = re.compile(r"(?::|\\+u003[aA])(?:\\*+/|\\+u002[fF]){2}")
 _BEGINS_ALONE = frozenset('{["0123456789')
 _COLON = re.compile(r"\s*:")
@@ -96,18 +94,16 @@ _LETTERS = {ord("A") + place: str(10 + place) for place in range(26)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """How often something of one kind was taken out."""
+    """Number of removals of one kind."""
 
     kind: str
     count: int
 
 
 def redact_secrets(data: bytes, *, personal: bool = False) -> tuple[bytes, tuple[Redaction, ...]]:
-    """The bytes without secrets, and what was taken out, by kind.
-
-    With `personal` without e-mail addresses, card numbers and IBANs too. Bytes without any of them come back
-    as they are; JSON stays JSON, and all else in it stands as it stood.
-    """
+    """Return the bytes without secrets, and what was removed, by kind. With `personal`, e-mail addresses,
+    card numbers and IBANs are removed too. Bytes without any of these are returned unchanged; JSON stays
+    JSON, and everything else in it stays as it is."""
     if not personal and _HINT.search(data.lower()) is None:
         return data, ()
     found: Counter[str] = Counter()
@@ -117,31 +113,29 @@ def redact_secrets(data: bytes, *, personal: bool = False) -> tuple[bytes, tuple
 
 
 def redact_begun(text: str) -> str:
-    """What of a text that is still being written may be shown already: without secrets, and only up to where
-    nothing that may follow can turn what stands there into part of one.
-
-    So its last word is held back while it grows, and everything behind the beginning of a private key. What
-    begins like JSON is read as JSON although its end is not there: at least what `redact_secrets` takes out
-    of the whole is taken out of it.
-    """
+    """Return the part of an unfinished text that may be shown already, without secrets. The part ends where
+    no continuation can turn its last characters into part of a secret: its last word is held back while it
+    grows, and everything after the beginning of a private key. Text that begins like JSON is parsed as JSON
+    although its end is missing; at least everything that `redact_secrets` removes from the whole text is
+    removed."""
     settled = text[: _find_settled_end(text)]
     if _HINT.search(settled.encode("utf-8", "replace").lower()) is None:
         return settled
     try:
         return _Begun(Counter(), personal=False).value(settled, 0)
     except ValueError:
-        # An escape that is none: nobody can say what it hides.
+        # An invalid escape: its content cannot be determined.
         return ""
 
 
 def format_redaction_mark(kind: str) -> str:
-    """What stands where something was taken out."""
+    """Return the mark that replaces removed content."""
     return f"[redacted:{kind}]"
 
 
 def replace_secrets(text: str, name: str, put: Callable[[str, str], str]) -> str:
-    """The text, which stands as the value of the member `name`, with what `put` gives in place of each secret
-    that `redact_secrets` would take out of it. `put` is given the kind and the secret."""
+    """Replace each secret in the text by the result of `put`, called with the kind and the secret. The text
+    is the value of the member `name`. The secrets are those that `redact_secrets` would remove."""
     cleaner = _Cleaner(Counter(), personal=False, put=put)
     if text and _SECRET_NAME.fullmatch(name) is not None:
         return text if _MARKS.fullmatch(text) is not None else put("secret_field", text)
@@ -149,13 +143,13 @@ def replace_secrets(text: str, name: str, put: Callable[[str, str], str]) -> str
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value under this name is a secret, whatever it says."""
+    """Return whether every value under this name is a secret."""
     return _SECRET_NAME.fullmatch(name) is not None
 
 
 def is_bare(value: Any) -> bool:
-    """Whether a JSON value under a secret's name gives nothing away: null, empty, nothing but marks and
-    references, or the schema of such a value."""
+    """Return whether a JSON value under a secret's name reveals nothing. Such values are null, empty, only
+    marks and references, or the schema of such a value."""
     if isinstance(value, str):
         return not value or _MARKS.fullmatch(value) is not None
     if is_schema(value):
@@ -166,26 +160,26 @@ def is_bare(value: Any) -> bool:
 
 
 def may_hold_secret(data: bytes) -> bool:
-    """Whether any secret could stand in the data; False settles it, at a tenth of the price of looking."""
+    """Return whether the data may contain a secret; False is certain. The check costs a tenth of a full
+    search."""
     return _HINT.search(data.lower()) is not None
 
 
 def marked_places(value: Any) -> tuple[str, ...]:
-    """The places of a JSON value, as pointers, where a mark stands for what was taken out: in a text or in a
-    member's name. What such a value says is not there any more, so nobody can act on it.
-    """
+    """Return pointers to the places of a JSON value where a mark replaces removed content. A mark may be in a
+    text or in a member's name. The content of such a value is lost, so it cannot be used for an action."""
     return tuple(_marked_places(value, ""))
 
 
 def has_luhn_check_digit(number: str) -> bool:
-    """Whether the digits in `number` end in the check digit of a payment card."""
+    """Return whether the digits in `number` end in a payment card's check digit."""
     digits = [int(letter) for letter in reversed(number) if letter.isdigit()]
     total = sum(digits[0::2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[1::2])
     return 13 <= len(digits) <= 19 and total % 10 == 0
 
 
 class _Cleaner:
-    """One redaction under way; `found` counts by kind."""
+    """One redaction in progress; `found` counts by kind."""
 
     def __init__(
         self, found: "Counter[str]", *, personal: bool, put: Callable[[str, str], str] | None = None
@@ -195,7 +189,7 @@ class _Cleaner:
         self._put = put
 
     def value(self, text: str, depth: int) -> str:
-        """JSON by its strings, for an escape before a secret would hide it; anything else as text."""
+        """Redact JSON string by string, as an escape could hide a secret; redact anything else as text."""
         begins = _BEGINS if depth else _BEGINS_ALONE
         if depth < DEEPEST and text.lstrip()[:1] in begins and _is_json(text):
             return self._json(text, depth)
@@ -216,15 +210,14 @@ class _Cleaner:
         return "".join([*parts, self._numbers(text[end:])])
 
     def _value(self, text: str, end: int, parts: list[str]) -> int:
-        """Take out the value behind a secret's name that ends at `end`, where it is no string; where the text
-        goes on."""
+        """Remove a non-string value after a secret's name that ends at `end`; return the next offset."""
         colon = _BEHIND_COLON.match(text, end)
         if colon is None or text[colon.end() : colon.end() + 1] in ('"', ""):
             return end
         stop = value_end(text, colon.end())
         value = text[colon.end() : stop]
         if stop < 0 or not _is_json(value):
-            # It is still being written.
+            # The value is still incomplete.
             parts.append(text[end : colon.end()])
             return len(text)
         if is_bare(orjson.loads(value)):
@@ -233,7 +226,7 @@ class _Cleaner:
         return stop
 
     def _literal(self, literal: str, said: str, depth: int, *, secret: bool) -> str:
-        """The literal afterwards: the same one where nothing was taken out."""
+        """Return the redacted literal: the same one if nothing was removed."""
         if secret and said and _MARKS.fullmatch(said) is None:
             return f'"{self._mark("secret_field", said)}"'
         clean = self.value(said, depth + 1)
@@ -241,7 +234,7 @@ class _Cleaner:
         return literal if clean == said else json.dumps(clean, ensure_ascii=not _is_encodable(clean))
 
     def _text(self, text: str) -> str:
-        """Until nothing is found any more: what is taken out may have stood in front of a secret."""
+        """Repeat until nothing is found: the removed content may have preceded another secret."""
         for _ in range(PASSES):
             before, text = text, self._secrets(text)
             text = self._personal_data(text) if self._personal else text
@@ -265,12 +258,12 @@ class _Cleaner:
         return format_redaction_mark(kind) if self._put is None else self._put(kind, secret)
 
     def _behind(self, match: "re.Match[str]", kind: str, before: str, after: str = "") -> str:
-        """What was found, with the secret between `before` and `after` taken out."""
+        """Return the match with the secret between `before` and `after` removed."""
         secret = match[0][len(before) : len(match[0]) - len(after)]
         return f"{before}{self._mark(kind, secret)}{after}"
 
     def _blocks(self, text: str) -> str:
-        """Private keys, whole or cut off; each end is looked for once, whatever begins."""
+        """Remove private keys, complete or cut off; each end is searched once, however many keys begin."""
         parts: list[str] = []
         at = 0
         for begin, stop, _ in _key_blocks(text):
@@ -279,7 +272,7 @@ class _Cleaner:
         return "".join([*parts, text[at:]])
 
     def _ibans(self, text: str) -> str:
-        """Each candidate is as long as its country says; what follows it is looked at again."""
+        """Remove IBANs. A candidate has the length of its country; the text after it is searched again."""
         parts: list[str] = []
         at = since = 0
         while (match := _IBAN.search(text, at)) is not None:
@@ -291,7 +284,7 @@ class _Cleaner:
         return "".join([*parts, text[since:]])
 
     def _numbers(self, between: str) -> str:
-        """Card numbers that stand as JSON numbers."""
+        """Remove card numbers that are JSON numbers."""
         return _NUMBER.sub(self._if_card('"'), between) if self._personal else between
 
     def _if_card(self, quote: str) -> Callable[["re.Match[str]"], str]:
@@ -301,11 +294,11 @@ class _Cleaner:
 
 
 class _Begun(_Cleaner):
-    """The same for a text whose end is not there yet."""
+    """Redaction of a text whose end is missing."""
 
     def value(self, text: str, depth: int) -> str:
-        """By its strings where it begins like JSON, the one that is open closed for the while; then as text,
-        for it may turn out to be none."""
+        """Redact text that begins like JSON string by string, then as text, because it may not be JSON. An
+        open string is closed temporarily."""
         if depth < DEEPEST and text.lstrip()[:1] in _BEGINS:
             closing = '"' if _is_open(text) else ""
             text = self._json(text + closing, depth).removesuffix(closing)
@@ -328,21 +321,21 @@ def _marked_places(value: Any, pointer: str) -> Iterator[str]:
 
 
 def _is_open(text: str) -> bool:
-    """Whether the last string of a JSON text has no end."""
+    """Return whether the last string of a JSON text has no end."""
     ends = [literal[1] for literal in _LITERAL_OR_OPEN.finditer(text)]
     return bool(ends) and ends[-1] != '"'
 
 
 def _find_settled_end(text: str) -> int:
-    """Where the part begins that may yet become a secret: a key's letters, an address with a password, the
-    block of a private key."""
+    """Return the start of the part that may still become a secret. Such a part is a key's letters, a URL with
+    a password, or the block of a private key."""
     end = len(text)
     while end and "!" <= text[end - 1] <= "~":
         end -= 1
     begun = deque(_BEGINS_ADDRESS.finditer(text, 0, end), maxlen=1)
     if begun and _ENDS_ADDRESS.search(text, begun[0].end(), end) is None:
         end = begun[0].start()
-    # How long a block in JSON is without its escapes is known when all of it is there.
+    # The length of a block in JSON without its escapes is known only once the block is complete.
     longest = len(text) if text.lstrip()[:1] in _BEGINS else _BLOCK_LONGEST + _END_LONGEST
     for begin, _, closed in _key_blocks(text[:end]):
         if not closed and end - begin.end() <= longest:
@@ -351,7 +344,7 @@ def _find_settled_end(text: str) -> int:
 
 
 def _key_blocks(text: str) -> Iterator["tuple[re.Match[str], int, bool]"]:
-    """Where each private key begins and what is taken out with it stops, and whether its end is there."""
+    """Yield each private key's beginning, the end of its removal, and whether its end marker is present."""
     at, end = 0, _BLOCK_END.search(text)
     while (begin := _BLOCK.search(text, at)) is not None:
         while end is not None and end.start() < begin.end():
@@ -386,7 +379,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _iban_end(text: str, start: int, length: int) -> int:
-    """Where the IBAN that starts at `start` ends; 0 where there is none."""
+    """Return the end of the IBAN that starts at `start`; 0 if there is none."""
     match = _OF_LENGTH[length].match(text, start) if length else None
     if match is None:
         return 0

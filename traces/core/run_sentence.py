@@ -1,6 +1,7 @@
-"""The one sentence a run answers (R-GRAPH-18).
+"""One-sentence summary of a run (R-GRAPH-18).
 
-What it might do, the way it took, what it called, spent and found, and what ended it or what it waits for.
+The sentence says what the run might do, its path, what it called, spent and found, and what ended it or what
+it waits for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +15,11 @@ MOST = 8
 
 
 class SentenceFacts(BaseModel):
-    """What the sentence is made of.
+    """The input of the sentence.
 
-    `ceiling` and `spent` are USD, a ceiling of None is none. `path` are node ids in the order of the walk,
-    `calls` is the number of calls by tool, `facts` are ids. `terminal_code` is None while the run lives;
-    `waiting_for` is then what it waits for, or empty.
+    `ceiling` and `spent` are USD; a ceiling of None means no ceiling. `path` contains node ids in the order
+    of execution, `calls` the number of calls by tool, `facts` ids. `terminal_code` is None while the run is
+    active; `waiting_for` is then what the run waits for, or empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,7 +38,7 @@ class SentenceFacts(BaseModel):
 
 
 def format_run_sentence(facts: SentenceFacts) -> str:
-    """The sentence, in plain words and of bounded length. Pure: the same facts, the same text."""
+    """Return the sentence, in plain words and of bounded length. Pure: equal facts give an equal text."""
     return (
         f"Allowed to use {_format_names(facts.tools_allowed, 'no tool')} {_format_ceiling(facts.ceiling)}, "
         f"{facts.workflow} {_format_path(facts.path)}, called {_format_calls(facts.calls)}, "
@@ -47,7 +48,7 @@ def format_run_sentence(facts: SentenceFacts) -> str:
 
 
 def compress_path(path: Sequence[str]) -> tuple[str, ...]:
-    """A path without its repetitions: what comes again and again stands once, `a, b (3 times)`."""
+    """Return a path in which each repetition is listed once with its count: `a, b (3 times)`."""
     out: list[str] = []
     at = 0
     while at < len(path):
@@ -59,7 +60,7 @@ def compress_path(path: Sequence[str]) -> tuple[str, ...]:
 
 
 def _find_repetition(path: Sequence[str], at: int) -> tuple[int, int]:
-    """The repetition covering most of the path from `at`: its width and its count."""
+    """Return width and count of the repetition that covers most of the path from `at`."""
     best = (1, 1)
     for width in range(1, min(MOST, (len(path) - at) // 2) + 1):
         unit = path[at : at + width]
@@ -102,7 +103,7 @@ def _format_names(names: Sequence[str], none: str) -> str:
 
 
 def _format_ending(facts: SentenceFacts) -> str:
-    # A reason is often a sentence of its own; the full stop comes once, at the end of the whole.
+    # A reason is often a complete sentence; the only full stop is added at the end.
     reason = facts.reason.rstrip(". ")
     because = f": {reason}" if reason else ""
     if facts.terminal_code is not None:

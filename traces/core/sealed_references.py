@@ -1,8 +1,8 @@
-"""Sealed references: what stands in place of a sensitive value wherever it is shown, stored or hashed.
+"""Sealed references: replacements of sensitive values wherever these are shown, stored or hashed.
 
-A reference is `[sealed:<kind>:<digest>]`; the digest names a payload of the same run that holds the value
-encrypted, and says for what it was sealed. Equal values for the same place give the same reference within a
-run, so digests, replays and repetitions compare references (docs/trace-format.md).
+A reference is `[sealed:<kind>:<digest>]`; the digest names a payload of the same run that contains the
+encrypted value and the place for which it was sealed. Within a run, equal values for the same place give the
+same reference, so digests, replays and repetitions compare references (docs/trace-format.md).
 """
 
 import re
@@ -17,20 +17,23 @@ from traces.core.integrity.schema_validation import is_schema
 from traces.core.redaction import is_bare, is_secret_name, replace_secrets
 
 REFERENCE = re.compile(r"\[sealed:([a-z_]{1,32}):([0-9a-f]{64})\]")
-# A sealed value may hold references itself: what was taken out of it before.
+# A sealed value may contain references itself: to values that were removed from it before.
 DEEPEST = 8
-# The kind of a sealed value that is no text: what is sealed is its canonical form.
+# The kind of a sealed value that is not a text: its canonical form is sealed.
 JSON_VALUE = "secret_value"
-# A shorter value stands in too many texts by chance to be looked for there.
+# A shorter value occurs by chance in too many texts to be searched for.
 LEAST = 6
-# Nor is a shorter part of a list or object.
+# Shorter parts of a list or object are not searched for either.
 SHORTEST_LEAF = 4
 _BEGINS = "[sealed:"
 
 
 class Place(BaseModel):
-    """What a value was sealed for. `source` is where it was written: in a call, by the model or whoever
-    edited it, or in the task; `tool` the tool that was called, `member` the name it stood under."""
+    """The place for which a value was sealed.
+
+    `source` is where the value was written: in a call, by the model or an editor of the call, or in the task.
+    `tool` is the called tool, `member` the name of the member that contained the value.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     source: Literal["call", "goal"]
@@ -39,7 +42,10 @@ class Place(BaseModel):
 
 
 class Sealed(BaseModel):
-    """The payload of a sealed value; `box` is the ciphertext in base64, which binds all the rest."""
+    """The payload of a sealed value.
+
+    `box` is the ciphertext in base64, which authenticates all other fields.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     v: Literal[1] = 1
@@ -49,8 +55,11 @@ class Sealed(BaseModel):
 
 
 class Reference(NamedTuple):
-    """A reference where it stands: the pointer, the name of the member, the payload's digest (hex), and the
-    kind that it says."""
+    """One occurrence of a reference.
+
+    The fields are the pointer, the name of the member, the payload's digest (hex), and the kind in the
+    reference.
+    """
 
     pointer: str
     member: str
@@ -63,17 +72,17 @@ Seal = Callable[[str, str, str], str]
 
 
 def format_sealed_reference(kind: str, digest: str) -> str:
-    """The reference to the payload `digest`."""
+    """Return the reference to the payload `digest`."""
     return f"[sealed:{kind}:{digest}]"
 
 
 def holds_reference(text: str) -> bool:
-    """Whether a reference stands in the text."""
+    """Return whether the text contains a reference."""
     return _BEGINS in text and REFERENCE.search(text) is not None
 
 
 def extract_references(value: Any, pointer: str = "", member: str = "") -> Iterator[Reference]:
-    """Every reference in a JSON value, in its texts and in the names of its members."""
+    """Yield every reference in a JSON value, in its texts and in the names of its members."""
     if isinstance(value, str):
         if _BEGINS in value:
             yield from (Reference(pointer, member, found[2], found[1]) for found in REFERENCE.finditer(value))
@@ -81,7 +90,7 @@ def extract_references(value: Any, pointer: str = "", member: str = "") -> Itera
         for name, held in value.items():
             place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
             if _BEGINS in name:
-                # What stands in a name stands under none.
+                # A reference in a name is not the value of any member.
                 yield from (Reference(place, "", found[2], found[1]) for found in REFERENCE.finditer(name))
             yield from extract_references(held, place, name)
     elif isinstance(value, list):
@@ -90,7 +99,7 @@ def extract_references(value: Any, pointer: str = "", member: str = "") -> Itera
 
 
 def read_sealed(body: bytes) -> Sealed | None:
-    """The payload of a sealed value; None where the bytes are none."""
+    """Parse the payload of a sealed value; return None if the bytes are not one."""
     try:
         return Sealed.model_validate_json(body)
     except ValidationError:
@@ -98,15 +107,17 @@ def read_sealed(body: bytes) -> Sealed | None:
 
 
 def with_sealed(value: Any, seal: Seal, name: str = "", *, secret: bool = False) -> Any:
-    """The same JSON value with a reference in place of each secret that a redaction would take out of it.
-    `name` is the member's that it stands under; `secret`: it stands within a value that is one."""
+    """Return the JSON value with a reference in place of each secret that a redaction would remove.
+
+    `name` is the name of the member that contains the value; `secret`: the value is part of a secret value.
+    """
     secret = (secret or is_secret_name(name)) and not is_schema(value)
     if isinstance(value, str):
         return _sealed_text(value, name, seal, secret=secret)
     if secret and not is_bare(value) and not any(extract_references(value)):
         return seal(JSON_VALUE, canonical_outside(value).decode(), name)
     if isinstance(value, dict):
-        # What is sealed is sealed for the name as it is kept: the place stands beside it in the clear.
+        # A value is sealed for the name as stored, because the place is stored in the clear.
         names = {key: _sealed_text(key, "", seal) for key in value}
         return {names[key]: with_sealed(held, seal, names[key], secret=secret) for key, held in value.items()}
     if isinstance(value, list):
@@ -115,8 +126,10 @@ def with_sealed(value: Any, seal: Seal, name: str = "", *, secret: bool = False)
 
 
 def with_known(value: Any, known: Mapping[str, str], seal: Seal, name: str = "") -> Any:
-    """The same JSON value with a reference in place of each value of `known` (value to reference) that stands
-    in a text of it: sealed for where it stands."""
+    """Return the JSON value with a reference in place of each value of `known` that occurs in a text.
+
+    `known` maps values to references. Each occurrence is sealed for its own place.
+    """
     if isinstance(value, str):
         return _without_known(value, known, lambda secret: seal("secret_field", secret, name))
     if isinstance(value, dict):
@@ -127,13 +140,15 @@ def with_known(value: Any, known: Mapping[str, str], seal: Seal, name: str = "")
 
 
 def text_without(text: str, known: Mapping[str, str]) -> str:
-    """The text with its reference in place of each value of `known` (value to reference)."""
+    """Return the text with its reference in place of each value of `known` (value to reference)."""
     return _without_known(text, known, known.__getitem__)
 
 
 def with_opened(value: Any, open_one: Callable[[str], str]) -> Any:
-    """The same JSON value with what `open_one` gives for a digest in place of each reference. Raises
-    ValueError where a reference says of a text that it is none."""
+    """Return the JSON value with the result of `open_one` for a digest in place of each reference.
+
+    Raises: ValueError if a reference of a JSON value opens to a text that is not JSON.
+    """
     if isinstance(value, str):
         whole = REFERENCE.fullmatch(value)
         if whole is not None and whole[1] == JSON_VALUE:
@@ -147,7 +162,10 @@ def with_opened(value: Any, open_one: Callable[[str], str]) -> Any:
 
 
 def iterate_secret_texts(kind: str, secret: str) -> Iterator[str]:
-    """The texts by which an answer may repeat what was sealed: itself, and what a list or object holds."""
+    """Yield the texts with which an answer may repeat a sealed value: the value, and its parts if any.
+
+    The parts are those of a list or object.
+    """
     yield secret
     if kind == JSON_VALUE:
         yield from _iterate_leaves(orjson.loads(secret))
@@ -164,18 +182,18 @@ def _iterate_leaves(value: Any) -> Iterator[str]:
 
 
 def opened_text(text: str, open_one: Callable[[str], str], depth: int = 0) -> str:
-    """The text with what each reference stands for, also within what was sealed."""
+    """Return the text with each reference replaced by its value, also within sealed values."""
     if _BEGINS not in text or depth >= DEEPEST:
         return text
     return REFERENCE.sub(lambda found: opened_text(open_one(found[2]), open_one, depth + 1), text)
 
 
 def may_open(place: Place, *, tool: str, member: str, by_model: bool) -> bool:
-    """Whether a value that was sealed for `place` may be sent as `member` of a call to `tool`.
+    """Return whether a value sealed for `place` may be sent as `member` of a call to `tool`.
 
-    What the workflow or a tool's declaration puts somewhere may go there. A model may only repeat a value in
-    the same member of the same tool, and put one of the task's into a member of the same name or one that
-    holds secrets: never into a message.
+    The workflow or a tool's declaration may put a value anywhere. A model may only repeat a value in the same
+    member of the same tool, and put a value of the task into a member of the same name or one that holds
+    secrets: never into a message.
     """
     if not by_model:
         return True
@@ -185,8 +203,11 @@ def may_open(place: Place, *, tool: str, member: str, by_model: bool) -> bool:
 
 
 def _sealed_text(text: str, name: str, seal: Seal, *, secret: bool = False) -> str:
-    """The text with references that open to exactly this text; the whole of it sealed where its parts would
-    not. References that were there before stay as they are: whether these may be opened is asked of each."""
+    """Return the text with references that open to exactly this text.
+
+    The whole text is sealed if its parts would not open to the text. References that were there before are
+    kept; each of them needs a separate permission to be opened.
+    """
     made: dict[str, str] = {}
 
     def put(kind: str, found: str) -> str:
@@ -210,7 +231,10 @@ def _sealed_text(text: str, name: str, seal: Seal, *, secret: bool = False) -> s
 
 
 def _split_references(text: str, made: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
-    """The text in its order: references that are not among those just `made`, and what is between them."""
+    """Split the text into references and the parts between them, in order.
+
+    References that are in `made`, and therefore new, are not split off.
+    """
     end = 0
     for found in REFERENCE.finditer(text):
         if found[0] not in made:
@@ -221,7 +245,7 @@ def _split_references(text: str, made: Mapping[str, str]) -> Iterator[tuple[str,
 
 
 def _without_known(text: str, known: Mapping[str, str], put: Callable[[str], str]) -> str:
-    """The text with what `put` gives in place of each known value, the longest first; references stay."""
+    """Replace each known value in the text by the result of `put`, the longest first; references are kept."""
     for secret in sorted(known, key=len, reverse=True):
         if len(secret) >= LEAST and secret in text and not holds_reference(secret):
             text = "".join(
@@ -240,7 +264,10 @@ def _restore_references(text: str, made: dict[str, str]) -> str:
 
 
 def pad_plaintext(secret: str, kind: str, place: Place) -> tuple[bytes, bytes]:
-    """What is encrypted, so long that its length tells little, and what the ciphertext binds beside it."""
+    """Return the padded plaintext and the data that the ciphertext authenticates.
+
+    The padding makes the length reveal little.
+    """
     plain = orjson.dumps(secret)
     bound = orjson.dumps({"kind": kind, "place": place.model_dump(), "v": 1}, option=orjson.OPT_SORT_KEYS)
     return plain.ljust(-(-len(plain) // 64) * 64), bound

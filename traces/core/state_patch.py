@@ -1,4 +1,4 @@
-"""What changed between two states, small: the same object is not looked at (docs/trace-format.md)."""
+"""Small patches between two states; identical objects are not compared (docs/trace-format.md)."""
 
 from collections.abc import Mapping
 from itertools import compress, islice
@@ -13,13 +13,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 Plain = dict[str, Any]
 _ABSENT = object()
-# Of so few entries each is looked at sooner than it is found out that none has to be.
+# For so few entries, comparing each one is faster than the check that would avoid it.
 FEW = 8
 
 
 def diff_states(before: BaseModel, after: BaseModel) -> Plain:
-    """The patch from one state to another of the same class: by field `{"set": value}`, and for mappings
-    `{"put": entries, "drop": keys}`. Values are the models' own; the canonical form makes them plain.
+    """Return the patch from one state to another of the same class.
+
+    By field, the patch contains `{"set": value}`, and for mappings `{"put": entries, "drop": keys}`. The
+    values are the models' own objects; the canonical form makes them plain.
     """
     patch: Plain = {}
     old = before.__dict__
@@ -34,7 +36,7 @@ def diff_states(before: BaseModel, after: BaseModel) -> Plain:
 
 
 def apply_patch(state: Plain, patch: Mapping[str, Any]) -> Plain:
-    """The plain state after a plain patch. A put entry stands where the former one stood, or last."""
+    """Return the plain state after a plain patch; a put entry keeps the former position or is last."""
     changed = dict(state)
     for name, change in patch.items():
         if "set" in change:
@@ -47,10 +49,10 @@ def apply_patch(state: Plain, patch: Mapping[str, Any]) -> Plain:
 
 
 def select_replaced_entries(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V]:
-    """The entries of `now` that are not the very ones of `was`.
+    """Return the entries of `now` that are not identical objects in `was`.
 
-    A run's facts are many, as are the fields of its state, and a transition adds one behind them or changes
-    one: no look at each in Python.
+    A run has many facts, and its state many fields, and a transition appends one or changes one: the common
+    case avoids a comparison of each entry in Python.
     """
     if len(now) < FEW:
         return {key: value for key, value in now.items() if was.get(key, _ABSENT) is not value}
@@ -62,9 +64,9 @@ def select_replaced_entries(was: Mapping[K, V], now: Mapping[K, V]) -> dict[K, V
 
 
 def _is_unchanged(was: Any, now: Any) -> bool:
-    """Whether nothing changed. Equal is not enough: 1 and True are equal and are written differently."""
+    """Return whether nothing changed. Equality is not enough: 1 and True are equal but differ in JSON."""
     if isinstance(was, BaseModel) and isinstance(now, BaseModel):
-        # A model's own comparison begins with this, and where it says no looks once more, field by field.
+        # A model's own comparison begins with this one and, if unequal, repeats it field by field.
         was, now = was.__dict__, now.__dict__
     return bool(was == now) and canonical_typed(was) == canonical_typed(now)
 

@@ -1,6 +1,6 @@
-"""What can be followed: the port between the reader of a process and the floors that know what there is.
+"""Feeds: the port between the reader of a process and the packages that provide the data to follow.
 
-Every feed has its scripted twin in `traces.live.scripted_feed`.
+Every feed has a scripted counterpart in `traces.live.scripted_feed`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +21,18 @@ Cursor = int | str
 
 
 class Item(NamedTuple):
-    """One thing of a feed as JSON. `seq` is its place; all items of a list have the place 0."""
+    """One element of a feed as JSON. `seq` is its position; all items of a list have the position 0."""
 
     seq: int
     body: bytes
 
 
 class Batch(NamedTuple):
-    """What a feed has after a cursor.
+    """The content of a feed after a cursor.
 
-    `seq` is the cursor after it, `beside` further fields of the frame as JSON (the progress envelope), `more`
-    says that there is more already, `end` is the last word (JSON) of something that has ended and was read to
-    its end.
+    `seq` is the cursor after the batch, `beside` contains further fields of the frame as JSON (the progress
+    envelope), `more` says that there is more already, `end` is the final message (JSON) of a subject that has
+    ended and was read completely.
     """
 
     seq: Cursor
@@ -43,11 +43,11 @@ class Batch(NamedTuple):
 
 
 class Fragments(NamedTuple):
-    """What a page applies to come from one cursor to another.
+    """HTML fragments that a page applies to move from one cursor to another.
 
-    `html` is a string of elements: one with `data-append="<id>"` has those of its children appended to the
-    element `<id>` whose own id is not there yet; any other replaces the element of the same id. `more`: there
-    is more already after `seq`.
+    `html` is a string of elements. An element with `data-append="<id>"` has those of its children appended to
+    the element `<id>` whose own id does not exist yet; any other element replaces the element of the same id.
+    `more`: there is more already after `seq`.
     """
 
     after: Cursor
@@ -57,7 +57,7 @@ class Fragments(NamedTuple):
 
 
 class Feed(Protocol):
-    """Something to follow. All methods block and run in a reader's thread, outside any transaction."""
+    """A subject to follow. All methods block and run in a reader's thread, outside any transaction."""
 
     items: str
     """What a frame calls its items: events, runs, requests."""
@@ -72,12 +72,19 @@ class Feed(Protocol):
     """What parts were called before: a page that was opened then goes on."""
 
     def cursor(self, given: object) -> Cursor:
-        """The cursor a client gave; None and "" are the beginning. Raises ValueError for what is none."""
+        """Parse a client's cursor; None and "" are the beginning.
+
+        Raises: ValueError for an invalid cursor.
+        """
         ...
 
     def view(self, given: object, reader: UUID) -> str:
-        """The part of the page that a principal asks for, as `render` takes it: whoever gets the same is
-        served by one drawing. Raises ValueError for what is none."""
+        """Return the part of the page that a principal requests, as `render` takes it.
+
+        Readers with the same result share one rendering.
+
+        Raises: ValueError for an unknown part.
+        """
         asked = str(given or self.views[0])
         asked = self.former.get(asked, asked)
         if asked not in self.views:
@@ -85,86 +92,88 @@ class Feed(Protocol):
         return asked
 
     def marked(self, text: str) -> str:
-        """A text from outside as a page shows it where no markup can stand."""
+        """Return an external text in the form in which a page shows it where markup is impossible."""
         return text
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
-        """The channel group whose hints say that there may be news."""
+        """Return the channel group whose hints announce news."""
         ...
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
-        """Whether the tenant has it; another tenant's is not there."""
+        """Return whether the tenant has the subject; a subject of another tenant does not exist."""
         ...
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
-        """What came after a cursor, oldest first, a bounded number."""
+        """Return what came after a cursor, oldest first, a bounded number."""
         ...
 
     def render(
         self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
     ) -> Fragments:
-        """The same for a page that shows `view` and whose reader holds `scopes`. Not called without
-        `pages`."""
+        """Return the same for a page that shows `view` and whose reader has `scopes`. Requires `pages`."""
         ...
 
 
 @dataclass(frozen=True)
 class WithinReach(Feed):
-    """A feed as it is within the reach of a key (R-SEC-11). Those who share one are served by one reading."""
+    """A feed restricted to the reach of a key (R-SEC-11). Readers with the same reach share one read."""
 
     feed: Feed
     reach: Reach
 
     @property
     def items(self) -> str:  # type: ignore[override]  # it is the feed's
-        """The feed's."""
+        """Return the feed's attribute."""
         return self.feed.items
 
     @property
     def states(self) -> bool:  # type: ignore[override]  # it is the feed's
-        """The feed's."""
+        """Return the feed's attribute."""
         return self.feed.states
 
     pages = False
     views = ("",)
 
     def cursor(self, given: object) -> Cursor:
-        """The feed's."""
+        """Delegate to the feed."""
         return self.feed.cursor(given)
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
-        """The feed's."""
+        """Delegate to the feed."""
         return self.feed.group(tenant_id, subject)
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
-        """Whether it is within the reach."""
+        """Return whether the subject is within the reach."""
         with restrict_to_reach(self.reach):
             return self.feed.find(tenant_id, subject)
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
-        """What of it is within the reach."""
+        """Return the part of the batch that is within the reach."""
         with restrict_to_reach(self.reach):
             return self.feed.read(tenant_id, subject, after)
 
     def render(
         self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
     ) -> Fragments:
-        """A key follows no page."""
+        """Raise NotImplementedError: a key follows no page."""
         raise NotImplementedError
 
 
 def feed_within(feed: Feed, reach: Reach | None) -> Feed:
-    """The feed as somebody of this reach follows it."""
+    """Return the feed restricted to a reach; the feed itself if there is none."""
     return feed if reach is None else WithinReach(feed, reach)
 
 
 def extract_sequence(cursor: Cursor) -> int:
-    """The sequence number in a run's cursor."""
+    """Return the sequence number in a run's cursor."""
     return int(str(cursor).partition(".")[0] or 0)
 
 
 def parse_run_cursor(given: object) -> int:
-    """A run's cursor: a whole number from 0 on, the beginning for None and "". Raises ValueError."""
+    """Parse a run's cursor: a whole number from 0; None and "" are the beginning.
+
+    Raises: ValueError.
+    """
     if given is None or given == "":
         return 0
     if isinstance(given, bool) or not isinstance(given, int | str):
@@ -182,11 +191,11 @@ StateFragments = Callable[[UUID, str, tuple[str, ...], str], Fragments]
 
 
 class StateFeed(Feed):
-    """The base of a tenant's lists: things as they stand after a change. Its subject is the tenant.
+    """The base of a tenant's lists, whose items are states after a change. Its subject is the tenant.
 
-    `changed` reads which changed after a mark, the cursor after them and whether there are more (inside the
-    tenant's context); `shown` is one of them as JSON; `fragments` draws the same for a page, None where there
-    is no page.
+    `changed` reads the rows that changed after a cursor, the next cursor and whether there are more (in the
+    tenant's context); `shown` is a row as JSON; `fragments` renders the same for a page, None if there is no
+    page.
     """
 
     states = True
@@ -203,19 +212,22 @@ class StateFeed(Feed):
         self._changed, self._shown, self._fragments = changed, shown, fragments
 
     def cursor(self, given: object) -> Cursor:
-        """A mark's text. Raises ValueError."""
+        """Parse a cursor of a list.
+
+        Raises: ValueError.
+        """
         return mark_text(given)
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
-        """The tenant's."""
+        """Return the channel group of the tenant's lists."""
         return group_of_tenant(tenant_id)
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
-        """Whether it is the tenant's own list."""
+        """Return whether the list is the tenant's own."""
         return tenant_id == subject
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
-        """The rows that changed."""
+        """Return the rows that changed."""
         with tenant_transaction(tenant_id):
             rows, seq, more = self._changed(str(after))
             items = tuple(Item(0, orjson.dumps(self._shown(row))) for row in rows)
@@ -224,6 +236,6 @@ class StateFeed(Feed):
     def render(
         self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
     ) -> Fragments:
-        """What the list's page applies."""
+        """Return the fragments for the list's page."""
         assert self._fragments is not None  # noqa: S101 - not called where there are no pages
         return self._fragments(tenant_id, str(after), scopes, view)

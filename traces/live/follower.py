@@ -1,5 +1,7 @@
-"""One follower for each thing that is watched in this process, however many watch it: it reads once, renders
-once for each part of the page and set of scopes, and shares out."""
+"""One follower per subject watched in this process, however many viewers there are.
+
+A follower reads once, renders once for each part of the page and set of scopes, and distributes the result.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -17,14 +19,14 @@ from traces.live.subscribers import Limits, Look, Packet, Viewer, packet_of, pac
 from traces.live.text_deltas import Delta, Written, encode_text_delta
 
 log = structlog.get_logger(__name__)
-# Viewers of a run that stand this close together are served by one read.
+# Viewers of a run whose cursors differ by at most this number are served by one read.
 NEAR = 500
 AWAY_SECONDS = 1.0
 LEAST_GAP_SECONDS, LONGEST_GAP_SECONDS = 0.01, 1.0
 
 
 class Follower:
-    """Follows one subject of one feed for as long as somebody watches it."""
+    """Follows one subject of one feed as long as it has viewers."""
 
     def __init__(self, feed: Feed, tenant_id: UUID, subject: UUID, reading: Readers, limits: Limits) -> None:
         self.feed, self.tenant_id, self.subject = feed, tenant_id, subject
@@ -35,17 +37,19 @@ class Follower:
         self._worked = 0.0
 
     def hint(self, seq: int) -> None:
-        """Somebody says that there is news up to `seq` (0: of an unknown extent).
+        """Note that there is news up to `seq` (0: of unknown extent).
 
-        Who is behind counts too: the read that is under way for them may have begun before the news.
+        Viewers that are behind count too: the read in progress for them may have begun before the news.
         """
         known = seq and not self.feed.states and all(extract_sequence(v.at) >= seq for v in self.viewers)
         if not known:
             self._news.set()
 
     def write(self, delta: Delta) -> None:
-        """Hand on what a model writes to those who want it: programs get it as it is, pages as they show
-        it."""
+        """Forward the text that a model is writing to the viewers that requested it.
+
+        Programs get the text unchanged, pages in the form in which they show it.
+        """
         made: dict[bool, Written] = {}
         for viewer in self.viewers:
             if not viewer.deltas:
@@ -57,14 +61,14 @@ class Follower:
             viewer.show(made[on_page])
 
     async def follow(self) -> None:
-        """Look when hinted at, and now and then without; ends when nobody watches."""
+        """Read after a hint, and now and then without one; end when there are no viewers."""
         while self.viewers:
             await self._wait()
             self._news.clear()
             self._worked = 0.0
             try:
                 again = await self._catch_up()
-            except Exception as error:  # noqa: BLE001 - a store that is away must not end the viewing
+            except Exception as error:  # noqa: BLE001 - an unavailable database must not end the viewing
                 log.warning("live.read_failed", error=type(error).__name__, feed=self.feed.items)
                 again = True
                 await asyncio.sleep(AWAY_SECONDS)
@@ -83,12 +87,12 @@ class Follower:
             pass
 
     def _gap(self) -> float:
-        # Of the time it worked, not of the time it took: a slow store must not be looked at less often, too.
+        # Based on the working time, not on the elapsed time: a slow database must not be read less often.
         wanted = self._worked * (1 / self._limits.share - 1)
         return min(max(wanted, LEAST_GAP_SECONDS), LONGEST_GAP_SECONDS)
 
     async def _catch_up(self) -> bool:
-        """Bring every viewer as far as one read brings them; whether there is more already."""
+        """Bring every viewer as far as one read allows; return whether there is more already."""
         by_look: dict[Look | None, list[Viewer]] = defaultdict(list)
         for viewer in self.viewers:
             by_look[viewer.look].append(viewer)
@@ -101,10 +105,11 @@ class Follower:
     def _clusters(
         self, viewers: Iterable[Viewer], *, one_by_one: bool
     ) -> Iterator[tuple[Cursor, list[Viewer]]]:
-        """Who can be served by one read, and from which cursor.
+        """Yield the groups of viewers that can be served by one read, with the cursor to read from.
 
-        Of states everybody who has caught up, from the earliest cursor among them: what comes twice does no
-        harm. Of events those who stand at the same place, or (`one_by_one` off) near each other.
+        For states, these are all viewers that have caught up, from their earliest cursor: repeated items do
+        no harm. For events, they are the viewers at the same position or, with `one_by_one` off, at nearby
+        positions.
         """
         at: dict[Cursor, list[Viewer]] = defaultdict(list)
         for viewer in viewers:
@@ -129,7 +134,7 @@ class Follower:
             yield low, near
 
     async def _serve(self, after: Cursor, members: list[Viewer], look: Look | None) -> bool:
-        """Read once and share out."""
+        """Read once and distribute the result; return whether there is more already."""
         where = (self.tenant_id, self.subject, after)
         stood = {viewer: viewer.at for viewer in members}
         made: dict[Cursor, Packet] = {}
@@ -143,7 +148,7 @@ class Follower:
         self._worked += worked
         more = False
         for viewer, at in stood.items():
-            # Whoever left, or went back to a cursor of their own, while the read was under way is not served.
+            # A viewer that left, or moved to another cursor, during the read is not served.
             if viewer in self.viewers and viewer.at == at and at in made:
                 packet = made[at]
                 viewer.take(packet, packet.seq)

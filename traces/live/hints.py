@@ -1,8 +1,9 @@
-"""Announcing: after a commit one tiny hint that a run has news. A hint may be lost; the trace not.
+"""Publisher of hints: after a commit, one small hint that a run has news. Hints may be lost, the trace may
+not.
 
-One thread a process publishes, with a loop of its own, because a channel layer's connections belong to the
-loop that opened them. Hints of one group that wait are one hint. A tenant's lists look four times a second at
-most, so its hints wait for one another longer than a run's.
+One thread per process publishes, with a separate event loop, because a channel layer's connections belong to
+the loop that opened them. Waiting hints of one group are merged. A tenant's lists are read at most four times
+a second, so their hints are merged over a longer time than a run's.
 """
 
 import asyncio
@@ -19,29 +20,28 @@ from traces.signals import appended
 
 log = structlog.get_logger(__name__)
 PATIENCE_SECONDS = 2.0
-# A viewer sees four frames a second; a hint for each commit of a busy run would cost as much as the commit.
+# A viewer gets four frames a second; a hint for each commit of a busy run would cost as much as the commit.
 PACE_SECONDS = 0.02
 LISTS_PACE_SECONDS = 0.2
 AWAY_SECONDS = 0.5
-# How often a process asks who follows while it has text to show, for how long it goes on asking after that,
-# and for how long an answer holds.
+# Seconds between queries for followers while there is text to show, the time for which queries continue after
+# that, and the time for which an answer is valid.
 LOOK_SECONDS, ASKING_SECONDS, KNOWN_SECONDS = 1.0, 10.0, 4.0
 RUNS = "run."
 
 
 def group_of(run_id: UUID) -> str:
-    """The channel group of a run."""
+    """Return the channel group of a run."""
     return f"{RUNS}{run_id.hex}"
 
 
 def group_of_tenant(tenant_id: UUID) -> str:
-    """The channel group of a tenant's lists: its runs and what it asks of people."""
+    """Return the channel group of a tenant's lists: its runs and its requests to people."""
     return f"tenant.{tenant_id.hex}"
 
 
 class _Round(NamedTuple):
-    """What is sent next: text by its group and effect, hints by their group, and whether to ask who
-    follows."""
+    """The next messages to send: text by group and effect, hints by group, and whether to query followers."""
 
     texts: dict[tuple[str, str], dict[str, Any]]
     hints: dict[str, int]
@@ -49,7 +49,10 @@ class _Round(NamedTuple):
 
 
 class Publisher(threading.Thread):
-    """Sends the newest hint of each group; a broker that is away costs hints, which are counted."""
+    """Thread that sends the newest hint of each group.
+
+    If the broker is unavailable, hints are lost and counted.
+    """
 
     def __init__(self) -> None:
         super().__init__(name="publisher", daemon=True)
@@ -64,15 +67,18 @@ class Publisher(threading.Thread):
         self.dropped = 0
 
     def hint(self, group: str, seq: int, *, slow: bool = False) -> None:
-        """Leave a hint; never waits for the broker, never raises."""
+        """Queue a hint; never waits for the broker, never raises."""
         with self._some:
             hints = self._slow if slow else self._hints
             hints[group] = max(seq, hints.get(group, 0))
             self._some.notify()
 
     def follows(self, group: str) -> bool:
-        """Whether some process follows a run's group, as was last known: asking makes this one look again,
-        while others may go on asking for nothing. Never waits for the broker, never raises."""
+        """Return whether some process follows a run's group, as of the last query.
+
+        A call makes this process query again, unless it has done so recently. Never waits for the broker,
+        never raises.
+        """
         now = monotonic()
         if now - self._looked_at >= LOOK_SECONDS and now - self._asked_at >= LOOK_SECONDS:
             with self._some:
@@ -81,21 +87,21 @@ class Publisher(threading.Thread):
         return group in self._followed and now - self._looked_at < KNOWN_SECONDS
 
     def write(self, group: str, text: dict[str, Any]) -> None:
-        """Leave a text of an effect; the newest goes. Never waits for the broker, never raises."""
+        """Queue a text of an effect; only the newest is sent. Never waits for the broker, never raises."""
         with self._some:
             self._texts[group, text["effect"]] = text
             self._some.notify()
 
     def run(self) -> None:
-        """Publish for as long as the process lives."""
+        """Publish as long as the process lives."""
         with asyncio.Runner() as runner:
             while True:
                 away = not runner.run(self._send(self._next()))
-                # The first hint goes at once; those that come while the next may not go yet become one.
+                # The first hint is sent at once; hints that arrive during this pause are merged.
                 sleep(AWAY_SECONDS if away else PACE_SECONDS)
 
     def _next(self) -> _Round:
-        """Wait until something may go, and take it."""
+        """Wait until there is something to send, and return it."""
         with self._some:
             while True:
                 now = monotonic()
@@ -113,10 +119,11 @@ class Publisher(threading.Thread):
         return now - self._asked_at < ASKING_SECONDS and now - self._looked_at >= LOOK_SECONDS
 
     async def _send(self, going: _Round) -> bool:
-        """Whether the broker took them all."""
+        """Send a round and return whether the broker accepted all messages."""
         before = self.dropped
         for (group, _), text in going.texts.items():
-            # What is written is no news up to any event: an older reader of the channel looks for none.
+            # Text in progress is not an event: with sequence 1, an older reader of the channel, which does
+            # not know deltas, looks for no new event.
             await self._tell(group, {"type": "news", "group": group, "seq": 1, "delta": text})
         for group, seq in going.hints.items():
             await self._tell(group, {"type": "news", "group": group, "seq": seq})
@@ -129,14 +136,14 @@ class Publisher(threading.Thread):
             layer = get_channel_layer()
             sending = layer.group_send(group, message)  # type: ignore[union-attr]  # None: dropped
             await asyncio.wait_for(sending, PATIENCE_SECONDS)
-        except Exception as error:  # noqa: BLE001 - whatever the broker does, a run must not feel it
+        except Exception as error:  # noqa: BLE001 - no failure of the broker may affect a run
             self.dropped += 1
             log.debug("hint.dropped", group=group, error=type(error).__name__)
         else:
             self.sent += 1
 
     async def _look(self) -> None:
-        """Ask who follows; where that cannot be known, nobody does."""
+        """Query which groups are followed; if this fails, assume none."""
         try:
             asking = list_followed_groups(get_channel_layer(), RUNS)
             self._followed = await asyncio.wait_for(asking, PATIENCE_SECONDS)
@@ -151,7 +158,7 @@ _publishers: list[Publisher] = []
 
 
 def get_publisher() -> Publisher:
-    """This process's publisher, started where there is none (a fork leaves its thread behind)."""
+    """Return this process's publisher; start one if there is none (a fork does not copy the thread)."""
     with _lock:
         if not _publishers or not _publishers[0].is_alive():
             _publishers[:] = [Publisher()]
@@ -160,7 +167,7 @@ def get_publisher() -> Publisher:
 
 
 def publish_event_hint(tenant_id: UUID, run_id: UUID, seq: int) -> None:
-    """Say that a run has news up to `seq`. Call after commit; never raises."""
+    """Announce that a run has news up to `seq`. Call after commit; never raises."""
     for receiver, answer in appended.send_robust(sender=None, tenant_id=tenant_id, run_id=run_id, seq=seq):
         if isinstance(answer, Exception):
             log.error("news.receiver_failed", receiver=str(receiver), error=repr(answer))
@@ -168,9 +175,10 @@ def publish_event_hint(tenant_id: UUID, run_id: UUID, seq: int) -> None:
 
 
 def publish_change_hint(tenant_id: UUID, run_id: UUID) -> None:
-    """Say that something about a run changed beside its trace: its row, a word said to its request.
+    """Announce a change of a run that is not in its trace, such as its row or a decision on its request.
 
-    Call after commit; never raises."""
+    Call after commit; never raises.
+    """
     _publish_hint(tenant_id, run_id, 0)
 
 

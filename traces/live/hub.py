@@ -1,4 +1,4 @@
-"""What one process holds of the live view: its followers, its one channel for hints, its readers' threads."""
+"""The live view of one process: its followers, its one channel for hints, its readers' threads."""
 
 import asyncio
 from collections import Counter
@@ -23,8 +23,11 @@ RETRY_SECONDS = 2.0
 
 
 class Hints:
-    """One channel of this process; joins a group while somebody watches what it is about, once for all of
-    them. A broker that is away is tried again; until then followers look by themselves."""
+    """The channel of this process for hints.
+
+    A group is joined while its subject is watched, once for all watchers. An unavailable broker is tried
+    again; until then followers read without hints.
+    """
 
     def __init__(self, heard: Callable[[str, int], None], wrote: Callable[[str, Delta], None]) -> None:
         self._heard, self._wrote = heard, wrote
@@ -35,19 +38,19 @@ class Hints:
         self._tasks: list[asyncio.Task[None]] = []
 
     def want(self, group: str) -> None:
-        """Join a group soon; `heard` is called once it is joined, for what was missed meanwhile."""
+        """Join a group soon; `heard` is called after the join, because hints may have been missed."""
         self._wanted.add(group)
         self._changed.set()
         if not self._tasks:
             self._tasks = [asyncio.create_task(self._reconcile()), asyncio.create_task(self._receive())]
 
     def leave(self, group: str) -> None:
-        """Leave it soon."""
+        """Leave a group soon."""
         self._wanted.discard(group)
         self._changed.set()
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for task in self._tasks:
             task.cancel()
 
@@ -62,7 +65,7 @@ class Hints:
             try:
                 async with asyncio.timeout(RETRY_SECONDS):
                     await self._move()
-            except Exception as error:  # noqa: BLE001 - the broker is away: again, soon
+            except Exception as error:  # noqa: BLE001 - the broker is unavailable: try again soon
                 log.debug("live.not_joined", error=type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -92,22 +95,22 @@ class Hints:
                     self._take(message)
                 else:
                     self._heard(message["group"], message["seq"])
-            except Exception as error:  # noqa: BLE001 - the channel is made anew
+            except Exception as error:  # noqa: BLE001 - the channel is created again
                 log.warning("live.channel_lost", error=type(error).__name__)
                 self._channel, self._joined = None, set()
                 self._changed.set()
                 await asyncio.sleep(RETRY_SECONDS)
 
     def _take(self, message: dict[str, Any]) -> None:
-        """A text; one that cannot be read or shown is lost like any other, and the channel is not."""
+        """Forward a text; an unreadable text is dropped without losing the channel."""
         try:
             self._wrote(message["group"], delta_of(message["delta"]))
-        except Exception as error:  # noqa: BLE001 - what other processes say must not cost the hints
+        except Exception as error:  # noqa: BLE001 - bad input of other processes must not lose the hints
             log.debug("live.delta_dropped", error=type(error).__name__)
 
 
 class Hub:
-    """The live view of this process. All methods belong to its one event loop."""
+    """The live view of this process. All methods belong to its event loop, unless documented otherwise."""
 
     def __init__(self, limits: Limits | None = None, *, build: str = "") -> None:
         self.limits = limits or Limits()
@@ -123,7 +126,7 @@ class Hub:
         self._hints: Hints | None = None
 
     def seat(self, principal: UUID) -> bool:
-        """Take one of a person's places in this process; False when all are taken. From any thread."""
+        """Take one of a principal's seats in this process; return False if all are taken. From any thread."""
         with self._seating:
             if self.closing or self._seats[principal] >= self.limits.sockets_a_person:
                 return False
@@ -131,35 +134,41 @@ class Hub:
             return True
 
     def unseat(self, principal: UUID) -> None:
-        """Give it back. From any thread."""
+        """Release a seat. From any thread."""
         with self._seating:
             self._seats[principal] -= 1
             if self._seats[principal] <= 0:
                 del self._seats[principal]
 
     async def look_again(self, presence: Presence) -> Presence:
-        """Whoever it was, as they stand now: one look for all that they follow here. Raises as
-        `tenancy.web.connection_auth.look_again` does."""
+        """Return the same principal with its current permissions.
+
+        One check serves all its viewers in this process.
+
+        Raises: as `tenancy.web.connection_auth.look_again`.
+        """
         now = asyncio.get_running_loop().time()
         at, looking = self._standings.get(presence, (0.0, None))
         if looking is None or now - at > self.limits.standing:
-            # Who left is forgotten, too.
+            # Entries of principals that have left are deleted, too.
             old = [who for who, (then, _) in self._standings.items() if now - then > self.limits.standing]
             for who in old:
                 del self._standings[who]
             looking = asyncio.create_task(self.reading(look_again, presence))
-            # Whoever asked may be gone by then.
+            # Retrieve the exception: the callers may have left by then.
             looking.add_done_callback(lambda task: task.cancelled() or task.exception())
             self._standings[presence] = (now, looking)
-        # One that stops waiting must not end the look of the others.
+        # A cancelled caller must not cancel the check for the others.
         return await asyncio.shield(looking)
 
     def join(
         self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, look: Look | None = None,
         *, deltas: bool = False,
     ) -> Viewer:  # fmt: skip
-        """Follow a subject from a cursor on: frames for a program, or fragments for a page's `look`; with
-        `deltas` what models write meanwhile, too."""
+        """Follow a subject from a cursor: frames for a program, or fragments for a page's `look`.
+
+        With `deltas`, the text that models are writing is sent too.
+        """
         viewer = Viewer(after, look, self.limits, deltas=deltas)
         key = (feed, tenant_id, subject)
         follower = self._followers.get(key)
@@ -196,19 +205,19 @@ class Hub:
                 viewer.lapse(RESTART)
 
     def leave(self, feed: Feed, tenant_id: UUID, subject: UUID, viewer: Viewer) -> None:
-        """Follow no more."""
+        """Stop following."""
         follower = self._followers.get((feed, tenant_id, subject))
         if follower is not None:
             follower.viewers.discard(viewer)
             follower.hint(0)
 
     def nudge(self, feed: Feed, tenant_id: UUID, subject: UUID) -> None:
-        """Look now: a viewer went back to a cursor of its own."""
+        """Read now: a viewer went back to another cursor."""
         if (follower := self._followers.get((feed, tenant_id, subject))) is not None:
             follower.hint(0)
 
     def fresh(self, feed: Feed, tenant_id: UUID, subject: UUID) -> bool:
-        """Whether the last look is recent enough to say that nothing happened."""
+        """Return whether the last read is recent enough to conclude that nothing happened."""
         follower = self._followers.get((feed, tenant_id, subject))
         now = asyncio.get_running_loop().time()
         return follower is not None and now - follower.read_at < self.limits.heartbeat + self.limits.fallback
@@ -222,7 +231,7 @@ class Hub:
             follower.write(delta)
 
     def close(self) -> None:
-        """End every viewing, so that a client comes back to the next process at once."""
+        """End every viewing, so that clients reconnect to the next process at once."""
         self.closing = True
         for follower in self._followers.values():
             for viewer in follower.viewers:

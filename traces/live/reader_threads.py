@@ -1,7 +1,7 @@
-"""The threads in which a process reads for its viewers.
+"""Threads in which a process reads for its viewers.
 
-Each keeps its connection while there is something to read, and gives it back to the pool when there is not:
-fetching one anew for every look costs half as much as the look.
+Each thread keeps its database connection while there is something to read and returns the connection to the
+pool when idle. Opening a new connection for every read would cost half as much as the read itself.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ IDLE_SECONDS = 3.0
 
 
 class Readers:
-    """A few threads, started at the first need. Call it with a blocking function and its arguments."""
+    """A small pool of threads, started at first use. Call it with a blocking function and its arguments."""
 
     def __init__(self, number: int = NUMBER) -> None:
         self._number = number
@@ -28,7 +28,7 @@ class Readers:
         self._starting = Lock()
 
     async def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What the function gives, or raises."""
+        """Run the function in a reader thread; return its result or raise its exception."""
         self._start()
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
@@ -51,7 +51,10 @@ class Readers:
         return await future
 
     async def timed(self, function: Callable[..., T], *arguments: Any) -> tuple[T, float]:
-        """The same, and how many seconds this process worked for it: waiting for the store is no work."""
+        """Run the function in a reader thread; return its result and the CPU seconds it used.
+
+        Only the CPU time of the thread counts; waiting for the database does not.
+        """
 
         def measured() -> tuple[T, float]:
             started = thread_time()
@@ -60,7 +63,7 @@ class Readers:
         return await self(measured)
 
     def stop(self) -> None:
-        """End the threads after what they are asked already."""
+        """End the threads once they have finished the jobs already queued."""
         for _ in self._threads:
             self._jobs.put(None)
 
@@ -85,7 +88,7 @@ class Readers:
 
 
 def _read_with_reconnect(function: Callable[..., T], *arguments: Any) -> T:
-    """Read; once more on a new connection where the kept one was lost meanwhile."""
+    """Call the function; retry once on a new connection if the kept connection was lost."""
     kept = connection.connection is not None
     try:
         return function(*arguments)

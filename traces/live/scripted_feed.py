@@ -1,4 +1,4 @@
-"""A feed that plays what it is told: the twin of the real ones, for tests and for a measurement's floor."""
+"""An in-memory feed with scripted events: a test double and a baseline for benchmarks."""
 
 from threading import Lock
 from uuid import UUID
@@ -10,9 +10,9 @@ A_READ = 500
 
 
 class ScriptedFeed(Feed):
-    """Events in memory, one list for every subject; what was never appended to is not there.
+    """Events in memory, one list per subject. A subject does not exist before its first event is appended.
 
-    `reads` counts what the reader asked for. `failing` makes each read raise.
+    `reads` counts the reads. `failing` makes each read raise.
     """
 
     def __init__(self, *, states: bool = False) -> None:
@@ -28,35 +28,38 @@ class ScriptedFeed(Feed):
         self._ended: set[UUID] = set()
 
     def append(self, tenant_id: UUID, subject: UUID, *bodies: bytes) -> int:
-        """Add events (JSON); the sequence number of the last."""
+        """Add events (JSON) and return the sequence number of the last one."""
         with self._lock:
             said = self._said.setdefault((tenant_id, subject), [])
             said.extend(bodies)
             return len(said)
 
     def said(self, tenant_id: UUID, subject: UUID) -> tuple[bytes, ...]:
-        """All events so far."""
+        """Return all events appended so far."""
         with self._lock:
             return tuple(self._said.get((tenant_id, subject), ()))
 
     def end(self, subject: UUID) -> None:
-        """Say that nothing comes any more."""
+        """Mark the subject as ended: no more events will come."""
         self._ended.add(subject)
 
     def cursor(self, given: object) -> Cursor:
-        """A whole number from 0 on."""
+        """Parse a cursor: a whole number from 0 on."""
         return parse_run_cursor(given)
 
     def group(self, tenant_id: UUID, subject: UUID) -> str:
-        """That of a run."""
+        """Return the channel group of the run with this id."""
         return group_of(subject)
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
-        """Whether something was appended to it."""
+        """Return whether any events were appended to the subject."""
         return (tenant_id, subject) in self._said
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
-        """Up to 500 events. Raises ConnectionError while it fails."""
+        """Read up to 500 events.
+
+        Raises: ConnectionError while `failing` is set.
+        """
         if self.failing:
             raise ConnectionError
         self.reads += 1
@@ -73,7 +76,7 @@ class ScriptedFeed(Feed):
     def render(
         self, tenant_id: UUID, subject: UUID, after: Cursor, scopes: tuple[str, ...], view: str = ""
     ) -> Fragments:
-        """One `<li>` an event, appended to `#timeline`, and a `<p id="count">`."""
+        """Render one `<li>` per event, appended to `#timeline`, and a `<p id="count">`."""
         batch = self.read(tenant_id, subject, after)
         self.renders += 1
         rows = "".join(f'<li id="e{item.seq}">{item.body.decode()}</li>' for item in batch.items)

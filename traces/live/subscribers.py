@@ -1,4 +1,4 @@
-"""One viewer of a feed: its cursor, and the bounded queue of frames it has not taken yet."""
+"""One viewer of a feed: its cursor and the bounded queue of frames not yet sent to it."""
 
 import asyncio
 from collections import deque
@@ -17,27 +17,26 @@ BAD_MESSAGE, RESTART = 4400, 1012
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long and how much, in seconds, frames, bytes and sockets."""
+    """Time and size limits, in seconds, frames, bytes and sockets."""
 
     heartbeat: float = 20.0
-    # Whose key or membership ends is sent away within these two, and the time of one look at the database.
+    # A viewer whose key or membership ends is disconnected within the sum of these two and one database read.
     recheck: float = 3.0
     standing: float = 1.5
-    # Hints may be lost: as often as this somebody looks without one while anybody watches.
+    # Hints may be lost: while anyone watches, the feed is polled at this interval even without a hint.
     fallback: float = 3.0
     hello: float = 10.0
     frames: int = 200
     bytes: int = 4_000_000
     sockets_a_person: int = 32
-    # A follower works at most this share of the time, so that a busy run leaves the process to others.
+    # A follower works at most this share of the time, so that one busy run cannot monopolize the process.
     share: float = 0.5
-    # Messages a client may send in a minute: its cursor, now and then.
+    # Messages that a client may send per minute; clients only send their cursor occasionally.
     messages_a_minute: int = 60
 
 
 class Look(NamedTuple):
-    """How a page is drawn that is followed: the scopes its reader holds, the part of it that is shown, the
-    time zone of its clock times."""
+    """The rendering context of a followed page: its reader's scopes, the part shown, and the time zone."""
 
     scopes: tuple[str, ...]
     view: str = ""
@@ -45,7 +44,7 @@ class Look(NamedTuple):
 
 
 class Packet(NamedTuple):
-    """What many viewers get alike: a frame without its first field. An empty digest: nothing but a cursor."""
+    """A frame without its first field, shared by many viewers. An empty digest: it holds only a cursor."""
 
     seq: Cursor
     tail: str
@@ -57,7 +56,7 @@ class Packet(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A packet on its way to one viewer, from the cursor it stood at."""
+    """A packet on its way to one viewer, with the cursor that the viewer had before."""
 
     after: Cursor
     packet: Packet
@@ -73,7 +72,10 @@ def _encode_json(value: Any) -> str:
 
 
 def packet_of(batch: Batch, name: str, after: Cursor, *, states: bool) -> Packet:
-    """The JSON frame of a batch for those who stand at `after`; what they have is left out."""
+    """Build the JSON frame of a batch for viewers at the cursor `after`.
+
+    Events up to `after` are left out; states are always included.
+    """
     items = (
         batch.items if states else tuple(item for item in batch.items if item.seq > extract_sequence(after))
     )
@@ -88,7 +90,7 @@ def packet_of(batch: Batch, name: str, after: Cursor, *, states: bool) -> Packet
 
 
 def packet_of_page(found: Fragments, *, states: bool) -> Packet:
-    """The frame of a page's fragments."""
+    """Build the frame of a page's fragments."""
     html = orjson.dumps(found.html)
     digest = _compute_content_digest(html, found.seq, states=states) if found.html else b""
     tail = f',"seq":{_encode_json(found.seq)},"html":{html.decode()}}}'
@@ -96,16 +98,19 @@ def packet_of_page(found: Fragments, *, states: bool) -> Packet:
 
 
 def _compute_content_digest(body: bytes, seq: Cursor, *, states: bool) -> bytes:
-    """What tells news from a repetition: of states their content alone, of events their place too."""
+    """Compute the digest that distinguishes new content from a repetition.
+
+    The digest of states covers their content alone; the digest of events covers their position too.
+    """
     return blake2b(body if states else b"%d:%s" % (extract_sequence(seq), body), digest_size=16).digest()
 
 
 class Viewer:
-    """Somebody who follows a feed.
+    """One client that follows a feed.
 
-    `at` is where the follower reads on for them, `told` what they were last told: for a list the first runs
-    ahead of the second while nothing changes. `look` is a page's, None for a program. `deltas`: it wants what
-    models write, too.
+    `at` is the cursor from which the follower reads next; `told` is the cursor last sent to the client. For
+    a list, `at` advances while nothing changes and `told` does not. `look` is set for a page and None for a
+    program. `deltas`: the client also wants model text while it is written.
     """
 
     def __init__(self, after: Cursor, look: Look | None, limits: Limits, *, deltas: bool = False) -> None:
@@ -124,30 +129,35 @@ class Viewer:
         self._over = asyncio.Event()
 
     def take(self, packet: Packet, seq: Cursor) -> None:
-        """Queue a packet and stand at `seq`; one that says nothing new is not sent. A full queue lapses."""
+        """Queue a packet and set the cursor to `seq`. A packet without news is not sent; a full queue
+        lapses.
+        """
         self.behind, self.at = packet.more, seq
         new = bool(packet.digest) and packet.digest != self._digest
         ending = packet.end is not None and not self.ended
         if new or ending or not self._greeted:
             self.ended, self._greeted = self.ended or ending, True
-            # What was committed may be what was being written.
+            # The committed events may include the text that was being written.
             self._written.clear()
             self._digest = packet.digest or self._digest
             self._queue(Frame(self.told, packet), packet.seq)
 
     def show(self, delta: Written) -> None:
-        """Let it be sent after the frames that wait, the newest of its effect alone: a slow viewer misses the
-        ones before it, and nothing else. Whoever was told nothing yet has nothing that it belongs to."""
+        """Send a text delta after the frames in the queue; only the newest delta per effect is kept.
+
+        A slow viewer misses older deltas and nothing else. Before the first frame the delta is dropped,
+        since the client has nothing that it belongs to.
+        """
         if self._greeted:
             self._written[delta.effect] = delta
             self._some.set()
 
     def beat(self) -> None:
-        """Queue a frame that says only that nothing happened, and how far."""
+        """Queue a heartbeat frame, which carries only the current cursor."""
         self._queue(Frame(self.told, Packet(self.at, f',"seq":{_encode_json(self.at)}}}', b"")), self.at)
 
     def move(self, after: Cursor) -> None:
-        """Start again from a cursor the client names."""
+        """Restart from a cursor that the client names."""
         self.at = self.told = after
         self.behind, self._greeted, self._digest = True, False, b""
         self._frames.clear()
@@ -164,19 +174,19 @@ class Viewer:
         self._some.set()
 
     def lapse(self, code: int) -> None:
-        """End the viewing with a close code; what still waits is not sent."""
+        """End the viewing with a close code; frames still in the queue are not sent."""
         if self.lapsed is None:
             self.lapsed = code
         self._some.set()
         self._over.set()
 
     async def over(self) -> int:
-        """Wait for the end of the viewing; its close code."""
+        """Wait for the end of the viewing and return its close code."""
         await self._over.wait()
         return self.lapsed or RESTART
 
     async def next(self) -> Frame | Written | None:
-        """The next frame, or else what is being written; None once the viewing is over."""
+        """Return the next frame, or else the next text delta; None once the viewing is over."""
         while self.lapsed is None:
             if self._frames:
                 frame = self._frames.popleft()

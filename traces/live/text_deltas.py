@@ -1,6 +1,7 @@
-"""Model text while it is written: a few hundred characters a few times a second, on the run's own channel and
-only while somebody follows the run. Nothing is kept, and whatever is lost is said again by the next one; the
-committed event replaces it all (docs/console.md).
+"""Model text while it is written: a few hundred characters at a time, on the run's channel.
+
+Deltas are sent a few times a second, only while someone follows the run, and they are not stored. A lost
+delta is repeated by the next one; the committed event replaces them all (docs/console.md).
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from traces.live.hints import get_publisher, group_of
 
 
 class Delta(NamedTuple):
-    """What the reply to one effect says from its character `at` on, as far as it is written."""
+    """The text of the reply to one effect from character `at` on, as far as it is written."""
 
     effect: str
     at: int
@@ -21,7 +22,7 @@ class Delta(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A delta on its way to a viewer. It has no cursor and moves none."""
+    """A delta on its way to a viewer. It has no cursor and does not advance the viewer's cursor."""
 
     effect: str
     data: bytes
@@ -33,12 +34,15 @@ class Written(NamedTuple):
 
 
 def encode_text_delta(delta: Delta) -> Written:
-    """The delta as viewers get it."""
+    """Encode the delta in the form sent to viewers."""
     return Written(delta.effect, orjson.dumps(delta._asdict()))
 
 
 def delta_of(message: Any) -> Delta:
-    """The delta in a message of the channel. Raises ValueError for what is none."""
+    """Parse a delta from a channel message.
+
+    Raises: ValueError for a message that is not a delta.
+    """
     match message:
         case {"effect": str(effect), "at": int(at), "text": str(text)}:
             return Delta(effect, at, text)
@@ -47,15 +51,18 @@ def delta_of(message: Any) -> Delta:
 
 @dataclass(frozen=True, slots=True)
 class RunAudience:
-    """Those who follow a run while one of its effects is under way."""
+    """The viewers who follow a run while one of its effects is in flight."""
 
     run: UUID
     effect: str
 
     def there(self) -> bool:
-        """Whether anybody does, as this process knew a second or two ago. Never waits, never raises."""
+        """Return whether anyone follows the run, as known to this process a second or two ago.
+
+        Never blocks, never raises.
+        """
         return get_publisher().follows(group_of(self.run))
 
     def tell(self, at: int, text: str) -> None:
-        """Tell them. Never waits, never raises; the newest replaces what was not sent yet."""
+        """Send the text to the viewers. Never blocks, never raises; newer text replaces text not sent yet."""
         get_publisher().write(group_of(self.run), {"effect": self.effect, "at": at, "text": text})

@@ -1,4 +1,4 @@
-"""What a page asks for every few seconds when no socket opens: the same fragments, from the same cursor."""
+"""Polling endpoint for pages whose socket does not open: the same fragments, from the same cursor."""
 
 from hashlib import blake2b
 from uuid import UUID
@@ -14,9 +14,11 @@ from traces.live.feeds import Feed
 
 
 def poll_feed(request: PageRequest, feed: Feed, subject: UUID) -> HttpResponse:
-    """The fragments of `?view=` after `?after=`, the cursors in headers; 304 where the page has them already.
+    """Return the fragments of `?view=` after `?after=`, with the cursors in headers.
 
-    Raises BadRequest for a cursor or a view that is none, NotFound for what the tenant does not have.
+    The response is 304 when the page has the fragments already.
+
+    Raises: BadRequest for an invalid cursor or view, NotFound for a subject that the tenant does not have.
     """
     try:
         view = feed.view(request.GET.get("view"), request.member.principal)

@@ -1,4 +1,4 @@
-"""When a tenant's administrators are told of a day or month, and when it is at its ceiling (R-BUDGET-10)."""
+"""Alert thresholds of a tenant's day or month, and the test for a reached ceiling (R-BUDGET-10)."""
 
 from decimal import Decimal
 from math import ceil
@@ -9,46 +9,56 @@ from budgets.core.posting import LineState
 
 THRESHOLDS: Final = (50, 80, 95, 100)
 FULL: Final = 100
-# The last twentieth: where it is too little for a run that is turned away, administrators are told.
+# The last twentieth: administrators are notified when it is too little for a run that is then refused.
 LAST_PART: Final = 20
 SOON: Final = 30
 
 
 def compute_reached_thresholds(line: LineState) -> tuple[int, ...]:
-    """The thresholds, in percent of the limit, that what is spent and held has come to. A limit of zero
-    forbids spending and is never reached (R-BUDGET-16)."""
+    """Return the thresholds, in percent of the limit, that spent and held money has reached.
+
+    A limit of zero forbids spending and is never reached (R-BUDGET-16).
+    """
     if not line.limit:
         return ()
     return tuple(threshold for threshold in THRESHOLDS if holds_still(line, threshold))
 
 
 def newly_reached(before: LineState, after: LineState) -> tuple[int, ...]:
-    """The thresholds that a change of the line, or of its limit, came to."""
+    """Return the thresholds newly reached by a change of the line or of its limit."""
     known = compute_reached_thresholds(before)
     return tuple(threshold for threshold in compute_reached_thresholds(after) if threshold not in known)
 
 
 def holds_still(line: LineState, threshold: int) -> bool:
-    """Whether a share, in percent, that was told is taken of the limit now."""
+    """Return whether spent and held money is at or above `threshold` percent of the current limit."""
     return bool(line.limit) and (line.used + line.reserved) * 100 >= (line.limit or ZERO) * threshold
 
 
 def at_ceiling(line: LineState) -> bool:
-    """Whether nothing more is admitted: nothing is left. What is left and too little for one run may do for
-    another."""
+    """Return whether the line has nothing left, so that nothing more is admitted.
+
+    A remainder that is too little for one run may be enough for another.
+    """
     return bool(line.limit) and line.left is not None and not line.left
 
 
 def bears_in(line: LineState, wanted: Decimal, seconds_left: float) -> int:
-    """In how many seconds a line that has less left than `wanted` is worth another try: `opens_in`."""
+    """Return the seconds after which a line with less left than `wanted` is worth another try.
+
+    See `opens_in`.
+    """
     spent_alone = line._replace(reserved=ZERO).left
     seconds = max(1, ceil(seconds_left))
     return seconds if spent_alone is None or spent_alone < wanted else min(seconds, SOON)
 
 
 def opens_in(line: LineState, seconds_left: float) -> int:
-    """In how many seconds a line at its ceiling is worth another try (R-BUDGET-10): when its window turns, or
-    soon, where it is full only for what runs under way hold: what they do not spend comes back."""
+    """Return the seconds after which a line at its ceiling is worth another try (R-BUDGET-10).
+
+    That is the end of its window, or soon if the line is full only because of money held for runs in
+    progress: money that they do not spend is released.
+    """
     spent_alone = line._replace(reserved=ZERO)
     seconds = max(1, ceil(seconds_left))
     return seconds if at_ceiling(spent_alone) else min(seconds, SOON)

@@ -1,5 +1,6 @@
-"""What a run is worth in money, for business use only: one figure beside the caps, never instead of one
-(R-BUDGET-1).
+"""The business cost of a run in money: an informational figure next to the caps (R-BUDGET-1).
+
+It never replaces a cap.
 """
 
 from decimal import Decimal
@@ -11,7 +12,7 @@ from budgets.core.dimension import Dimension
 
 
 class Rates(BaseModel):
-    """US$ for one of each. `cost_usd` of the run (inference and priced calls) is counted as it stands."""
+    """US$ per unit of work. `cost_usd` of the run (inference and priced calls) is counted unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     token: Decimal = Field(default=ZERO, ge=0)
@@ -23,7 +24,7 @@ class Rates(BaseModel):
 
 
 class Part(BaseModel):
-    """One kind of work in the figure: how much of it, and US$ for one."""
+    """One kind of work in the figure: its amount, and US$ per unit."""
 
     model_config = ConfigDict(frozen=True)
     name: str
@@ -32,15 +33,18 @@ class Part(BaseModel):
 
     @property
     def usd(self) -> Decimal:
-        """What it comes to."""
+        """The cost of this part in US$."""
         return self.amount * self.rate
 
 
 def business_parts(
     used: Vector, rates: Rates, *, gpu_seconds: Decimal = ZERO, human_reviews: int = 0
 ) -> tuple[Part, ...]:
-    """The kinds of work a run took, each with its price; what it was charged for models and tools comes
-    first, at one US$ a US$. Nothing is enforced by their sum: it may be anything while every cap holds."""
+    """List the kinds of work of a run, each with its price.
+
+    The amount charged for models and tools comes first, at a rate of 1. The sum is not enforced: it is
+    independent of the caps.
+    """
     amounts = {
         "token": used.amount(Dimension.INPUT_TOKENS) + used.amount(Dimension.OUTPUT_TOKENS),
         "model_call": used.amount(Dimension.MODEL_TURNS),

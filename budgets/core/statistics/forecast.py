@@ -1,5 +1,4 @@
-"""What is still to come of something, from what came of others like it: a lower and an upper bound
-(R-BUDGET-4)."""
+"""Lower and upper bounds of a remaining amount, from observations of similar runs (R-BUDGET-4)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from typing import Final
 from budgets.core.amounts import ZERO
 from budgets.core.dimension import Dimension
 
-# So many observations are kept: the least and the greatest of twenty enclose nine in ten of what follows.
+# Number of observations kept: the minimum and maximum of twenty enclose nine in ten of the next values.
 KEPT: Final = 20
-# Fewer say nothing.
+# Fewer observations give no estimate.
 LEAST: Final = 8
 MICRO: Final = Decimal("0.000001")
 ONE: Final = Decimal(1)
@@ -20,25 +19,25 @@ ONE: Final = Decimal(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Bounds of what remains of a dimension; an upper bound of None is unknown."""
+    """Bounds of the remaining amount of a dimension; an upper bound of None is unknown."""
 
     lower: Decimal = ZERO
     upper: Decimal | None = None
 
     def within(self, amount: Decimal) -> bool:
-        """Whether the interval holds `amount`."""
+        """Return whether the interval contains `amount`."""
         return self.lower <= amount and (self.upper is None or amount <= self.upper)
 
     def at_least(self, amount: Decimal) -> "Interval":
-        """The interval where `amount` is known to remain whatever was observed."""
+        """Return the interval raised to a known minimum, whatever was observed."""
         lower = max(self.lower, amount)
         return Interval(lower=lower, upper=None if self.upper is None else max(self.upper, lower))
 
 
 UNKNOWN: Final = Interval()
 
-# How far beyond what was seen the bounds reach, downwards and upwards: what is counted repeats itself, tokens
-# and money vary with the words, and time with the machine.
+# Factors by which the bounds exceed the observations, downwards and upwards: counts repeat exactly, tokens
+# and money vary with the text, and time varies with the machine.
 SLACK: Final[Mapping[Dimension, tuple[Decimal, Decimal]]] = MappingProxyType(
     {
         Dimension.INPUT_TOKENS: (Decimal("0.9"), Decimal("1.1")),
@@ -48,11 +47,11 @@ SLACK: Final[Mapping[Dimension, tuple[Decimal, Decimal]]] = MappingProxyType(
         Dimension.WALL_CLOCK_SECONDS: (Decimal("0.2"), Decimal(5)),
     }
 )
-# The next of k kinds lies beyond what they span with probability 2 / (k + 1). A way is easily much shorter
-# than those seen, where there was nothing to do; seldom much longer. In parts of that probability.
+# The next value after k kinds lies outside their range with probability 2 / (k + 1). A run is often much
+# shorter than those observed (nothing to do) and seldom much longer. Both factors multiply that probability.
 SHORTER: Final = Decimal("1.5")
 LONGER: Final = Decimal("0.5")
-# What is compared to stop early: time is not, for it says more of the machine than of the run.
+# Dimensions compared to stop early. Time is excluded, since it depends on the machine more than on the run.
 STOPPING: Final = tuple(
     dimension
     for dimension in Dimension
@@ -61,11 +60,13 @@ STOPPING: Final = tuple(
 
 
 def estimate_interval(dimension: Dimension, seen: Sequence[Decimal], kinds: int = KEPT) -> Interval:
-    """The bounds that observations give: the least and the greatest of the newest, with slack, and wider
-    above while there are few. Unknown below `LEAST` of them.
+    """Estimate bounds from observations: minimum and maximum of the newest ones, with slack.
 
-    `kinds` says of how many different things they are: the same thing seen twenty times is one observation,
-    and the next one may be like none of them. The fewer kinds, the wider the bounds are, both ways.
+    The upper bound is wider while there are few observations; below `LEAST` of them the result is unknown.
+
+    `kinds` is the number of different things observed: the same thing seen twenty times is one observation,
+    and the next one may be unlike all of them. The fewer kinds, the wider the bounds are in both
+    directions.
     """
     newest = seen[-KEPT:]
     if len(newest) < LEAST:

@@ -1,18 +1,24 @@
-"""Where spending is heading: how fast, how far by the window's end, and when it stops (R-UI-7)."""
+"""Spending forecast of a window: pace, total at its end, and the time of reaching the ceiling.
+
+Spec: R-UI-7.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
-# As exact as money is stored for people: a pace of less than a cent a day is still a pace.
+# Fine enough that a pace of less than a cent per day is not rounded to zero.
 STEP: Final = Decimal("0.000001")
 SHORTEST: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendForecast:
-    """US$ a day so far, US$ by the end at that pace, and when the ceiling is met, if before the end."""
+    """A forecast: US$ per day so far, US$ by the end at that pace, and the time the ceiling is reached.
+
+    `stops_at` is None if the ceiling is not reached before the end.
+    """
 
     daily: Decimal
     by_the_end: Decimal
@@ -22,13 +28,15 @@ class SpendForecast:
 def forecast_spending(
     spent: Decimal, held: Decimal, limit: Decimal | None, *, start: datetime, end: datetime, at: datetime
 ) -> SpendForecast | None:
-    """The outlook of a window from what was `spent` in it by `at`; None in its first hour, which says
-    nothing yet."""
+    """Forecast a window from the amount `spent` in it by `at`.
+
+    None in the first hour of the window, which is too short for a forecast.
+    """
     passed = at - start
     if passed < SHORTEST:
         return None
     begun, left = _to_exact_seconds(passed), max(Decimal(0), _to_exact_seconds(end - at))
-    # Multiplied before it is divided: a rounded pace would grow with the days it is carried on.
+    # Multiply before dividing: the error of a rounded pace would grow with the number of days.
     return SpendForecast(
         daily=_round_amount(spent * 86_400 / begun),
         by_the_end=_round_amount(spent * (begun + left) / begun),
@@ -52,7 +60,7 @@ def _forecast_stop_time(
 
 
 def _to_exact_seconds(span: timedelta) -> Decimal:
-    """Exactly: a float would lose microseconds."""
+    """Convert to seconds exactly: a float would lose microseconds."""
     return Decimal(span // timedelta(microseconds=1)) / 1_000_000
 
 

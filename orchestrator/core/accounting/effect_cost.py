@@ -1,4 +1,4 @@
-"""What effects may cost and did cost, as vectors (R-BUDGET-1). Pure arithmetic over pinned prices."""
+"""The possible and actual cost of effects as vectors: arithmetic over pinned prices (R-BUDGET-1)."""
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -15,19 +15,21 @@ from orchestrator.core.workflow.node_protocol import Refused
 
 ONE = Decimal(1)
 ZERO = Decimal(0)
-# Runs admitted under an earlier core count no writes to memory, so that they replay as they were.
+# Runs admitted under an earlier core version count no memory writes, so that they replay unchanged.
 MEMORY_SINCE = 4
-# Those before this one counted a write to memory as a change of the world, too.
+# Earlier versions counted a memory write as a side effect, too.
 APART_SINCE = 5
-# Those before this one believed it of a tool from outside that was declared so.
+# Earlier versions trusted a remote tool's declaration that it is a memory tool.
 LOCAL_SINCE = 6
 
 
 def model_reserve(
     profile: ModelProfile, request: bytes, messages: int, tools: int, max_output: int
 ) -> Amounts:
-    """The worst case of a model call: every byte of the request a token, plus the profile's overheads
-    (R-BUDGET-2)."""
+    """Return the worst case of a model call (R-BUDGET-2).
+
+    Every byte of the request counts as a token, plus the profile's overheads.
+    """
     tokens_in, tokens_out = prompt_tokens(profile, request, messages, tools), Decimal(max_output)
     return {
         "model_turns": ONE,
@@ -39,12 +41,12 @@ def model_reserve(
 
 
 def prompt_tokens(profile: ModelProfile, request: bytes, messages: int, tools: int) -> Decimal:
-    """As many tokens as a request can have: a byte each, plus the profile's overheads."""
+    """Return the most tokens that a request can have: one per byte, plus the profile's overheads."""
     return Decimal(len(request) + messages * profile.overhead_per_message + tools * profile.overhead_per_tool)
 
 
 def model_actual(profile: ModelProfile, usage: Mapping[str, Decimal]) -> Amounts:
-    """What a reply took: the figures the gateway made sane, at the pinned price."""
+    """Return the actual cost of a reply: the usage that the gateway sanitized, at the pinned price."""
     tokens_in, tokens_out = usage.get("input_tokens", ZERO), usage.get("output_tokens", ZERO)
     return {
         "model_turns": ONE,
@@ -56,8 +58,10 @@ def model_actual(profile: ModelProfile, usage: Mapping[str, Decimal]) -> Amounts
 
 
 def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
-    """The worst case of a tool call; `step` for the one call of a batch that stands for its update_state
-    commit."""
+    """Return the worst case of a tool call.
+
+    `step` is set for the one call of a batch that also accounts for the batch's update_state commit.
+    """
     amounts: Amounts = {"tool_calls": ONE}
     if step:
         amounts["steps"] = ONE
@@ -71,8 +75,11 @@ def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
 
 
 def compute_run_reserve(manifest: Manifest, spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
-    """What a run reserves for a call: its worst case. A write to memory is counted as one, and not as a
-    change that nobody granted: a profile gives each of its own, and what is proposed changes nothing yet."""
+    """Return the worst case that a run reserves for a call.
+
+    A memory write counts as such and not as an ungranted side effect: a profile limits memory writes
+    separately, and a proposed memory changes nothing yet.
+    """
     amounts = call_reserve(spec, granted=granted, step=step)
     if spec.category == MEMORY and spec.mutating and manifest.core_version >= MEMORY_SINCE:
         amounts["memory_writes"] = ONE
@@ -82,15 +89,17 @@ def compute_run_reserve(manifest: Manifest, spec: ToolSpec, *, granted: bool, st
 
 
 def is_memory_write(manifest: Manifest, spec: ToolSpec) -> bool:
-    """Whether a call writes to memory and changes nothing else. Of a tool from outside nobody knows that,
-    whatever it is called."""
+    """Return whether a call writes to memory and changes nothing else.
+
+    This is never assumed of a remote tool, whatever its category says.
+    """
     if manifest.core_version >= LOCAL_SINCE and spec.remote is not None:
         return False
     return spec.category == MEMORY and spec.mutating and manifest.core_version >= APART_SINCE
 
 
 def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:
-    """The first dimension whose rest does not suffice for all of `wanted` together, or None (R-BUDGET-16)."""
+    """Return the first dimension with too little left for the sum of `wanted`, or None (R-BUDGET-16)."""
     total: Amounts = {}
     for amounts in wanted:
         for dimension, amount in amounts.items():
@@ -116,7 +125,7 @@ def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: 
 
 
 def add_amounts(left: Amounts, right: Amounts) -> Amounts:
-    """The sum of two vectors; dimensions that stay at zero are left out of the answer when new."""
+    """Return the sum of two vectors; a dimension only in `right` is left out if it is zero."""
     result = dict(left)
     for dimension, amount in right.items():
         if amount:

@@ -1,8 +1,8 @@
-"""What no way from a node to a result can do without: a lower bound from the graph alone (R-BUDGET-4).
+"""Compute a lower bound of what any path from a node to a result uses, from the graph (R-BUDGET-4).
 
-The ladder that all calls climb is shared, so a place is a node together with the node that asked for the call
-on it: an edge that is taken only for one asker is followed for that one alone. Each dimension has its own
-cheapest way; what guards decide by the run's facts is left open, so the bound never says too much.
+All calls share one chain of nodes, so a place is a node together with the node that asked for the call there:
+an edge for one asker only is followed for that asker alone. Each dimension has its own cheapest path. Guards
+that depend on the run's facts are left open, so the bound is never too high.
 """
 
 from collections import deque
@@ -25,14 +25,16 @@ _MOST = 64
 
 
 def least_rest(graph: CompiledGraph, pins: Pins, node: str, asker: str) -> Mapping[str, Decimal]:
-    """The least amounts from `node`, its own work included, to a result. Empty where no result can be
-    reached any more."""
+    """Return the least amounts from `node` to a result, its own work included.
+
+    Empty if no result can be reached any more.
+    """
     return _get_path_map(graph, pins).least((node, asker))
 
 
 @dataclass(frozen=True, slots=True)
 class _Of:
-    """What a map is of. Two are the same where graph and tools have the same digests."""
+    """The key of a path map. Two keys are equal if graph and tools have the same digests."""
 
     digests: tuple[str, str]
     graph: CompiledGraph = field(compare=False, repr=False)
@@ -40,18 +42,18 @@ class _Of:
 
 
 def _get_path_map(graph: CompiledGraph, pins: Pins) -> "_Map":
-    """A graph's map under these tools; neither ever changes."""
+    """Return a graph's path map under these tools; neither ever changes."""
     return _build_path_map(_Of((graph.digest, pins.registry_digest), graph, pins))
 
 
-# Many threads ask at once: the cache of the standard library may be shared by them.
+# Called by many threads at once: lru_cache is thread-safe.
 @lru_cache(maxsize=_MOST)
 def _build_path_map(of: _Of) -> "_Map":
     return _Map(of.graph, of.pins)
 
 
 class _Map:
-    """The cheapest ways of one graph under one set of tools."""
+    """The cheapest paths of one graph under one set of tools."""
 
     def __init__(self, graph: CompiledGraph, pins: Pins) -> None:
         self.graph = graph
@@ -66,7 +68,7 @@ class _Map:
         self.costs = {dimension: self._costs(dimension) for dimension in DIMENSIONS}
 
     def least(self, place: Place) -> Mapping[str, Decimal]:
-        """The least rest from a place."""
+        """Return the least remaining amounts from a place."""
         node, asker = place
         known = (node, asker if asker in self.tools or asker == MODEL else "")
         if (rest := self._rests.get(known)) is None:
@@ -80,7 +82,7 @@ class _Map:
         return {place: tuple(dict.fromkeys(self._onwards(place))) for place in places}
 
     def _onwards(self, place: Place) -> Iterator[Place]:
-        """Where a place may lead; the asker changes where a call is asked for."""
+        """Yield the places that a place may lead to. The asker changes at a node that asks for a call."""
         node, asker = place
         kind = self.graph.nodes[node].kind
         asks = node if node in self.tools else MODEL if kind == "act" else asker
@@ -94,7 +96,7 @@ class _Map:
                     break
 
     def _costs(self, dimension: str) -> dict[Place, int]:
-        """The cheapest ways of one dimension, backwards from the results, until none gets cheaper."""
+        """Compute the cheapest paths in one dimension, backwards from the results, until none improves."""
         into: dict[Place, list[Place]] = {}
         for place, ways in self.ways.items():
             for target in ways:
@@ -119,7 +121,7 @@ class _Map:
         )
 
     def _own(self, place: Place) -> Amounts:
-        """What the work of one place takes at the least."""
+        """Return the least amounts that the work of one place uses."""
         node, asker = place
         kind = self.graph.nodes[node].kind
         if kind in ("act", "respond"):
@@ -138,6 +140,6 @@ class _Map:
 
 
 def _compute_call_amounts(spec: ToolSpec) -> Amounts:
-    """One call of a tool; whether with a grant is not known beforehand, so a change is not counted."""
+    """Return the amounts of one tool call without side effects: whether it has a grant is not known yet."""
     reserve = call_reserve(spec, granted=False, step=True)
     return {name: amount for name, amount in reserve.items() if name != "side_effects"}

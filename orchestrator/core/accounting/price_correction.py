@@ -1,7 +1,6 @@
-"""A price that was corrected while the run is under way: what it asks for from then on is charged at the
-right one (R-BUDGET-15).
+"""Apply a price corrected while a run is under way to what the run asks for later (R-BUDGET-15).
 
-The pins stay as they are; the state holds what replaces a price of theirs, so a replay charges the same.
+The pins stay unchanged; the state holds the prices that replace theirs, so a replay charges the same.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ COST = Dimension.COST_USD.value
 
 
 def with_corrected_prices(state: RunState, event: PriceCorrected) -> RunState:
-    """The state with the prices that hold from now on; `models` by profile, `tools` by tool."""
+    """Return the state with the prices in force from now on: `models` by profile, `tools` by tool."""
     return state.evolve(
         prices={**state.prices, **event.models}, tool_prices={**state.tool_prices, **event.tools}
     )
@@ -30,14 +29,14 @@ def with_corrected_prices(state: RunState, event: PriceCorrected) -> RunState:
 def in_force(
     manifest: Manifest, prices: Mapping[str, ModelPrice], tools: Mapping[str, ToolPrice]
 ) -> Manifest:
-    """The manifest whose pinned models and tools have the prices that replace theirs."""
+    """Return the manifest with the replaced prices of its pinned models and tools."""
     if not prices and not tools:
         return manifest
     pins = manifest.pins
     said = {name: getattr(pins, name) for name in Pins.model_fields}
     said["profiles"] = tuple(_with_profile_price(profile, prices) for profile in pins.profiles)
     said["tools"] = tuple(_with_tool_price(spec, tools) for spec in pins.tools)
-    # Not evolve: a copy would take the old tools by name along.
+    # Not evolve: a copy would keep the cached old tools by name.
     return manifest.evolve(pins=Pins.model_construct(**said))
 
 
@@ -52,20 +51,21 @@ def _with_tool_price(spec: ToolSpec, tools: Mapping[str, ToolPrice]) -> ToolSpec
 
 
 def has_replaced_price(state: RunState, pending: Pending, tool: str) -> bool:
-    """Whether the price of what is in flight was replaced by another; `tool` is what is called, "" for a
-    model."""
+    """Return whether the price of an effect in flight was replaced. `tool` is "" for a model call."""
     return tool in state.tool_prices if pending.kind == "call_tool" else pending.profile in state.prices
 
 
 def at_price(amounts: Amounts, price: ModelPrice | Decimal | None) -> Amounts:
-    """What was held for a call, at the price in force: US$ a call of a tool, a model's by its tokens."""
+    """Return a call's reserved amounts at the price in force: US$ per tool call, or a model's by tokens."""
     cost = price if isinstance(price, Decimal) else actual_cost(price, amounts)
     return {**amounts, COST: cost}
 
 
 def undone_within(state: RunState, amounts: Amounts) -> Amounts:
-    """What undoing holds, of money at the most what is left: its room was kept back at the price that was
-    wrong. What it costs beyond that is booked when it is over."""
+    """Return what undoing reserves, its cost capped at what is left.
+
+    Its budget was reserved at the wrong price. Any cost beyond that is booked when undoing is over.
+    """
     if COST not in amounts or not state.tool_prices:
         return amounts
     left = state.left(COST)

@@ -1,8 +1,8 @@
-"""What a run still needs, as bounds: from the graph before it, and from how others of its workflow went on
-(R-BUDGET-4).
+"""Estimate, as bounds, how much of its budget a run still needs (R-BUDGET-4).
 
-The graph gives what no way to a result can do without; what was observed is pinned in the manifest, so that a
-replay expects the same.
+The graph gives a lower bound: the amount that every path to a result needs. Earlier runs of the same
+workflow give further bounds. The observed bounds are pinned in the manifest, so that a replay expects the
+same amounts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,29 +17,36 @@ from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.workflow.node_protocol import Refused
 
-# Beyond so many committed actions a run is no longer like others of its workflow.
+# After this many committed actions a run is no longer comparable with other runs of its workflow.
 LAST_STEP = 30
 ACCOUNT = "estimate"
 _STOPPING = tuple(dimension.value for dimension in STOPPING)
 
 
 def key_of(kind: str, name: str, usage: Mapping[str, Decimal]) -> str:
-    """The place in a run from which rests are compared: what is about to be asked, after how many actions.
+    """Return the key of a place in a run: the next request and the number of actions before it.
 
-    `kind` is m (a model, at the node `name`) or t (the tool `name`).
+    Remaining amounts are compared between runs by this key. `kind` is "m" (a model call, at the node
+    `name`) or "t" (a call of the tool `name`).
     """
     return f"{kind}:{name}:{min(LAST_STEP, int(usage.get('steps', ZERO)))}"
 
 
 def any_place(key: str) -> str:
-    """Wherever a run is after as many committed actions as `key` says: what is known of a place that too few
-    came by. Runs learnt from before there was one say nothing of it, and replay as they were."""
+    """Return the key for any place after as many committed actions as `key` states.
+
+    This key is the fallback for a place that too few runs reached. Manifests that were made before this
+    fallback existed have no such entry, so their runs replay unchanged.
+    """
     return f"*:*:{key.rpartition(':')[2]}"
 
 
 def key_of_turn(effects: Iterable[Effect], usage: Mapping[str, Decimal]) -> str | None:
-    """The place of a model call that is about to be asked for; None where there is none. Tool calls are
-    judged before, with their other checks, while people can still be asked."""
+    """Return the key of the model call among the effects, or None if there is none.
+
+    Tool calls are not covered: they are judged earlier, with their other checks, while people can still be
+    asked.
+    """
     nodes = (effect.node for effect in effects if isinstance(effect, CallModel))
     return next((key_of("m", node, usage) for node in nodes), None)
 
@@ -47,9 +54,11 @@ def key_of_turn(effects: Iterable[Effect], usage: Mapping[str, Decimal]) -> str 
 def compute_remaining_bounds(
     graph: CompiledGraph, manifest: Manifest, state: RunState, key: str | None
 ) -> dict[str, Interval]:
-    """What remains of each dimension to a result, by name. The keys are the dimensions of the run's limits
-    that anything is known of. Where too few came by this very place, what was seen after as many actions
-    counts, wherever that was."""
+    """Return bounds of what remains to a result, by dimension.
+
+    The keys are the dimensions of the run's limits for which any bound is known. If too few runs reached
+    this exact place, the bounds observed at any place after the same number of actions are used.
+    """
     least = least_rest(graph, manifest.pins, state.position, asker_of(state))
     expected = manifest.expected
     known = {} if expected is None else expected.rest
@@ -65,8 +74,11 @@ def compute_remaining_bounds(
 
 
 def least_of(graph: CompiledGraph, manifest: Manifest, state: RunState, key: str) -> dict[str, Decimal]:
-    """What nobody came to a result with less of, from this very place, and what no way can do without. A way
-    that nobody went before may be a short one: what others needed elsewhere says nothing."""
+    """Return the least amounts with which any run reached a result from this exact place.
+
+    Each amount is at least the graph's own lower bound. Bounds observed at other places are not used: a
+    path that no earlier run took may be a short one.
+    """
     found = dict(least_rest(graph, manifest.pins, state.position, asker_of(state)))
     expected = manifest.expected
     if expected is not None:
@@ -79,14 +91,14 @@ def least_of(graph: CompiledGraph, manifest: Manifest, state: RunState, key: str
 def estimate_remaining_usage(
     graph: CompiledGraph, manifest: Manifest, state: RunState
 ) -> dict[str, Interval]:
-    """The bounds as the run stands now, what is in flight included; nothing once it has ended."""
+    """Return the bounds for the current state, effects in flight included; empty once the run has ended."""
     if state.outcome is not None:
         return {}
     return compute_remaining_bounds(graph, manifest, state, place_of(state))
 
 
 def place_of(state: RunState) -> str | None:
-    """The place of what is in flight, or of the call that waits for people."""
+    """Return the key of the effect in flight, or of the call that waits for approval."""
     if any(held.kind == "call_model" for held in state.pending.values()):
         return key_of("m", state.position, state.usage)
     calls = (*state.batch, *state.queue)
@@ -94,7 +106,7 @@ def place_of(state: RunState) -> str | None:
 
 
 def asker_of(state: RunState) -> str:
-    """The node that asked for the calls on their way, or last did; `model` where a model did."""
+    """Return the node that requested the current or latest calls; `model` if a model requested them."""
     calls = (*state.batch, *state.queue)
     if calls:
         return calls[0].by
@@ -102,8 +114,11 @@ def asker_of(state: RunState) -> str:
 
 
 def too_little(graph: CompiledGraph, manifest: Manifest, state: RunState, key: str | None) -> Refused | None:
-    """The first dimension of which less is left than the rest of the run needs at the least: a run that
-    cannot come to its end is stopped before it spends more. A run that nothing is expected of never is."""
+    """Return the first dimension whose amount left is below the least that the rest of the run needs.
+
+    A run that cannot reach its end is stopped before it spends more. A run without expectations in its
+    manifest is never stopped here.
+    """
     if manifest.expected is None or key is None:
         return None
     needed = least_of(graph, manifest, state, key)

@@ -1,4 +1,4 @@
-"""What comes off the budget when an effect is over, and the working clock (R-BUDGET-1)."""
+"""Settle the budget when an effect is over, and book the working time (R-BUDGET-1)."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -26,12 +26,12 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, BudgetSettled
 from traces.core.integrity.chain import TraceEntry
 
-# Runs admitted under an earlier core counted nothing of a call that surely did not happen, nor its step where
-# it was made again.
+# Runs admitted under an earlier core counted nothing for a call that certainly did not happen, and no step
+# for it if the call was repeated.
 ABSENT_SINCE = 10
-# Those before this one counted a turn of a call that nobody took.
+# Runs admitted under an earlier core counted a model turn for a call that no provider accepted.
 TAKEN_SINCE = 11
-# Nothing was sent, or whoever was asked turned it away unread.
+# Either nothing was sent, or the recipient rejected the request unread.
 NOT_TAKEN = frozenset(
     {"circuit_open", "model_busy", "refused_by_wall", "no_key", "egress_refused", "unreachable",
      "unavailable", "rate_limited"}
@@ -41,7 +41,7 @@ Outcome = ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered
 
 
 def is_effect_outcome(event: AnyEvent) -> TypeGuard[Outcome]:
-    """Whether the event is what became of an effect. (A repeated effect stays in flight.)"""
+    """Return whether the event is the outcome of an effect. A repeated effect stays in flight."""
     if isinstance(event, Recovered):
         return event.resolution != "repeated"
     return isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed)
@@ -50,8 +50,7 @@ def is_effect_outcome(event: AnyEvent) -> TypeGuard[Outcome]:
 def settle_effect(
     manifest: Manifest, state: RunState, event: Outcome
 ) -> tuple[RunState, Settlement, tuple[TraceEntry, ...]]:
-    """Take the effect out of flight: its actual amounts are used, the rest of its reservation is free
-    again."""
+    """Take the effect out of flight, book its actual amounts and release the rest of its reservation."""
     pending = state.pending[event.effect]
     held = _compute_reserved_amounts(manifest, state, pending)
     actual, unknown = _compute_actual_amounts(manifest, pending, event, held)
@@ -65,7 +64,7 @@ def settle_effect(
             BudgetSettled(effect=event.effect, amounts=actual, unknown=unknown, overrun=over),
         ),
     )
-    # Of a price that was corrected meanwhile the provider knows nothing.
+    # The provider does not know of a price that was corrected meanwhile.
     took = over if held is pending.reserve else {name: more for name, more in over.items() if name != COST}
     if took:
         next_state = next_state.evolve(flagged=tuple(dict.fromkeys((*state.flagged, pending.profile))))
@@ -78,7 +77,7 @@ def settle_effect(
 
 
 def _compute_reserved_amounts(manifest: Manifest, state: RunState, pending: Pending) -> Amounts:
-    """What was reserved; at the price in force where another replaced it since."""
+    """Return the reserved amounts, at the price in force if the pinned price was replaced since."""
     spec = find_called_tool(manifest.pins, state, pending)
     if not has_replaced_price(state, pending, "" if spec is None else spec.name):
         return pending.reserve
@@ -105,8 +104,11 @@ def _compute_actual_amounts(
 def _failed_model(
     manifest: Manifest, pending: Pending, event: ModelFailed, held: Amounts
 ) -> tuple[Amounts, bool]:
-    """A turn is counted of every call that was taken; tokens as reported, none when nothing was sent, else as
-    reserved and unknown."""
+    """Return the amounts of a failed model call, and whether they are unknown.
+
+    Every call that the provider accepted counts as a turn. Tokens count as reported, or as none if nothing
+    was sent; otherwise the reserved amounts count, marked as unknown.
+    """
     if event.usage:
         return model_actual(_get_pinned_profile(manifest, pending), event.usage), False
     if event.error in ("timeout", "malformed", "cut_off", "server_error"):
@@ -117,8 +119,11 @@ def _failed_model(
 
 
 def _compute_abandoned_amounts(manifest: Manifest, event: Recovered, held: Amounts) -> Amounts:
-    """Of a call that surely changed nothing. What was looked for had been sent, and counts as a call that
-    failed; of what nobody sent the step remains: the attempt after it reserves none of its own."""
+    """Return the amounts of an abandoned call, which certainly changed nothing.
+
+    A call that was looked up had been sent, and counts as a call that failed. Of a call that was never sent
+    only the step counts: the next attempt reserves no step of its own.
+    """
     if manifest.core_version < ABSENT_SINCE:
         return {}
     if event.detail.startswith(LOOKED):
@@ -127,7 +132,7 @@ def _compute_abandoned_amounts(manifest: Manifest, event: Recovered, held: Amoun
 
 
 def _compute_unsent_amounts(reserve: Amounts) -> Amounts:
-    """A call that surely never reached its tool counts as a call and a step, and as no effect."""
+    """Return the amounts of a call that certainly never reached its tool: a call and a step, no effect."""
     return {name: amount for name, amount in reserve.items() if name in ("tool_calls", "steps")}
 
 
@@ -140,7 +145,10 @@ def _compute_overrun(reserved: Amounts, actual: Amounts) -> Amounts:
 
 
 def _build_overrun_trip(pending: Pending, over: Amounts) -> BreakerTripped:
-    """The flag on a profile whose provider took more than was reserved: the first dimension of it."""
+    """Build the flag on a profile whose provider took more than was reserved.
+
+    The flag names the first exceeded dimension.
+    """
     dimension, excess = next(iter(over.items()))
     reserved = pending.reserve.get(dimension, ZERO)
     return BreakerTripped(
@@ -153,7 +161,10 @@ def _get_pinned_profile(manifest: Manifest, pending: Pending) -> ModelProfile:
 
 
 def wall_clock(before: RunState, usage: Amounts, at: datetime) -> tuple[Amounts, Settlement] | None:
-    """The usage with the working time since the last commit, which books it; None where none passed."""
+    """Return the usage with the working time since the last commit, and the settlement that books it.
+
+    Returns None if no time passed.
+    """
     used = Decimal(clock_ms(before, at)) / 1000
     delta = used - before.usage.get("wall_clock_seconds", ZERO)
     if delta <= 0:

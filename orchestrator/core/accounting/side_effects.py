@@ -1,6 +1,7 @@
-"""What a run has changed: noted when its result is observed, with the room that undoing it needs (R-TOOL-15).
+"""Record the changes that a run made, and reserve the budget to undo them (R-TOOL-15).
 
-A run that was admitted under an earlier core notes nothing, so that it replays as it was.
+A change is recorded when its result is observed. A run admitted under an earlier core records nothing, so
+that its replay does not change.
 """
 
 from decimal import Decimal
@@ -14,17 +15,20 @@ from orchestrator.core.domain.tool_spec import Reversibility, ToolSpec
 from orchestrator.core.workflow.node_protocol import NodeContext
 
 SINCE = 3
-# What an undo does stands for what it undoes: a run that may do something may take it back.
+# A compensating call counts under the action that it undoes: a run that may act may also undo.
 COUNTED_WITH_THE_ACTION = ("side_effects", "granted_side_effects")
 
 
 def is_tracked(manifest: Manifest, spec: ToolSpec) -> bool:
-    """Whether a call of this tool is noted: it changes something, and the run's core knows of deeds."""
+    """Return whether a call of this tool is recorded.
+
+    It is if the tool changes something and the run's core records side effects.
+    """
     return manifest.core_version >= SINCE and spec.reversibility is not Reversibility.PURE
 
 
 def with_side_effect(view: NodeContext, state: RunState, call: Call, observation: str | None) -> RunState:
-    """The state with a change that happened, and with room kept back to undo it."""
+    """Return the state with a change that happened, and with budget reserved to undo it."""
     spec = view.pins.by_name[call.tool]
     if not is_tracked(view.manifest, spec) or call.arguments is None:
         return state
@@ -34,7 +38,7 @@ def with_side_effect(view: NodeContext, state: RunState, call: Call, observation
 
 
 def with_doubtful_effect(view: NodeContext, state: RunState, call: Call) -> RunState:
-    """The state with a change of which nobody knows whether it happened."""
+    """Return the state with a change that may or may not have happened."""
     spec = view.pins.by_name[call.tool]
     if not is_tracked(view.manifest, spec) or call.arguments is None:
         return state
@@ -43,7 +47,7 @@ def with_doubtful_effect(view: NodeContext, state: RunState, call: Call) -> RunS
 
 
 def with_reconciled_effect(view: NodeContext, state: RunState, call: Call, decision: str) -> RunState:
-    """The state after a person's word on a change in doubt."""
+    """Return the state after a person decided on a change in doubt."""
     if call.id not in state.deeds:
         return state
     if decision == "happened":
@@ -54,7 +58,7 @@ def with_reconciled_effect(view: NodeContext, state: RunState, call: Call, decis
 
 
 def undo_room(pins: Pins, spec: ToolSpec) -> Amounts:
-    """What undoing one call of a tool takes: the compensating call, and reading it back."""
+    """Return what undoing one call of a tool costs: the compensating call and its read-back."""
     if spec.compensation is None:
         return {}
     undo = pins.by_name.get(spec.compensation.tool)
@@ -68,19 +72,22 @@ def undo_room(pins: Pins, spec: ToolSpec) -> Amounts:
 
 
 def undo_reserve(spec: ToolSpec) -> Amounts:
-    """The worst case of one compensating call."""
+    """Return the worst case of one compensating call."""
     amounts = call_reserve(spec, granted=False, step=False)
     return {name: amount for name, amount in amounts.items() if name not in COUNTED_WITH_THE_ACTION}
 
 
 def without_undo_reserve(state: RunState, deed: SideEffect) -> RunState:
-    """The state with the room of an deed given back, to be spent on undoing it."""
+    """Return the state with the undo reserve of a side effect released, to be spent on undoing it."""
     return state.evolve(kept=add_amounts(state.kept, {name: -amount for name, amount in deed.room.items()}))
 
 
 def with_undo_reserves(pins: Pins, state: RunState) -> RunState:
-    """The state with room kept back anew for every change that still stands, as far as the limits have it:
-    what undoing one takes is for the tools in force to say. Their versions are among the pins."""
+    """Return the state with new undo reserves for every change that is still in force.
+
+    The reserves follow the tool versions in force, which are among the pins, and are capped by what the
+    limits leave.
+    """
     kept = state.evolve(deeds={}, kept={})
     for key, deed in reversed(newest_first(state)):
         asked = undo_room(pins, pins.by_name[deed.tool]) if deed.standing == "done" else {}
@@ -91,7 +98,7 @@ def with_undo_reserves(pins: Pins, state: RunState) -> RunState:
 
 
 def newest_first(state: RunState) -> list[tuple[str, SideEffect]]:
-    """The deeds in the reverse of the order in which they were asked for."""
+    """Return the side effects in the reverse of the order in which they were requested."""
     return sorted(state.deeds.items(), key=lambda entry: int(entry[0][1:]), reverse=True)
 
 

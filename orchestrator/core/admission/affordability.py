@@ -1,7 +1,7 @@
-"""What a run needs of its tenant's window to begin at all: judged before it is admitted (R-BUDGET-10).
+"""Check, before admission, how much of the tenant's budget window a run needs to begin (R-BUDGET-10).
 
-The first walk is made as a worker will make it, so what it would reserve is known to the cent. A run whose
-first calls cost nothing is judged by the least that a model call on its way can cost.
+The first walk is made exactly as a worker will make it, so its reservations are known exactly. A run whose
+first calls cost nothing is judged by the least cost of a model call on its path.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,10 @@ NOTHING: Mapping[str, bytes] = {}
 def wanted_of_tenant(
     graph: CompiledGraph, manifest: Manifest, state: RunState, room: Headroom
 ) -> Decimal | None:
-    """US$ that the run must reserve before it has done anything for money, where that is more than the
-    tenant's ceiling leaves; None where the run can begin."""
+    """Return the US$ that the run must reserve first, if that is more than the tenant's ceiling leaves.
+
+    Returns None if the run can begin.
+    """
     if room.tenant_cost is None:
         return None
     try:
@@ -37,7 +39,7 @@ def wanted_of_tenant(
         walk = advance(graph, manifest, state, started, room, ContentStore(SALT, NOTHING))
         refused = _find_refused_cost(walk)
     except ContentMissing:
-        # It begins by reading what was handed in, which costs nothing.
+        # The run begins by reading submitted content, which costs nothing.
         refused = None
     if refused is not None:
         return refused
@@ -52,18 +54,18 @@ def _find_refused_cost(walk: AdvanceResult) -> Decimal | None:
 
 
 def _compute_minimum_cost(graph: CompiledGraph, manifest: Manifest, state: RunState) -> Decimal:
-    """The least that the run's first model call can cost; nothing where it may come to a result without."""
+    """Return the least cost of the run's first model call; 0 if the run may reach a result without one."""
     if not least_rest(graph, manifest.pins, state.position, "").get("model_turns"):
         return ZERO
     return min(_iterate_model_call_costs(graph, manifest), default=ZERO)
 
 
 def _iterate_model_call_costs(graph: CompiledGraph, manifest: Manifest) -> Iterator[Decimal]:
-    """The least cost of each model call that the graph draws: its instructions, and the least answer."""
+    """Yield the least cost of each model call in the graph: its instructions and the shortest answer."""
     pins = manifest.pins
     for node in graph.nodes.values():
         if isinstance(config := node.config, Asking):
-            # The usual model: the cheaper one plays once most of the run's money is spent.
+            # The usual model: the cheaper one takes over once most of the run's money is spent.
             profile, prompt = pins.profile_for(config.role), pins.prompts.get(config.prompt, "")
             tokens_in = prompt_tokens(profile, prompt.strip().encode(), 1, 0)
             yield worst_cost(profile.price, tokens_in, least_output(wanted_output(profile, config)))

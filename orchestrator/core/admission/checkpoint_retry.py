@@ -1,8 +1,8 @@
-"""Retrying: which records of a run another one may begin at, and with what state (R-SESS-9).
+"""Decide at which records of a run a retry may begin, and with which state (R-SESS-9).
 
-A checkpoint is a record whose state can be entered anew: nothing is in flight, nobody is asked anything, no
-call was looked at under rules that may not be in force any more. What was learnt is kept, what was measured
-or was true of that moment begins anew.
+A checkpoint is a record whose state can be entered again: no effect is in flight, no request to people is
+open, and no call was checked under rules that may no longer be in force. A retry keeps what the run learnt;
+measurements and facts about that moment start from zero.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_state import Call, Fact, RunState, SideEffect
 from orchestrator.core.engine.late_reconciliation import with_learnt
 
-# The kinds of nodes that a retry may enter, and what each is about to do. They ask for the same thing however
-# often they are entered.
+# The kinds of nodes that a retry may enter, and what each does next. These nodes request the same thing
+# however often they are entered.
 ENTERED: Final[Mapping[str, str]] = {
     "goal_intake": "Looks at the goal",
     "classify_intent": "Decides what is meant",
@@ -31,8 +31,8 @@ ENTERED: Final[Mapping[str, str]] = {
     "check_completion": "Looks whether all is done",
     "verify_output": "Checks the draft",
 }
-# Those that it may not. The ladder of a call is climbed from its check, under what is in force then; whoever
-# is asked something is asked by the node that leads there; the end is none to begin at.
+# The kinds that a retry may not enter. A call restarts from its check, under the rules then in force; a
+# question to people is asked by the node that leads to it; a final node is no place to begin.
 PASSED_BY: Final = frozenset(
     {
         "approval",
@@ -45,14 +45,14 @@ PASSED_BY: Final = frozenset(
         "terminate",
     }
 )
-# A retry goes by the rules of the core that made its state, so it is refused where those protect less than
-# today's: the newest that guard more are those of a prompt's lines (core/llm/prompt_builder.py). To be raised
-# with every core that guards more.
+# A retry follows the rules of the core that made its state, so it is refused if those rules protect less
+# than today's. The newest stricter rules are those for a prompt's lines (core/llm/prompt_builder.py). Raise
+# this number with every core that protects more.
 GUARDED_SINCE: Final = 9
-# What a retry knows: what was found, said and tried in the run before (`with_later_refusals` adds to it).
-# Counts of equal calls stay, so that a retry is no way around them; those of calls and facts, because they
-# name what follows. `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` say what was read and
-# how far it may be believed, which is as true as it was.
+# What a retry keeps: what the earlier run found, wrote and tried (`with_later_refusals` adds to it). Counts
+# of equal calls are kept, so that a retry cannot bypass their limit; counts of calls and facts, because
+# they name what follows. `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` state what was
+# read and how far it can be trusted, which stays true.
 KEPT: Final = (
     "position",
     "intent",
@@ -84,12 +84,12 @@ KEPT: Final = (
     "sent_back",
     "review",
 )
-# What it works out of the run before and of its own pins.
+# What a retry computes from the earlier run and its own pins.
 WORKED_OUT: Final = ("limits", "facts", "echoes", "deeds", "kept", "counters")
-# What begins as in any run. Spent was spent by the run before. Prices, stops, drifts, doubted profiles and
-# whoever stood in for whom are pinned or asked anew. `visits` bound a way, as the transitions do. Rates count
-# a run's own calls of the last minute. The rest is of an effect in flight, of a wait or of an end, and
-# a checkpoint has none of them.
+# What starts as in any run. The earlier run bore its own usage. Prices, stops, drifts, doubted profiles and
+# substitutions are pinned or determined again. `visits` bound one path, as the transitions do. Rates count
+# a run's own calls of the last minute. The rest belongs to an effect in flight, a wait or an end, and a
+# checkpoint has none of these.
 ANEW: Final = (
     "version",
     "status",
@@ -127,7 +127,7 @@ ANEW: Final = (
 
 
 class Unfit(StrEnum):
-    """Why a record is no checkpoint."""
+    """The reason why a record is no checkpoint."""
 
     ENDED = "ended"
     ENDING = "ending"
@@ -150,13 +150,15 @@ SENTENCES: Final[Mapping[Unfit, str]] = {
 
 
 def checkpoint_of(graph: CompiledGraph, state: RunState) -> RunState | Unfit:
-    """What a retry knows that begins after the record `state.version`, or why none can begin there.
+    """Return the initial state of a retry after the record `state.version`, or why none can begin there.
 
-    Its limits and its room to undo are still to be worked out (`build_retry_state`)."""
+    The limits and the undo reserves of the state are still to be computed (`build_retry_state`).
+    """
     if (unfit := _find_unfit_reason(graph, state)) is not None:
         return unfit
     kept = {name: getattr(state, name) for name in KEPT}
-    # The attempts of an open model call are its own: it is made anew. Requests for more are as any run's.
+    # The attempts of an open model call are not kept: it is made again. Budget requests count as in any
+    # run.
     counters = state.counters.evolve(model_attempts=0, empty=0, budget_requests=0)
     return RunState(
         **kept,
@@ -169,9 +171,12 @@ def checkpoint_of(graph: CompiledGraph, state: RunState) -> RunState | Unfit:
 
 
 def with_later_refusals(checkpoint: RunState, end: RunState) -> RunState:
-    """The state of a checkpoint with what people and rules said no to until the run's end, and what was found
-    suspect: to begin farther back is no way around them. Equal calls count as at the checkpoint, for what
-    such a call brought after it the retry does not know. What was open at the end is open."""
+    """Return a checkpoint's state with the refusals and alarms that came up until the run's end.
+
+    The refusals are those of people and of rules: a retry from an earlier record must not bypass them.
+    Equal calls count as at the checkpoint, because the retry does not know the later results of such calls.
+    Effects that were open at the end stay open.
+    """
     counters = checkpoint.counters.evolve(
         denials=max(checkpoint.counters.denials, end.counters.denials),
         refusals=max(checkpoint.counters.refusals, end.counters.refusals),
@@ -191,21 +196,25 @@ def with_later_refusals(checkpoint: RunState, end: RunState) -> RunState:
 
 
 def build_retry_state(manifest: Manifest, checkpoint: RunState) -> RunState:
-    """The state of a queued retry: the checkpoint's under the limits of its own, with room to undo what the
-    runs before it did, as today's tools need it."""
+    """Return the state of a queued retry: the checkpoint's, with the retry's limits and undo reserves.
+
+    The reserves cover what earlier runs did, at the cost of the tools that are pinned now.
+    """
     return with_undo_reserves(manifest.pins, checkpoint.evolve(limits=dict(manifest.limits)))
 
 
 def describe_next_action(graph: CompiledGraph, state: RunState) -> str:
-    """What a retry from this state does first, in words."""
+    """Describe in words the first action of a retry from this state."""
     node = graph.nodes[state.position]
     tool = state.queue[0].tool if state.queue else getattr(node.config, "tool", "")
     return ENTERED.get(node.kind, "").format(tool=tool[:64])
 
 
 def find_missing_pin(graph: CompiledGraph, pins: Pins, state: RunState) -> str:
-    """What the state or its graph rests on that the pins have not: a tool that would have to take back what
-    was done, or instructions. Empty where nothing is."""
+    """Name a tool or prompt that the state or its graph needs and the pins lack.
+
+    A tool is needed if a recorded change was made with it. Returns "" if nothing is missing.
+    """
     asked = [getattr(node.config, "prompt", None) for node in graph.nodes.values()]
     prompts = sorted({name for name in asked if name is not None and name not in pins.prompts})
     tools = sorted({deed.tool for deed in state.deeds.values() if deed.tool not in pins.by_name})
@@ -213,9 +222,10 @@ def find_missing_pin(graph: CompiledGraph, pins: Pins, state: RunState) -> str:
 
 
 def otherwise_since(then: Mapping[str, SideEffect], end: Mapping[str, SideEffect]) -> tuple[str, ...]:
-    """The tools whose changes do not stand at the run's end as they stood at a record, in order.
+    """Return the sorted tools whose changes differ in status between a record and the run's end.
 
-    One that was left as it is stands as it did: nobody took it back. A try to undo is a change of its own.
+    A change that was left as it was does not differ, because no call undid it. An attempt to undo counts as
+    a change of its own.
     """
     told = {
         deed.tool
@@ -226,7 +236,7 @@ def otherwise_since(then: Mapping[str, SideEffect], end: Mapping[str, SideEffect
 
 
 def _find_unfit_reason(graph: CompiledGraph, state: RunState) -> Unfit | None:
-    """The first reason that holds, the plainest first."""
+    """Return the first reason that applies, the plainest first."""
     kind = graph.nodes[state.position].kind
     on_its_way_out = state.interrupt or state.halting or state.unwinding
     asks = state.gates or state.frozen or any(_people_spoke(call) for call in state.queue)
@@ -252,13 +262,15 @@ def _looked_at(call: Call) -> bool:
 
 
 def _counted_back(fact: Fact, number: int) -> Fact:
-    """The fact with its record counted back from the one that the retry begins after: 0 or less, so that all
-    that the retry commits itself comes later."""
+    """Return the fact with its record counted back from the record after which the retry begins.
+
+    The result is 0 or less, so that every record of the retry itself comes later.
+    """
     return fact.evolve(record=fact.record - number)
 
 
 def _renumber_echoes(state: RunState) -> dict[str, Hex]:
-    """The echoes with the records of failed calls counted back as those of facts are."""
+    """Return the echoes with the records of failed calls counted back, as those of facts are."""
     found: dict[str, Hex] = {}
     for key, given in state.echoes.items():
         if key in state.facts:

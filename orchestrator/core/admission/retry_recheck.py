@@ -1,7 +1,7 @@
-"""What a retry that begins behind the intake would have been asked there, under what is in force now.
+"""Repeat the intake checks for a retry that begins after the intake, under the rules now in force.
 
-A boundary or a policy that is stricter than the one of the run before holds for the retry from its first
-step, though the nodes that hold the goal against them are behind it (R-SESS-9, R-GRAPH-12).
+A boundary or policy stricter than the earlier run's applies to the retry from its first step, although the
+nodes that check the goal against them are upstream of the checkpoint (R-SESS-9, R-GRAPH-12).
 """
 
 from datetime import datetime
@@ -16,8 +16,8 @@ from orchestrator.core.nodes import kind_of
 from orchestrator.core.workflow.node_protocol import NodeContext
 from traces.core.integrity.chain import TraceEntry
 
-# The kinds that judge the goal itself, and the answers of theirs that end a run. What is missing or unclear
-# the run before got past.
+# The kinds of nodes that judge the goal itself, and those of their answers that end a run. The earlier run
+# already resolved missing or unclear input.
 JUDGES: Final = {
     "goal_intake": ("unparseable", "against_policy", "unsafe"),
     "resolve_scope": ("denied",),
@@ -25,7 +25,7 @@ JUDGES: Final = {
 
 
 class Judged(NamedTuple):
-    """A state that may begin, and what its trace says of the judgement."""
+    """A state that may begin, and the trace entries of the judgement."""
 
     state: RunState
     said: tuple[TraceEntry, ...]
@@ -39,10 +39,11 @@ def judged_again(
     at: datetime,
     desk: ContentStore,
 ) -> Judged | str:
-    """The retry's state, guarded where what is in force now finds the goal suspect, and what was said of
-    that; or why it may not run.
+    """Return the retry's state with the trace entries of the checks, or why it may not run.
 
-    Raises ContentMissing for answers that are not on the desk."""
+    The state is guarded if the rules in force find the goal suspect.
+    Raises: ContentMissing for answers that are not in the content store.
+    """
     said: tuple[TraceEntry, ...] = ()
     for name in sorted(_collect_upstream_nodes(graph, state.position)):
         node = graph.nodes[name]
@@ -62,7 +63,7 @@ def judged_again(
 
 
 def _collect_upstream_nodes(graph: CompiledGraph, position: str) -> set[str]:
-    """The nodes, but for the position itself, from which a run comes to it."""
+    """Return the nodes from which a run can reach the position, without the position itself."""
     leading: dict[str, list[str]] = {}
     for source, outcomes in graph.edges.items():
         for edges in outcomes.values():

@@ -1,4 +1,4 @@
-"""What a run starts with: its budget vector, its first state, the first move of its trace (R-GRAPH-12)."""
+"""Build the start of a run: budget limits, first state and first move of the trace (R-GRAPH-12)."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -24,10 +24,10 @@ DIMENSIONS = tuple(dimension.value for dimension in Dimension)
 def limits_for(
     graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]
 ) -> dict[str, Decimal]:
-    """The run's limits: the boundary's, narrowed by the workflow's, and by what the task asks for.
+    """Return the run's limits: the boundary's, narrowed by the workflow's and by what the task asks for.
 
-    A task may ask for less, never for more than its boundary gives. Raises GoalInvalid otherwise, and for a
-    long_running task that states no time.
+    A task may ask for less, never for more than its boundary gives.
+    Raises: GoalInvalid if the task asks for more, or if a long_running task states no time.
     """
     timed = "wall_clock_seconds" in asked or pins.boundary.budget.get("wall_clock_seconds") is not None
     timed = timed or "wall_clock_seconds" in graph.spec.budget
@@ -44,7 +44,7 @@ def limits_for(
 
 
 def given_by(graph: CompiledGraph, pins: Pins, goal: Goal) -> dict[str, Decimal]:
-    """What a run under these pins is given where its task asks for nothing, but for its transitions."""
+    """Return the limits of a run whose task asks for nothing, without the transitions."""
     stated: dict[str, Decimal | None] = dict(pins.boundary.budget)
     for name, given in graph.spec.budget.items():
         held = stated.get(name)
@@ -54,9 +54,12 @@ def given_by(graph: CompiledGraph, pins: Pins, goal: Goal) -> dict[str, Decimal]
 
 
 def asked_before(graph: CompiledGraph, first: Manifest) -> dict[str, Decimal]:
-    """What the task of a line asked for, by the manifest of its first run. Manifests from before that was
-    kept say only what was given: less than their pins give is taken for a wish, be it the tenant's ceiling
-    of that time, so that no retry is given more than its task asked for."""
+    """Return the budget that the task of a line of retries asked for, from its first run's manifest.
+
+    Older manifests did not store that budget and hold only the limits that were given. A limit below what
+    the pins give is then taken as the task's wish, even if it was the tenant's ceiling of that time, so
+    that no retry gets more than its task asked for.
+    """
     if first.asked is not None:
         return first.asked
     given, long = given_by(graph, first.pins, first.goal), first.goal.mode is Mode.LONG_RUNNING
@@ -71,8 +74,11 @@ def asked_before(graph: CompiledGraph, first: Manifest) -> dict[str, Decimal]:
 def limits_again(
     graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]
 ) -> dict[str, Decimal]:
-    """A retry's limits: what its pins give now, with less where its task asked for less (`asked_before`).
-    Raises GoalInvalid."""
+    """Return a retry's limits: what its pins give now, or less if its task asked for less.
+
+    See `asked_before`.
+    Raises: GoalInvalid.
+    """
     given = given_by(graph, pins, goal)
     return limits_for(
         graph, pins, goal, {name: min(amount, given.get(name, amount)) for name, amount in asked.items()}
@@ -80,12 +86,12 @@ def limits_again(
 
 
 def opening_state(manifest: Manifest, entry: str) -> RunState:
-    """The state of a queued run."""
+    """Return the state of a queued run."""
     return RunState(position=entry, limits=dict(manifest.limits))
 
 
 class Opening(NamedTuple):
-    """The first move and the content it names."""
+    """The first move and the content that it names."""
 
     move: Move
     bodies: dict[str, bytes]
@@ -94,7 +100,10 @@ class Opening(NamedTuple):
 def opening_move(
     manifest: Manifest, entry: str, manifest_digest: str, salt: bytes, more: tuple[TraceEntry, ...] = ()
 ) -> Opening:
-    """Record 0: the task was submitted; `more` is said of a run that begins elsewhere than its graph does."""
+    """Build record 0: the task was submitted.
+
+    `more` holds further trace entries of a run that does not begin at its graph's entry.
+    """
     goal = canonical_model(manifest.goal)
     stored = payload_digest(salt, goal)
     body = TaskSubmitted(

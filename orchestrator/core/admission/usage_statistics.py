@@ -1,4 +1,4 @@
-"""What the newest runs of a workflow teach those that follow: bounds of the rest, by place (R-BUDGET-4)."""
+"""Learn bounds of the remaining usage, by place, from the newest runs of a workflow (R-BUDGET-4)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from orchestrator.core.domain.manifest import Expected, Pins
 from orchestrator.core.llm.model_call import Asking
 from traces.core.canonical import canonical_model, compute_digest, encode_canonical
 
-# A manifest carries at most so many places, those that most runs came by.
+# A manifest carries at most this many places: those that most runs reached.
 PLACES = 32
 NUMBERS = 16
 FORETOLD = (
@@ -26,18 +26,21 @@ FORETOLD = (
 )  # fmt: skip
 
 
-# The rests of runs, by place and by run.
+# The remaining usage of runs, by place and by run.
 Seen = dict[str, dict[str, list[Amounts]]]
 
 
 def subject_of(graph: CompiledGraph, pins: Pins) -> str:
-    """What runs must have in common to foretell each other: a digest over the graph, the registry of tools
-    and the models that play in it, each with its price. SHA-256, hexadecimal."""
+    """Return the digest of what runs must have in common to predict each other.
+
+    It covers the graph, the registry of tools, and the models that the workflow uses, each with its price.
+    SHA-256, hexadecimal.
+    """
     roles = sorted({node.config.role for node in graph.nodes.values() if isinstance(node.config, Asking)})
     usual = [pins.profile_for(role) for role in roles]
     playing = {profile.name for profile in usual} | {profile.cheaper for profile in usual}
-    # Whether people see it write, who would take over from it, whose key it has and how many calls it takes
-    # at once changes nothing of what a model needs, and older subjects did not know it.
+    # Streaming, failover, the owner of the key and the number of simultaneous calls do not affect what a
+    # model needs, and older subjects did not include them.
     models = [
         profile.model_dump(mode="json", exclude={"streams", "failover", "own", "secret", "at_once"})
         for profile in pins.profiles
@@ -48,15 +51,17 @@ def subject_of(graph: CompiledGraph, pins: Pins) -> str:
 
 
 class Passed(FrozenModel):
-    """A place that a run came by, and what it had used by then."""
+    """A place that a run reached, and what it had used by then."""
 
     key: str
     used: Amounts
 
 
 class Lived(FrozenModel):
-    """One run that came to a result: the places it came by, and all that it used. Runs for one goal have one
-    `kind`."""
+    """One run that reached a result: the places it passed and its total usage.
+
+    Runs for the same goal have the same `kind`.
+    """
 
     run: str
     passed: tuple[Passed, ...]
@@ -65,22 +70,26 @@ class Lived(FrozenModel):
 
 
 def kind_of_goal(tenant: str, goal: Goal) -> str:
-    """What runs for one goal have in common, whenever it is due: a digest that says nothing of it to who has
-    another tenant's. SHA-256, hexadecimal."""
+    """Return a digest that runs for the same goal share, whatever their deadline.
+
+    The tenant is part of the digest, so that it reveals nothing to the holder of another tenant's digest.
+    SHA-256, hexadecimal.
+    """
     return compute_digest("goal", tenant.encode() + b"\0" + canonical_model(goal.evolve(deadline=None)))
 
 
 def with_run(lived: Sequence[Lived], one: Lived) -> tuple[Lived, ...]:
-    """The newest runs, with `one` as the last of them; a run counts once."""
+    """Return the newest runs with `one` as the last of them; each run counts once."""
     others = [held for held in lived if held.run != one.run]
     return tuple((*others, one)[-KEPT:])
 
 
 def expected_of(lived: Sequence[Lived]) -> Expected:
-    """What runs like these are to be expected to need, from each place that enough of them came by, and after
-    each number of actions wherever they were: runs that choose their own way seldom meet at one place.
+    """Return what runs like these are expected to need, by place.
 
-    A run that came by a place more than once counts there with its least and its greatest rest.
+    The places are those that enough runs reached, and, wherever the runs were, each number of actions: runs
+    that choose their own path seldom meet at one place. A run that reached a place more than once counts
+    there with its least and its greatest remaining usage.
     """
     seen: Seen = defaultdict(dict)
     anywhere: Seen = defaultdict(dict)
@@ -110,7 +119,7 @@ def _count_distinct_kinds(kinds: Mapping[str, str], runs: Iterable[str]) -> int:
 
 
 def _select_common_places(seen: Seen, most: int) -> Seen:
-    """The places that most runs came by, where enough did."""
+    """Return the places that most runs reached, if enough did."""
     runs = Counter({key: len(found) for key, found in seen.items() if len(found) >= LEAST})
     return {key: seen[key] for key, _ in runs.most_common(most)}
 
@@ -123,7 +132,10 @@ def _compute_remaining_usage(one: Lived, passed: Passed) -> Amounts:
 
 
 def _select_first_and_last(rests: list[Amounts]) -> list[Amounts]:
-    """Of one run's rests from one place the first and the last, which are its greatest and its least."""
+    """Return the greatest and the least remaining usage of one run from one place.
+
+    These are the first and the last entry.
+    """
     return [rests[0]] if len(rests) == 1 else [rests[0], rests[-1]]
 
 

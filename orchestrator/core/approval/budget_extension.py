@@ -1,9 +1,8 @@
-"""The other way out of an exhausted budget: the run freezes, and people are asked for more (R-BUDGET-6,
-R-BUDGET-7).
+"""Budget extension: freeze a run with an exhausted budget and ask people for more.
 
-A frozen run keeps its place and its state; its clock stands still like that of every run that waits for
-people. More budget sends it back into the node that could not go on; a no, or nobody's word, takes the
-interrupt that was put off.
+A frozen run keeps its position and its state. Its clock stops, as for every run that waits for people. More
+budget sends the run back into the node that could not continue; a rejection or an expired request takes the
+postponed interrupt (R-BUDGET-6, R-BUDGET-7).
 """
 
 from collections.abc import Mapping
@@ -38,7 +37,7 @@ from traces.core.events.trace_events import (
 )
 from traces.core.integrity.chain import TraceEntry
 
-# No effect of a node has this ordinal: a request for budget is never taken for one of them.
+# No effect of a node has this ordinal, so a budget request is never mistaken for one of them.
 ORDINAL = 98
 CALL = "budget"
 QUEUE = "budget"
@@ -48,11 +47,13 @@ ENDS = (Interrupt.BUDGET_EXHAUSTED, Interrupt.TIMEOUT)
 
 
 def should_request_budget(view: NodeContext, halting: PendingInterrupt) -> bool:
-    """Whether people are asked instead: where the boundary says so, a bounded number of times, for a limit of
-    the run's own that was reached with nothing in flight. A limit of 0 forbids: nobody could give more of it,
-    so nobody is asked; nor of a gauge, which is compared at use: no amount is used up of it (R-BUDGET-16).
+    """Return whether the run asks people for more budget instead of ending.
 
-    What stands before a call that was checked already is not frozen: the check would be too old.
+    It asks if the boundary says so, a bounded number of times, for one of the run's own limits that was
+    reached while nothing was in flight. A limit of 0 forbids: no person could raise it. A gauge is compared
+    at use and never used up, so it is not asked for either (R-BUDGET-16).
+
+    A run about to make a call that was already checked is not frozen: the check would be outdated by then.
     """
     state, boundary = view.state, view.pins.boundary
     if boundary.on_exhaustion != "request" or halting.interrupt not in ENDS:
@@ -66,12 +67,12 @@ def should_request_budget(view: NodeContext, halting: PendingInterrupt) -> bool:
 
 
 def dimension_of(halting: PendingInterrupt) -> str:
-    """The dimension that an exhausted budget names."""
+    """Return the dimension that an exhausted budget names."""
     return CLOCK if halting.reason == WALL_CLOCK else halting.reason
 
 
 def request_budget(view: NodeContext, halting: PendingInterrupt, said: tuple[TraceEntry, ...]) -> NodeResult:
-    """Ask for more and wait."""
+    """Request more budget and wait."""
     state, boundary = view.state, view.pins.boundary
     expires = view.at + timedelta(seconds=boundary.gate_ttl_seconds)
     effect_id = view.effect_id(ORDINAL, state.counters.budget_requests + 1)
@@ -109,7 +110,7 @@ def request_budget(view: NodeContext, halting: PendingInterrupt, said: tuple[Tra
 
 
 def budget_lines(view: NodeContext, refused: str, wanted: Mapping[str, Decimal]) -> tuple[BudgetLine, ...]:
-    """Each cumulative limit of the run as it stands; what is asked for more of the one that was reached."""
+    """Return each cumulative limit of the run, with the amount requested for the one that was reached."""
     lines = []
     rest = estimate_remaining_usage(view.graph, view.manifest, view.state)
     for name, limit in view.state.limits.items():
@@ -135,15 +136,19 @@ def budget_lines(view: NodeContext, refused: str, wanted: Mapping[str, Decimal])
 
 
 def compute_minimum_amount(name: str) -> Decimal:
-    """The least amount of a dimension that lets anything go on."""
+    """Return the least amount of a dimension that lets a run continue."""
     return CENT if name == Dimension.COST_USD.value else Decimal(1)
 
 
 def _suggest_amount(
     name: str, limit: Decimal, left: Decimal, needed: Decimal | None, upper: Decimal | None
 ) -> Decimal:
-    """What the rest may take beyond what is left, where that is known; else, of the limit that was reached,
-    half as much again as the run was given. At least what the next effect lacks."""
+    """Return the amount to request for one dimension.
+
+    It is what the rest of the run may need beyond what is left, if that is known. Otherwise the limit that
+    was reached is raised by half, and other limits by nothing. For the limit that was reached it is at
+    least what the next effect lacks.
+    """
     step = CENT if name == Dimension.COST_USD.value else Decimal(1)
     foreseen = ZERO if upper is None else upper - left
     if needed is None:
@@ -161,14 +166,14 @@ def _compute_amount_left(view: NodeContext, name: str) -> Decimal:
 
 
 def _extract_wanted_amounts(said: tuple[TraceEntry, ...]) -> dict[str, Decimal]:
-    """What the refused effect wanted, as the refusal said."""
+    """Return the amounts that the refused effect wanted, as the refusal recorded them."""
     bodies = (word.body for word in said)
     return {body.dimension: body.wanted for body in bodies if isinstance(body, ReservationRefused)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thawed:
-    """A frozen run after people's word. `halting`: the interrupt that was put off, if they gave nothing."""
+    """A frozen run after the decision; `halting` is the postponed interrupt if nothing was granted."""
 
     state: RunState
     said: tuple[TraceEntry, ...]
@@ -178,8 +183,11 @@ class Thawed:
 def resolve_budget_request(
     state: RunState, event: GateDecided | GateExpired, ceiling: Decimal | None = None
 ) -> Thawed | None:
-    """The answer to a request for budget; None for an event about anything else. `ceiling`: what the tenant
-    lets one run have, where an extension was found to pass it: it gives nothing, and the run asks anew."""
+    """Apply the answer to a budget request; return None for an event about anything else.
+
+    `ceiling` is the tenant's ceiling per run, set if an extension was found to exceed it. Such an extension
+    grants nothing, and the run asks again.
+    """
     gate = state.gates.get(event.request)
     if gate is None or gate.kind != "budget":
         return None
@@ -207,9 +215,11 @@ def resolve_budget_request(
 
 
 def looked_again(state: RunState, reason: str) -> tuple[RunState, tuple[TraceEntry, ...]] | None:
-    """A run that money froze, about to enter its node once more: what it has left is not what it was. Where
-    that does not do it asks again, with the figures of the moment; it is the same request, so it counts once.
-    None for a run that nothing froze, or anything else than money."""
+    """Return a run that was frozen for money, ready to enter its node again after its cost changed.
+
+    If the corrected amount is still not enough, the run asks again with the current figures; that counts as
+    the same request. Returns None for a run that is not frozen, or that is frozen for another dimension.
+    """
     if state.frozen is None or dimension_of(state.frozen) != Dimension.COST_USD.value:
         return None
     open_now = [request for request, gate in sorted(state.gates.items()) if gate.kind == "budget"]
@@ -225,7 +235,7 @@ def looked_again(state: RunState, reason: str) -> tuple[RunState, tuple[TraceEnt
 
 
 def explain_budget_request(lines: tuple[BudgetLine, ...], refused: str) -> str:
-    """One sentence: which limit was reached, and what the next effect needs of it."""
+    """Explain in one sentence which limit was reached and what the next effect needs of it."""
     line = next(line for line in lines if line.dimension == refused)
     name = refused.replace("_", " ")
     return (

@@ -1,8 +1,8 @@
-"""Sending a proposed call back to whoever proposed it (R-APPR-3): whether that can be, how often, and what
-the next proposal shows of it.
+"""Change requests: send a proposed call back to its author (R-APPR-3).
 
-What the person says is words and nothing more: no grant comes of them, no value is better for standing in
-them, and what is proposed anew is checked and decided like any other call.
+The module decides whether and how often that is possible, and what the next proposal shows of it. The
+reviewer's text has no other effect: it grants nothing, it makes no value more trusted, and the next
+proposal is checked and decided like any other call.
 """
 
 from approvals.core.allowed_decisions import LONGEST_WORDS
@@ -31,13 +31,15 @@ DRAFT_NOTE = "This is no refusal and no permission. Write the draft anew: what i
 
 
 def step_of(call: Call) -> str:
-    """What the proposals of a call are counted under: who asks for it, and the tool."""
+    """Return the key under which the proposals of a call are counted: its author and the tool."""
     return f"{call.by} {call.tool}"
 
 
 def proposal_of(view: NodeContext, call: Call, most: int) -> Proposal | None:
-    """How a call stands among the proposals of its step, of which there are `most`; None where nothing leads
-    back from this gate and nothing came back."""
+    """Return the place of a call among the proposals of its step, of which there are `most`.
+
+    Returns None if the graph has no path back from this gate and nothing was sent back.
+    """
     entry, back = view.state.sent_back.get(step_of(call)), _leads_back(view, call)
     if entry is None:
         return Proposal(number=1, most=most, returnable=most > 1) if back else None
@@ -57,21 +59,22 @@ def proposal_of(view: NodeContext, call: Call, most: int) -> Proposal | None:
 
 
 def previous_arguments(view: NodeContext, call: Call) -> str | None:
-    """The arguments of the proposal that a call takes the place of; None where it takes no other's, or nobody
-    can tell whose."""
+    """Return the arguments of the proposal that a call replaces; None if there is not exactly one."""
     former = _find_replaced_proposal(view, call)
     return None if former is None else view.desk.read(former.arguments).decode()
 
 
 def may_be_sent_back(view: NodeContext, call: Call, most: int) -> bool:
-    """Whether a person's wish to have it proposed anew can be followed."""
+    """Return whether a person's request for another proposal can be followed."""
     entry = view.state.sent_back.get(step_of(call))
     return _leads_back(view, call) and (1 if entry is None else _compute_proposal_number(entry, call)) < most
 
 
 def sent_back(view: NodeContext, call: Call, event: GateDecided) -> tuple[RunState, TraceEntry]:
-    """The state once a person sent the front call back with their words, and what is said of it. The call has
-    its one result, which is no refusal."""
+    """Return the state after a person sent the front call back with a comment, and the trace entry.
+
+    The call gets its one result, which is not a refusal.
+    """
     assert call.arguments is not None
     assert event.reason is not None
     state, step = view.state, step_of(call)
@@ -94,8 +97,11 @@ def sent_back(view: NodeContext, call: Call, event: GateDecided) -> tuple[RunSta
 
 
 def with_settled_change_request(state: RunState, call: Call) -> RunState:
-    """The state once a call was allowed or refused: where it answers what was sent back of its step, that is
-    over as soon as its reply is. Other calls of the reply are counted on until then."""
+    """Return the state after a call was allowed or refused.
+
+    If the call answers a change request of its step, that request is settled with its reply. Other calls of
+    the same reply still count until then.
+    """
     step = step_of(call)
     entry = state.sent_back.get(step)
     if entry is None or entry.settled or not _is_revised_call(entry, call):
@@ -104,8 +110,11 @@ def with_settled_change_request(state: RunState, call: Call) -> RunState:
 
 
 def asked_anew(view: NodeContext, state: RunState, by: str, tools: tuple[str, ...]) -> RunState:
-    """The state once `by` asks for calls of these tools (none: it does without): what was settled is
-    forgotten; what people said is shown beside the calls of one reply more, look-ups not counted."""
+    """Return the state once `by` requests calls of these tools; an empty tuple means no further call.
+
+    Settled change requests are dropped. The comments of people are shown with the calls of one more reply;
+    look-ups do not count as such calls.
+    """
     own = {step: entry for step, entry in state.sent_back.items() if step.startswith(f"{by} ")}
     review = None if state.review is not None and state.review.by == by else state.review
     if not own:
@@ -121,8 +130,11 @@ def asked_anew(view: NodeContext, state: RunState, by: str, tools: tuple[str, ..
 
 
 def told_the_writer(view: NodeContext) -> str | None:
-    """What whoever writes is told of a draft that came back, as JSON, so that neither the words nor the draft
-    can pass for the other. None where none did. Other models read it in the result of their call."""
+    """Return, as JSON, what the author of a draft is shown about a draft that was sent back.
+
+    The JSON keeps the comment and the draft apart, so that neither can pass for the other. Returns None if
+    no draft was sent back. Other models read the comment in the result of their call.
+    """
     review = view.state.review
     if review is None:
         return None
@@ -138,7 +150,7 @@ def told_the_writer(view: NodeContext) -> str | None:
 
 
 def _leads_back(view: NodeContext, call: Call) -> bool:
-    """Whether the graph has a way for it: an edge whose guard holds once the call is off the queue."""
+    """Return whether the graph has a path back: an edge whose guard holds once the call is off the queue."""
     if view.manifest.core_version < SINCE:
         return False
     edges = view.graph.edges.get(view.node.id, {}).get(OUTCOME, ())
@@ -156,7 +168,7 @@ def _looks_up(view: NodeContext, tool: str) -> bool:
 
 
 def _with_returned_call(entry: SentBack | None, call: Call, one: Returned, calls: int) -> SentBack:
-    """The entry with one more that came back: the first of a reply begins a round."""
+    """Return the entry with one more call that was sent back; the first of a reply begins a round."""
     if entry is None:
         return SentBack(times=1, upto=calls, returned=(one,))
     if not _is_revised_call(entry, call):
@@ -167,25 +179,27 @@ def _with_returned_call(entry: SentBack | None, call: Call, one: Returned, calls
 
 
 def _is_revised_call(entry: SentBack, call: Call) -> bool:
-    """Whether a call was asked for after the words were said; one of the same reply knew nothing of them."""
+    """Return whether a call was requested after the comment; calls of the same reply knew nothing of it."""
     return int(call.id[1:]) > entry.upto
 
 
 def _compute_proposal_number(entry: SentBack, call: Call) -> int:
-    """The calls of one reply are proposals of the same number."""
+    """Return the number of the proposal; the calls of one reply share it."""
     return entry.times + _is_revised_call(entry, call)
 
 
 def _select_answered_calls(entry: SentBack, call: Call) -> tuple[Returned, ...]:
-    """What was said before a call was asked for."""
+    """Return the calls that were sent back before this call was requested."""
     if _is_revised_call(entry, call):
         return entry.returned
     return entry.before if int(call.id[1:]) > entry.since else ()
 
 
 def _find_replaced_proposal(view: NodeContext, call: Call) -> Returned | None:
-    """The one proposal that a call takes the place of: one came back, and one call of the reply is of its
-    step."""
+    """Return the one proposal that a call replaces.
+
+    There is one only if a single proposal was sent back and the reply holds a single call of its step.
+    """
     entry = view.state.sent_back.get(step_of(call))
     answered = _select_answered_calls(entry, call) if entry is not None else ()
     state, step = view.state, step_of(call)
@@ -196,7 +210,7 @@ def _find_replaced_proposal(view: NodeContext, call: Call) -> Returned | None:
 
 
 def _read_model_text(view: NodeContext, call: Call) -> str:
-    """What the model wrote beside the call: its own claim."""
+    """Return the text that the model wrote with the call: its own claim."""
     if call.by != MODEL or view.state.reply is None:
         return ""
     view.desk.require((view.state.reply,))

@@ -1,5 +1,7 @@
-"""Asking people whether a deed is to be taken back: an action like any other, for exactly one call
-(R-TOOL-15, R-APPR-4)."""
+"""Ask people whether a side effect is to be undone: approval for exactly one call.
+
+The request is an action request like any other (R-TOOL-15, R-APPR-4).
+"""
 
 from datetime import timedelta
 from uuid import UUID
@@ -20,7 +22,7 @@ ORDINAL = 61
 
 
 def ask_leave(view: NodeContext, state: RunState, call: Call) -> NodeResult:
-    """Freeze the packet of the compensating call and ask."""
+    """Freeze the packet of the compensating call and request approval."""
     spec = view.pins.by_name[call.tool]
     expires = view.at + timedelta(seconds=view.pins.boundary.gate_ttl_seconds)
     request = UUID(view.effect_id(ORDINAL, call.attempt + 1))
@@ -49,7 +51,7 @@ def ask_leave(view: NodeContext, state: RunState, call: Call) -> NodeResult:
 
 
 def decided_said(event: GateDecided) -> TraceEntry:
-    """The trace's word for a decision."""
+    """Return the trace entry of a decision."""
     body = ApprovalDecided(
         request=event.request, decision=event.decision, decision_digest=event.decision_digest, by=event.by,
         role=event.role, packet_digest=event.packet_digest, arguments=event.arguments,
@@ -58,7 +60,7 @@ def decided_said(event: GateDecided) -> TraceEntry:
 
 
 def with_call_grant(view: NodeContext, call: Call, event: GateDecided) -> Call:
-    """The call with the right to be made once, as it was approved or edited."""
+    """Return the call with the grant to be made once, as it was approved or edited."""
     assert call.arguments is not None
     edited = event.decision == "edit" and event.arguments is not None
     arguments = event.arguments if edited and event.arguments is not None else call.arguments
@@ -70,7 +72,7 @@ def with_call_grant(view: NodeContext, call: Call, event: GateDecided) -> Call:
 
 
 def trace_withdrawn_requests(state: RunState, reason: str) -> tuple[TraceEntry, ...]:
-    """What is said of requests that nobody has to answer any more."""
+    """Return the trace entries of requests that no longer need an answer."""
     return tuple(
         trace_event(Phase.ESCALATION_CHECK, ApprovalWithdrawn(request=request, reason=reason))
         for request in sorted(state.gates)

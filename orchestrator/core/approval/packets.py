@@ -1,4 +1,4 @@
-"""What a reviewer gets to see, frozen and hashed when the request is made (R-APPR-2)."""
+"""Packets: what a reviewer sees, frozen and hashed when the request is made (R-APPR-2)."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -34,7 +34,7 @@ SHOWN_FACTS = 20
 
 
 def approvers_for(view: NodeContext, call: Call, spec: ToolSpec) -> tuple[Decimal | None, int]:
-    """The amount at stake and how many distinct people must say yes."""
+    """Return the amount at stake and how many distinct people must approve."""
     arguments = view.desk.json(call.arguments or "")
     amount = amount_of(spec, arguments)
     return amount, count_required_approvers(spec, amount, arguments)
@@ -52,9 +52,12 @@ def action_packet(
     expires_at: datetime,
     proposals: int = 0,
 ) -> bytes:
-    """The packet of a call that needs a person's yes. A value that no trusted source gave and the task does
-    not name is stated first (R-TOOL-17). `proposals`: how many its step may make before it is only allowed or
-    refused (0: it is never sent back)."""
+    """Build the packet of a call that needs a person's approval.
+
+    A value that no trusted source gave and that the task does not name is stated first (R-TOOL-17).
+    `proposals` is how many proposals its step may make before a call can only be allowed or refused (0: the
+    call is never sent back).
+    """
     ruled = evaluate_policy(view, call, spec)
     by_risk = gates_call(view, spec, call)
     packet = _build_packet(
@@ -83,7 +86,7 @@ def action_packet(
     return packet_bytes(OriginPacket(**parts, stated_first=stated, policy=ruled.rule, ordinary=ordinary))
 
 
-# Words for what brought no answer.
+# Error names for calls that brought no answer.
 SILENT = ("timeout", "in_doubt", "unreachable", "malformed")
 
 
@@ -97,7 +100,7 @@ def reconciliation_packet(
     queue: str,
     expires_at: datetime,
 ) -> bytes:
-    """The packet of a call of which nobody knows whether it happened (R-TOOL-9)."""
+    """Build the packet of a call that may or may not have happened (R-TOOL-9)."""
     packet = _build_packet(
         view,
         call,
@@ -116,7 +119,7 @@ def reconciliation_packet(
 
 
 def _in_doubt(view: NodeContext, call: Call) -> str:
-    """Why nobody knows: no answer came, an error, or one that could not be read."""
+    """Explain why the outcome is unknown: no answer, an error, or an unreadable answer."""
     came, unread, before = "no answer came", call.unread, open_of(view.state, call)
     if before is not None and before.error not in SILENT:
         came = f"came to an error ({before.error}), which does not say that nothing was done"
@@ -132,7 +135,7 @@ def _in_doubt(view: NodeContext, call: Call) -> str:
 def question_packet(
     view: NodeContext, *, text: str, candidates: tuple[str, ...], request: UUID, expires_at: datetime
 ) -> bytes:
-    """The packet of a question to the submitter."""
+    """Build the packet of a question to the submitter."""
     packet = Packet(
         request=str(request),
         run=str(view.manifest.run),
@@ -161,7 +164,7 @@ def budget_packet(
     queue: str,
     expires_at: datetime,
 ) -> bytes:
-    """The packet of a run that asks for more budget (R-BUDGET-7)."""
+    """Build the packet of a run that asks for more budget (R-BUDGET-7)."""
     packet = BudgetPacket(
         request=str(request),
         run=str(view.manifest.run),
@@ -236,7 +239,7 @@ def _explain_call(view: NodeContext, call: Call) -> str:
 
 
 def _why_undo(view: NodeContext) -> str:
-    """Why a deed is to be taken back, from what was done: no word of a model's."""
+    """Explain, from the recorded effect alone, why a side effect is undone; no text of a model is used."""
     unwinding = view.state.unwinding
     assert unwinding is not None
     deed = view.state.deeds[unwinding.call]
@@ -267,8 +270,10 @@ def _describe_rollback(spec: ToolSpec) -> str:
 
 
 def _fill_template(template: str, arguments: Any) -> str:
-    """The template with {argument} put in; built from the bytes that would be sent, never from a model's
-    words."""
+    """Fill in a template's {argument} places from the bytes that would be sent.
+
+    Text of a model is never used.
+    """
     text = template
     for name, value in arguments.items() if isinstance(arguments, dict) else ():
         text = text.replace("{" + name + "}", str(value)[:200])

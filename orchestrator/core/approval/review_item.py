@@ -1,7 +1,7 @@
-"""What a run may put before people for a look, and how such an item stands (R-TOOL-19).
+"""Items that a run submits to people for review, and their status (R-TOOL-19).
 
-An item waits, somebody takes it or gives it back, and one answer ends it. An answer is a finding: it allows
-no call, so nothing here is an approval.
+An item waits until a person takes it; that person may release it again; one answer closes it. An answer is
+a finding: it permits no call, so nothing here is an approval.
 """
 
 from typing import Final, Literal
@@ -23,24 +23,25 @@ STATES: tuple[State, ...] = ("waiting", "taken", "answered")
 
 
 class Last(FrozenModel):
-    """The newest word on an item: what was done, and by whom (a principal's id). None yet: it waits."""
+    """The newest entry of an item: the action and the principal id of its author; none yet means waiting."""
 
     kind: Kind | None = None
     by: str = ""
 
 
 def state_of(last: Last) -> State:
-    """How an item stands after its newest word."""
+    """Return the status of an item after its newest entry."""
     if last.kind == "answered":
         return "answered"
     return "taken" if last.kind == "taken" else "waiting"
 
 
 def explain_review_refusal(last: Last, kind: Kind, by: str, *, may_release: bool = False) -> str:
-    """Why somebody may not do that with an item now; empty where they may.
+    """Return why a person may not perform this action on an item now; "" if the action is allowed.
 
-    What is another's is theirs until they give it back: two people who answer one item would both be sure
-    that theirs counted. `may_release`: who asks may give it back in their place.
+    An item that another person has taken is theirs until they release it: two people who answer one item
+    would both believe that their own answer counted. `may_release`: the caller may release it in the other
+    person's place.
     """
     state = state_of(last)
     if state == "answered":

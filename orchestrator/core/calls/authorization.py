@@ -1,7 +1,7 @@
-"""May this call be made? Eight questions in a fixed order, each answer recorded (R-TOOL-5).
+"""Authorize one call: eight questions in a fixed order, each answer recorded (R-TOOL-5).
 
-registered → arguments → permitted → provenance → budget → unsettled → risk → approval. The decision
-names its rule and the boundary version.
+registered → arguments → permitted → provenance → budget → unsettled → risk → approval. The decision names
+its rule and the boundary version.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, CallChecked, PlanRepaired
 from traces.core.integrity.chain import TraceEntry
 
-# Runs of an earlier core asked people for calls with a mark in place of a value; the gateway sends none.
+# Runs of an earlier core request approval for calls with redaction marks; the gateway sends none.
 MARKS_SINCE = 11
 
 DECIDED: dict[Decision, Literal["allow", "approval_required", "deny"]] = {
@@ -51,7 +51,7 @@ DECIDED: dict[Decision, Literal["allow", "approval_required", "deny"]] = {
 
 
 class CallAuthorizer:
-    """The questions asked of one call, with what was said on the way."""
+    """The questions asked of one call, with the trace entries of the answers."""
 
     def __init__(self, view: NodeContext, call: Call, *, first: bool) -> None:
         self.view = view
@@ -62,7 +62,7 @@ class CallAuthorizer:
         self.ruling: PolicyDecision = NOT_EVALUATED
 
     def ask(self) -> Authorization:
-        """Ask until one question is answered with no."""
+        """Ask the questions in order until one of them is answered with no."""
         questions = (
             self.registered, self.arguments, self.permitted, self.provenance, self.budget, self.unsettled,
             self.risk,
@@ -74,8 +74,10 @@ class CallAuthorizer:
         return self._end("eligible", "")
 
     def still(self) -> Authorization | None:
-        """What speaks against another attempt of a call that was found eligible before: a stop, a raised
-        class, a scope or a policy that has changed meanwhile. None: nothing."""
+        """Check again, before another attempt, a call that was found eligible.
+
+        Returns None, or the refusal for a stop, a raised class, a scope or a policy that changed meanwhile.
+        """
         self.spec = spec = self.view.pins.by_name[self.call.tool]
         for rule, test in _RULES:
             detail = test(self) if rule in MAY_CHANGE else None
@@ -91,7 +93,7 @@ class CallAuthorizer:
     # -------------------------------------------------------------------------------------------
 
     def registered(self) -> Authorization | None:
-        """Is it a tool of the pinned registry that this workflow names?"""
+        """Check that the pinned registry has the tool and that this workflow names it."""
         self._repaired()
         spec = self.view.pins.by_name.get(self.call.tool)
         if spec is None or not is_listed(self.view.graph.spec.tools, self.call.tool):
@@ -106,7 +108,7 @@ class CallAuthorizer:
         return None
 
     def _repaired(self) -> None:
-        """Put an equivalent in the place of a tool that cannot be reached, and say so (R-TOOL-1)."""
+        """Replace a tool that cannot be reached by an equivalent, and record the replacement (R-TOOL-1)."""
         other = find_substitute_tool(self.view, self.call)
         if other is None:
             return
@@ -115,7 +117,7 @@ class CallAuthorizer:
         self.call = self.call.evolve(tool=other.name)
 
     def arguments(self) -> Authorization | None:
-        """Do the arguments parse, validate and normalise?"""
+        """Check that the arguments parse, validate and normalise."""
         assert self.spec is not None
         parsed = self._parsed()
         if isinstance(parsed, Arguments):
@@ -135,7 +137,7 @@ class CallAuthorizer:
         return self._end(verdict, parsed.detail, missing=parsed.missing)
 
     def permitted(self) -> Authorization | None:
-        """May this principal, tenant and boundary call it, now?"""
+        """Check that this principal, tenant and boundary may call the tool now."""
         assert self.spec is not None
         for rule, test in _RULES:
             detail = test(self)
@@ -146,7 +148,7 @@ class CallAuthorizer:
         return None
 
     def provenance(self) -> Authorization | None:
-        """What does the policy say of where its values come from (R-TOOL-17)?"""
+        """Evaluate the policy on the origin of the call's values (R-TOOL-17)."""
         assert self.spec is not None
         self.ruling = evaluate_policy(self.view, self.call, self.spec)
         if not self.ruling.asked or not (self.spec.mutating or self.ruling.findings):
@@ -159,11 +161,11 @@ class CallAuthorizer:
         return self._end("denied", f"{detail} ({self.ruling.rule})", unauthorized=True)
 
     def budget(self) -> Authorization | None:
-        """Is enough left of every dimension, and may the tool be called again so soon?"""
+        """Check that enough is left of every dimension, and that the tool's rate allows the call."""
         assert self.spec is not None
         granted = self.call.grant is not None or self.gated()
         reserve = compute_run_reserve(self.view.manifest, self.spec, granted=granted, step=self.first)
-        # Nothing is begun that the run could not afford to take back (R-TOOL-15).
+        # No action is begun that the run could not afford to undo (R-TOOL-15).
         back = undo_room(self.view.pins, self.spec) if is_tracked(self.view.manifest, self.spec) else {}
         refused = find_budget_shortfall(self.view.state, (reserve, back), self.view.headroom)
         if refused is None:
@@ -172,7 +174,7 @@ class CallAuthorizer:
         return self._end("over_budget", f"the budget for {refused.dimension} is used up", refused=refused)
 
     def _rate(self, spec: ToolSpec) -> Authorization | None:
-        """The other half of `budget`: the tool's calls in the last minute of this run."""
+        """Check the second half of `budget`: the tool's calls in the last minute of this run."""
         again = free_at(self.view.state.rates, spec.name, spec.rate_per_minute, self.view.at)
         if again is None:
             self._note("budget", "allow", "vector")
@@ -185,15 +187,14 @@ class CallAuthorizer:
         return self._end("denied", detail)
 
     def unsettled(self) -> Authorization | None:
-        """Do people have to say first what became of an earlier call of the same? Until then it is not
-        sent, so nobody is asked to allow it."""
+        """Check whether an open earlier call must be settled first; until then none is sent or approved."""
         if not asks_first(self.view, self.call):
             return None
         self._note("approval", "approval_required", "open_effect", "an earlier call may have done it")
         return self._end("eligible", "")
 
     def risk(self) -> Authorization | None:
-        """Does its class ask for a person, and has one said yes to exactly this?"""
+        """Check whether the risk class needs a person's approval, and whether this exact call has one."""
         assert self.spec is not None
         if not self.gated():
             if self.spec.isolated:
@@ -223,7 +224,7 @@ class CallAuthorizer:
         return self._end("needs_approval", "a person must approve this call")
 
     def gated(self) -> bool:
-        """Whether the call needs a grant: by its tool, or because nothing mutating may go without one."""
+        """Return whether the call needs a grant, because of its tool, its values or the run's state."""
         assert self.spec is not None
         if self.view.state.guarded and self.spec.mutating:
             return True
@@ -236,7 +237,7 @@ class CallAuthorizer:
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
 
-    # -- writing it down
+    # -- recording
     # -----------------------------------------------------------------------------------------
 
     def _parsed(self) -> Arguments | Malformed:
@@ -344,7 +345,7 @@ def _in_scope(chain: CallAuthorizer) -> str | None:
     assert chain.spec is not None
     held = chain.view.manifest.scopes
     lost = chain.view.headroom.missing_scopes
-    # Whoever may not submit any more has nothing changed in its name either (Z5).
+    # A principal that may no longer submit has nothing changed in its name either (Z5).
     needed = (*chain.spec.scopes, "submit") if chain.spec.mutating else chain.spec.scopes
     lacking = [scope for scope in needed if scope not in held or scope in lost]
     return f"the submitting principal lacks {', '.join(lacking)}" if lacking else None
@@ -391,7 +392,7 @@ _RULES: tuple[tuple[str, Callable[[CallAuthorizer], str | None]], ...] = (
     ("unresolved_intent", _not_in_doubt),
     ("refused_before", _not_refused_often),
 )
-# Asking for what is not this run's to do; the other rules say that an allowed call comes at the wrong moment.
+# Rules that mark a call as unauthorized; the other rules mean a permitted call at the wrong time.
 UNAUTHORIZED = ("boundary_allow_list", "principal_scopes")
-# What may have become of a call between one attempt and the next.
+# Rules whose answer may change between two attempts of a call.
 MAY_CHANGE = ("emergency_stop", "boundary_allow_list", "not_available", "principal_scopes")

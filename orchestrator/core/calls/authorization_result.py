@@ -1,4 +1,4 @@
-"""What became of one call that was asked about: its verdict, and what the trace says of it."""
+"""The result of authorizing one call: its verdict and its trace entries."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +15,7 @@ CallVerdict = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorization:
-    """What became of one call: `call` carries the normalised arguments from the second question on."""
+    """The result for one call; `call` has normalised arguments from the second question on."""
 
     call: Call
     verdict: CallVerdict

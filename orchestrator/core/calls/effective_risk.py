@@ -1,5 +1,7 @@
-"""The risk class of one exact call: a tool below `network` is that, and gated, where its arguments lead
-beyond the list that it is pinned with (R-TOOL-2, G3).
+"""Compute the effective risk class of one exact call.
+
+A tool below `network` counts as `network`, and is gated, if its arguments lead outside the list that it is
+pinned with (R-TOOL-2, G3).
 """
 
 from typing import Any
@@ -20,29 +22,32 @@ ANYWHERE = Egress(argument="")
 
 
 def risk_of_call(view: NodeContext, spec: ToolSpec, call: Call) -> Risk:
-    """The class in force for this call: the tool's, or `network` for an address that is not on its list."""
+    """Return the class in force for this call: the tool's, or `network` for an address not on its list."""
     risk = view.risk_of(spec)
     return Risk.NETWORK if risk.rank < Risk.NETWORK.rank and leads_away(view, spec, call) else risk
 
 
 def risk_of_edit(spec: ToolSpec, value: Any) -> Risk:
-    """The class that agreeing to these arguments takes: `network` where they lead off the tool's list, as the
-    run itself will find."""
+    """Return the risk class that approving these arguments takes.
+
+    It is `network` if the arguments lead off the tool's list, as the run itself will find.
+    """
     unasked = not spec.mutating or not spec.needs_gate
     away = (spec.remote is None or unasked) and named_beyond(spec, value)
     return Risk.NETWORK if away and spec.risk.rank < Risk.NETWORK.rank else spec.risk
 
 
 def gates_call(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
-    """Whether this call needs a person's approval."""
+    """Return whether this call needs a person's approval."""
     return view.needs_gate(spec) or leads_away(view, spec, call)
 
 
 def leads_away(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
-    """Whether the call names an address that is not on the list of its tool's version.
+    """Return whether the call names an address that is not on the list of its tool's version.
 
-    Of a tool of a server outside that asks nobody every argument may be one: nobody knows what it does with
-    it. Runs from before that was looked at keep to what their tools declare.
+    Any argument of an outside server's tool that is called without approval may be an address, because it
+    is unknown what the server does with the argument. Runs admitted before this check existed follow only
+    what their tools declare.
     """
     if call.arguments is None:
         return False
@@ -54,7 +59,7 @@ def leads_away(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
 
 
 def named_beyond(spec: ToolSpec, value: Any) -> bool:
-    """Whether arguments name an address that is not on the tool's list."""
+    """Return whether the arguments name an address that is not on the tool's list."""
     if spec.remote is not None:
         egress = spec.egress or ANYWHERE
         return any(
@@ -67,7 +72,7 @@ def named_beyond(spec: ToolSpec, value: Any) -> bool:
 
 
 def _has_unlisted_address(egress: Egress, pointer: str, leaf: Any) -> bool:
-    """Whether a leaf is an address, or holds one, that the list does not have."""
+    """Return whether a leaf is, or contains, an address that is not on the list."""
     text = words_of(leaf).strip()
     if not text:
         return False

@@ -1,4 +1,4 @@
-"""One tool call on its way: intent, retry, and what its outcome means for the ladder (R-TOOL-8 to 10)."""
+"""Invoke one tool call: intent, retry, and how its outcome moves the call on (R-TOOL-8 to 10)."""
 
 from orchestrator.core.accounting.effect_cost import compute_run_reserve
 from orchestrator.core.accounting.price_correction import undone_within
@@ -19,15 +19,18 @@ from traces.core.events.trace_events import CallAttempted
 
 
 def with_updated_call(state: RunState, call: Call) -> tuple[Call, ...]:
-    """The batch with `call` in place of its former self."""
+    """Return the batch with `call` in place of its former version."""
     return tuple(call if held.id == call.id else held for held in state.batch)
 
 
 def launch_call(
     view: NodeContext, state: RunState, call: Call, ordinal: int, *, undoes: bool = False
 ) -> NodeResult:
-    """Ask for one attempt of a checked call. A grant goes only with the first: what follows it is the same
-    action. A call that undoes another has the tool's own time, though the run's may be over."""
+    """Request one attempt of a checked call.
+
+    Only the first attempt carries the grant: the later ones are the same action. A compensating call has
+    the tool's own timeout, even if the run's time is over.
+    """
     spec = view.pins.by_name[call.tool]
     assert call.arguments is not None
     assert call.argument_digest is not None
@@ -91,28 +94,36 @@ def launch_call(
 
 
 def may_repeat(view: NodeContext, call: Call, *, transient: bool, sent: bool) -> bool:
-    """Whether a failed call may be tried again by itself: safe ones only, within the retry gauge
-    (R-TOOL-10)."""
+    """Return whether a failed call may be retried automatically (R-TOOL-10).
+
+    Only safe calls are retried, within the retry gauge.
+    """
     spec = view.pins.by_name[call.tool]
     safe = not spec.mutating or (not sent and spec.honours_keys)
     return safe and transient and _tries_left(view.state, call.attempt, spec.max_retries)
 
 
 def repeats_left(state: RunState, spec: ToolSpec, attempt: int) -> bool:
-    """Whether a change may be sent once more under its key: as often as the tool's retry policy says, once at
-    the least, within the retry gauge. One that undoes another is tried as its policy says."""
+    """Return whether a change may be sent once more under its idempotency key.
+
+    The tool's retry policy gives the number of repeats, at least one, within the retry gauge. A
+    compensating call follows the policy alone, without that minimum.
+    """
     most = spec.max_retries if state.unwinding is not None else max(1, spec.max_retries)
     return spec.honours_keys and _tries_left(state, attempt, most)
 
 
 def may_pass(event: ToolFailed) -> bool:
-    """Whether what kept a request from its answer may be over a moment later: of one that was not sent, where
-    it says so."""
+    """Return whether a failure may be temporary.
+
+    Any failure of a call that was sent may be; one of a call that was not sent only if it is marked
+    transient.
+    """
     return event.sent or event.transient
 
 
 def classify_call_failure(view: NodeContext, call: Call, event: ToolFailed) -> Fate:
-    """What becomes of a call that failed. In runs of an earlier core every failure is one."""
+    """Return the fate of a call that failed. In runs of an earlier core every failure counts as failed."""
     spec = view.pins.by_name[call.tool]
     if view.manifest.core_version < OPEN_SINCE:
         return Fate.FAILED

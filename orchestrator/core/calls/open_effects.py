@@ -1,7 +1,7 @@
-"""Changes that may have been made though no result says so: noted by what was asked for, through a whole line
-of retries, until a look-up, a person or the same key settles them (R-TOOL-9).
+"""Open effects: changes that may have been made although no result confirms them (R-TOOL-9).
 
-Runs of an earlier core note nothing.
+They are recorded by the requested action, across a whole line of retries, until a look-up, a person or the
+same key settles them. Runs of an earlier core record nothing.
 """
 
 from typing import Literal
@@ -16,30 +16,31 @@ from traces.core.events.trace_events import EffectLeftOpen, EffectSettled
 from traces.core.integrity.chain import TraceEntry
 
 UNSURE = ("open", "in_doubt")
-# Instead of an error: it was learnt after the end of an earlier run that the change was made.
+# Stored in place of an error: after the end of an earlier run it was learnt that the change was made.
 HAPPENED = "happened"
 
 
 def action_key(call: Call) -> str:
-    """One intent: the tool with its canonical arguments."""
+    """Return the key of one intended action: the tool with its canonical arguments."""
     return opened_key(call.tool, call.argument_digest or "")
 
 
 def opened_key(tool: str, argument_digest: str) -> str:
-    """What an open effect is noted under."""
+    """Return the key under which an open effect is recorded."""
     return f"{tool}:{argument_digest}"
 
 
 def open_of(state: RunState, call: Call) -> OpenEffect | None:
-    """The earlier request of the same action of which nobody knows what became; None where there is none.
+    """Return the earlier request of the same action whose outcome is open; None if there is none.
 
-    What an earlier run did without knowing it counts for every call of its tool: whoever asks for it again
-    may ask in other words."""
+    A change that an earlier run made without knowing it counts for every call of its tool: the next request
+    for it may be worded differently.
+    """
     return state.opened.get(_key_of(state, call)) if state.opened else None
 
 
 def _key_of(state: RunState, call: Call) -> str:
-    """What the open effect is noted under that stands for a call."""
+    """Return the key of the open effect that applies to a call."""
     key = action_key(call)
     if key in state.opened:
         return key
@@ -48,19 +49,22 @@ def _key_of(state: RunState, call: Call) -> str:
 
 
 def looks_first(view: NodeContext, state: RunState, call: Call) -> bool:
-    """Whether another call's open effect is looked up before this one is sent."""
+    """Return whether another call's open effect is looked up before this one is sent."""
     before = open_of(state, call)
     return before is not None and before.call != call.id and view.pins.by_name[call.tool].lookup
 
 
 def asks_first(view: NodeContext, call: Call) -> bool:
-    """Whether people say what became of an earlier call before this one may be made: its tool neither
-    honours keys nor can be asked, or the earlier one is known to have happened."""
+    """Return whether people must settle an earlier call before this one may be made.
+
+    They must if the tool neither honours keys nor supports look-ups, or if the earlier call is known to
+    have happened.
+    """
     before, spec = open_of(view.state, call), view.pins.by_name.get(call.tool)
     if before is None or spec is None or not spec.mutating:
         return False
     if before.error == HAPPENED:
-        # Also of the same call, where a retry begins just before it.
+        # This holds for the same call too, if a retry begins just before it.
         return True
     return before.call != call.id and not (spec.honours_keys or spec.lookup)
 
@@ -68,14 +72,17 @@ def asks_first(view: NodeContext, call: Call) -> bool:
 def record_open_effect(
     view: NodeContext, state: RunState, call: Call, error: str
 ) -> tuple[RunState, tuple[TraceEntry, ...]]:
-    """The state with an effect that stays open, and what is said of it; the call is its newest request."""
+    """Return the state with an effect that stays open, and its trace entries.
+
+    The call becomes the newest request of that effect.
+    """
     spec = view.pins.by_name[call.tool]
     if view.manifest.core_version < OPEN_SINCE or not spec.mutating:
         return state, ()
     effect = call.effect or ""
     opened = OpenEffect(call=call.id, tool=call.tool, effect=effect, key=call.key or "", error=error)
     before = open_of(state, call)
-    # What an earlier run made is this call's from now on, or nobody's.
+    # A change that an earlier run made now belongs to this call, or to none.
     older = (*UNSURE, "done") if before is not None and before.error == HAPPENED else UNSURE
     told = _without_older(state, call, older)
     told = told.evolve(
@@ -97,8 +104,10 @@ def record_open_effect(
 def settle_open_effect(
     state: RunState, call: Call, by: Literal["done", "absent", "person"]
 ) -> tuple[RunState, tuple[TraceEntry, ...]]:
-    """The state in which the action of a call is open no longer, and what is said of that. What an earlier
-    request of it may have done is what this one did, or did not."""
+    """Return the state in which the action of a call is no longer open, and its trace entries.
+
+    The outcome applies to earlier requests of the same action as well.
+    """
     before = open_of(state, call)
     if before is None:
         return state, ()
@@ -111,7 +120,10 @@ def settle_open_effect(
 
 
 def _without_older(state: RunState, call: Call, standings: tuple[str, ...]) -> RunState:
-    """The state without the deed of an earlier call of the same action that stands so; its room is free."""
+    """Return the state without the side effect of an earlier call of the same action.
+
+    It is removed if its status is one of `standings`; its undo reserve is released.
+    """
     before = open_of(state, call)
     if before is None or before.call == call.id:
         return state

@@ -1,8 +1,8 @@
 """Sealed values in a call's arguments: which of them may go where (docs/discussions.md, M16).
 
-The model sees a reference, never the value, and may write it anywhere. It is opened only where the value was
-meant to go: anything else is refused before anybody is asked, and what the task entrusted to the run goes
-where the model puts it only with a person's yes.
+The model sees a reference, never the value, and may write the reference anywhere. A reference is opened
+only in the place that the value was meant for; any other use is refused before approval is requested. A
+value that the task entrusted to the run goes where the model puts it only with a person's approval.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,12 @@ Find = Callable[[str], bytes | None]
 def validate_sealed_references(
     find: Find, *, tool: str, by: str, value: Any, remembered: bool = False
 ) -> Malformed | None:
-    """Why arguments with references cannot be sent: one is none of this run's, or its value was not meant for
-    where it stands. `find` gives the content of a digest, `by` is who asked for the call; what is
-    `remembered` is kept as it is and shown to other runs, so no sealed value goes there."""
+    """Explain why arguments with references cannot be sent; None if they can.
+
+    A reference must belong to this run, and its value must be meant for the place where it is used. `find`
+    returns the content of a digest; `by` is the author of the call. `remembered`: the arguments are stored
+    as they are and shown to other runs, so they may hold no sealed value.
+    """
     faults = []
     for found in extract_references(value):
         place = _find_sealed_place(find, found.digest, found.kind)
@@ -45,8 +48,10 @@ def validate_sealed_references(
 
 
 def is_entrusted(view: NodeContext, call: Call) -> bool:
-    """Whether the model puts a value of the task into the call that nobody showed it: it goes nowhere without
-    a person's yes."""
+    """Return whether the model puts a sealed value of the task into the call.
+
+    Such a value was never shown to the model and goes nowhere without a person's approval.
+    """
     if call.by != "model" or call.arguments is None or view.manifest.core_version < SINCE:
         return False
     body = view.desk.read(call.arguments)
@@ -58,7 +63,7 @@ def is_entrusted(view: NodeContext, call: Call) -> bool:
 
 
 def _find_sealed_place(find: Find, digest: str, kind: str) -> Place | None:
-    """What a value was sealed for; None where the digest names none of this kind."""
+    """Return the place that a value was sealed for; None if the digest has no sealed value of this kind."""
     body = find(digest)
     sealed = read_sealed(body) if body is not None else None
     return sealed.place if sealed is not None and sealed.kind == kind else None

@@ -1,8 +1,8 @@
-"""Which of several tools of one capability a call goes to (R-TOOL-7, R-TOOL-1).
+"""Select which of several tools of one capability a call goes to (R-TOOL-7, R-TOOL-1).
 
-A model that asks for the dearer of two is pointed to the other; a tool that cannot be reached is replaced by
-one that its version names as equivalent, of no higher risk. A plan is never changed to a cheaper tool: who
-wrote the workflow has chosen.
+A model that requests the more expensive of two tools is referred to the cheaper one. A tool that cannot be
+reached is replaced by one that its version names as equivalent and that has no higher risk. A fixed plan is
+never changed to a cheaper tool: the author of the workflow has chosen.
 """
 
 from decimal import Decimal
@@ -17,8 +17,10 @@ SINCE = 3
 
 
 def find_cheaper_tool(view: NodeContext, call: Call, spec: ToolSpec) -> ToolSpec | None:
-    """A tool that does the same for less, and that could be called now; None where there is none, or where
-    it has failed in this run."""
+    """Return a callable tool that does the same for less.
+
+    Returns None if there is none, or if every such tool has failed in this run.
+    """
     if view.manifest.core_version < SINCE or call.by != "model" or call.grant is not None:
         return None
     alike = view.pins.by_capability.get(spec.capability, [])
@@ -41,8 +43,10 @@ def find_cheaper_tool(view: NodeContext, call: Call, spec: ToolSpec) -> ToolSpec
 
 
 def find_substitute_tool(view: NodeContext, call: Call) -> ToolSpec | None:
-    """The first equivalent of a tool that cannot be reached, which could be called with the same arguments;
-    None where the tool can be reached, or nothing stands in for it."""
+    """Return the first equivalent of an unreachable tool that accepts the same arguments.
+
+    Returns None if the tool can be reached, or if no equivalent can replace it.
+    """
     spec = view.pins.by_name.get(call.tool)
     if (
         spec is None
@@ -66,7 +70,7 @@ def find_substitute_tool(view: NodeContext, call: Call) -> ToolSpec | None:
 
 
 def is_tool_available(view: NodeContext, spec: ToolSpec) -> bool:
-    """Whether the run may call a tool, and the tool can be reached."""
+    """Return whether the run may call a tool and the tool can be reached."""
     boundary = view.pins.boundary
     grant = boundary.grant_for(spec.name)
     if grant is None or not is_listed(view.graph.spec.tools, spec.name) or not is_tool_reachable(view, spec):
@@ -78,15 +82,17 @@ def is_tool_available(view: NodeContext, spec: ToolSpec) -> bool:
 
 
 def is_tool_reachable(view: NodeContext, spec: ToolSpec) -> bool:
-    """Whether nothing keeps calls from a tool: no stop, no open circuit, no answer of another form."""
+    """Return whether a tool can be reached: no stop, no open circuit, no schema drift."""
     state, room = view.state, view.headroom
     closed = (*room.open_circuits, *room.stopped_tools, *state.stopped_tools, *state.drifted)
     return spec.name not in closed
 
 
 def _build_cost_sort_key(spec: ToolSpec) -> tuple[bool, Decimal, bool]:
-    """What is dearer stands later: an unknown price, a higher one, a way out of the house. A local tool gives
-    the same answer every time."""
+    """Return the sort key by cost: known prices first, then lower prices, then local tools.
+
+    A local tool gives the same answer every time.
+    """
     price = spec.price_usd
     return (price is None, price or Decimal(0), not spec.local)
 
@@ -96,6 +102,6 @@ def _no_riskier(view: NodeContext, other: ToolSpec, spec: ToolSpec) -> bool:
 
 
 def _can_accept_arguments(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
-    """Whether the call's arguments are some of this tool, too."""
+    """Return whether the call's arguments are valid for this tool as well."""
     parsed = parse_arguments(view.desk.read(call.arguments or call.raw), version=view.manifest.core_version)
     return isinstance(parsed, Arguments) and validate_against_schema(spec.input_schema, parsed.value) is None

@@ -1,4 +1,4 @@
-"""What the orchestrator refuses, each with a code and a sentence."""
+"""The errors of the orchestrator, each with a code and a sentence."""
 
 from tenancy.core.errors import InterlockError
 

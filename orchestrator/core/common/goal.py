@@ -1,4 +1,4 @@
-"""What a task asks for (R-GRAPH-13)."""
+"""The goal of a task (R-GRAPH-13)."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,7 @@ from orchestrator.core.common.frozen_model import FrozenModel, Small, Text
 
 
 class Mode(StrEnum):
-    """How long a client means to wait."""
+    """How long a client intends to wait."""
 
     INTERACTIVE = "interactive"
     ASYNC = "async"
@@ -25,8 +25,11 @@ class Criterion(FrozenModel):
 
 
 class Goal(FrozenModel):
-    """The goal object. Texts are bounded; `inputs` and `output_schema` are JSON from the client, bounded
-    at the door."""
+    """The goal object.
+
+    Texts are bounded. `inputs` and `output_schema` are JSON from the client, bounded where requests are
+    parsed.
+    """
 
     objective: Text = Field(min_length=1)
     acceptance: tuple[Criterion, ...] = Field(default=(), max_length=50)

@@ -20,7 +20,7 @@ class Status(StrEnum):
 
 
 class TerminalClass(StrEnum):
-    """What a terminal code leaves: a result, a failure report, or a resumable halt record."""
+    """The kind of record that a run ends with: a result, a failure report or a resumable halt record."""
 
     COMMIT = "COMMIT"
     FAIL = "FAIL"
@@ -28,7 +28,7 @@ class TerminalClass(StrEnum):
 
 
 class TerminalCode(StrEnum):
-    """How a run ended: exactly one of these."""
+    """The reason why a run ended; every run has exactly one."""
 
     SUCCESS = "SUCCESS"
     PARTIAL_SUCCESS = "PARTIAL_SUCCESS"
@@ -50,7 +50,7 @@ class TerminalCode(StrEnum):
 
 
 class Ending(NamedTuple):
-    """One row: the class, the run's final status, what it means, and what may safely be done next."""
+    """One row: the class, the final status, the meaning and the next safe action."""
 
     terminal_class: TerminalClass
     status: Status
@@ -84,8 +84,10 @@ TERMINAL_STATUSES = frozenset({S.COMPLETED, S.FAILED, S.EXPIRED, S.REJECTED, S.C
 
 
 def final_status(code: TerminalCode, *, expired: bool) -> Status:
-    """The status a run ends in: the code's own, or `expired` when a gate or the session ran out
-    (R-GRAPH-15)."""
+    """Return the final status of a run: the code's own, or `expired` (R-GRAPH-15).
+
+    A failure counts as expired when a gate or the session ran out.
+    """
     if expired and ENDINGS[code].terminal_class is TerminalClass.FAIL:
         return Status.EXPIRED
     return ENDINGS[code].status

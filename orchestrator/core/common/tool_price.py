@@ -1,4 +1,4 @@
-"""What a call of a tool costs in place of a pinned price that was wrong (R-BUDGET-15)."""
+"""The price of a tool call that replaces a wrong pinned price (R-BUDGET-15)."""
 
 from decimal import Decimal
 
@@ -8,7 +8,7 @@ from orchestrator.core.common.frozen_model import FrozenModel
 
 
 class ToolPrice(FrozenModel):
-    """US$ a call; `version` is how the right price is called."""
+    """The price of one call in US$; `version` names the corrected price."""
 
     usd: Decimal = Field(ge=0)
     version: str

@@ -1,14 +1,14 @@
-"""Text from outside with nothing in it that does not show (M14, A10, P5)."""
+"""Make invisible characters in text from outside visible (M14, A10, P5)."""
 
 import unicodedata
 
-# Variation selectors and fillers carry text that nobody sees.
+# Variation selectors and fillers can carry hidden text.
 _FILLERS = "\u115f\u1160\u3164\uffa0"
 _CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp")
 
 
 def does_not_show(char: str) -> bool:
-    """Whether a character leaves no mark of its own: controls, directions, zero widths, fillers."""
+    """Return whether a character is invisible: controls, directions, zero widths, fillers."""
     if char in "\n\t":
         return False
     if unicodedata.category(char) in _CATEGORIES:
@@ -17,7 +17,10 @@ def does_not_show(char: str) -> bool:
 
 
 def escape_invisible_characters(text: str) -> str:
-    """The text with every such character written out, such as ⟦U+202E⟧. Line ends become line feeds."""
+    """Return the text with every invisible character written out, such as ⟦U+202E⟧.
+
+    Line ends become line feeds.
+    """
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     if plain.isascii() and plain.replace("\n", "").replace("\t", "").isprintable():
         return plain

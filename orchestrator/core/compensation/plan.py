@@ -1,4 +1,7 @@
-"""How one deed is taken back: by which tool, with which arguments, and why not (R-TOOL-15). It only looks."""
+"""Plan how one side effect is undone: by which tool, with which arguments, or why not (R-TOOL-15).
+
+Planning has no effects of its own.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -15,7 +18,8 @@ from orchestrator.core.workflow.goal_inputs import MISSING, resolve_pointer
 from orchestrator.core.workflow.node_protocol import NodeContext
 from traces.core.canonical import canonical_outside, compute_digest
 
-# Why something is left as it is. What nobody chose is told to operators.
+# Reasons why a side effect is left in place. Operators are notified of every reason that is not in
+# BY_CHOICE.
 IN_DOUBT = "in_doubt"
 OPEN = "open"
 IRREVERSIBLE = "irreversible"
@@ -36,7 +40,7 @@ BY_CHOICE = (IRREVERSIBLE, REPORTED, REJECTED)
 
 
 class Plan(NamedTuple):
-    """The compensating call of one deed."""
+    """The compensating call of one side effect."""
 
     spec: ToolSpec
     call: Call
@@ -44,13 +48,15 @@ class Plan(NamedTuple):
 
 
 def undo_id(key: str) -> str:
-    """The id of the call that undoes the call `key`."""
+    """Return the id of the call that undoes the call `key`."""
     return f"u{key[1:]}"
 
 
 def plan_compensation(view: NodeContext, key: str, deed: SideEffect) -> Plan | str:
-    """The compensating call, or the word for why there is none. Raises ContentMissing for what was not
-    fetched."""
+    """Return the compensating call, or the reason why there is none.
+
+    Raises: ContentMissing for content that was not fetched.
+    """
     if deed.standing in (IN_DOUBT, OPEN):
         return deed.standing
     done = view.pins.by_name[deed.tool]
@@ -77,7 +83,7 @@ def _is_within_boundary(view: NodeContext, spec: ToolSpec) -> bool:
 def _build_compensation_arguments(
     view: NodeContext, deed: SideEffect, way: Compensation, spec: ToolSpec
 ) -> bytes | None:
-    """The arguments as bytes; None where one cannot be found, or they do not fit the tool."""
+    """Return the arguments as bytes; None if one cannot be found or they do not fit the tool."""
     wanted = [deed.arguments] + ([deed.observation] if deed.observation is not None else [])
     view.desk.require(wanted)
     document = {"arguments": view.desk.json(deed.arguments), "result": _read_original_result(view, deed)}
@@ -92,12 +98,15 @@ def _read_original_result(view: NodeContext, deed: SideEffect) -> object:
     try:
         return None if deed.observation is None else view.desk.json(deed.observation)
     except ValueError:
-        # Kept as it came, and no document: what needs it cannot be found.
+        # The result was stored as it came and is no JSON document, so nothing in it can be found.
         return None
 
 
 def _build_compensation_call(view: NodeContext, key: str, spec: ToolSpec, body: bytes) -> Call:
-    """One call for ever: its key depends on the deed alone, however often it is tried (R-TOOL-9)."""
+    """Build the compensating call.
+
+    Its idempotency key depends on the side effect alone, however often the call is tried (R-TOOL-9).
+    """
     arguments, argument_digest = view.desk.put(body), compute_digest("arguments", body)
     return Call(
         id=undo_id(key), by=UNDO, provider_id=undo_id(key), tool=spec.name, ordinal=0, raw=arguments,
@@ -107,7 +116,7 @@ def _build_compensation_call(view: NodeContext, key: str, spec: ToolSpec, body: 
 
 
 def explain_policy_denial(view: NodeContext, call: Call) -> str:
-    """The sentence of the policy that forbids this undo; empty where none does (R-TOOL-17)."""
+    """Return the sentence of the policy that forbids this undo; empty if none does (R-TOOL-17)."""
     if view.manifest.core_version < UNDO_SINCE:
         return ""
     ruled = evaluate_policy(view, call, view.pins.by_name[call.tool])
@@ -115,9 +124,12 @@ def explain_policy_denial(view: NodeContext, call: Call) -> str:
 
 
 def needs_compensation_approval(view: NodeContext, plan: Plan) -> bool:
-    """Whether people decide on this undo: where the boundary asks; and in any case where the undo cannot be
-    taken back itself, the tool always asks, its class was raised, whoever submitted has lost a right, or
-    anything of the run is suspect."""
+    """Return whether people decide on this undo.
+
+    They do if the boundary asks for it. They always do if the undo is itself irreversible, if its tool
+    always needs approval, if the tool's risk class was raised, if the submitter has lost a scope, or if the
+    run is suspect.
+    """
     spec = plan.spec
     if view.manifest.core_version >= UNDO_SINCE and _is_compensation_suspect(view, plan):
         return True
@@ -128,8 +140,11 @@ def needs_compensation_approval(view: NodeContext, plan: Plan) -> bool:
 
 
 def _is_compensation_suspect(view: NodeContext, plan: Plan) -> bool:
-    """Whether an undo may do what a stranger wants: a detector found something in this run, the policy gates
-    the call, or a value of it comes out of something untrusted and does not stand in the goal."""
+    """Return whether untrusted content may have influenced an undo.
+
+    That is so if a detector found something in this run, if the policy does not simply allow the call, or
+    if one of its values comes from an untrusted source and is not stated in the goal.
+    """
     unwinding = view.state.unwinding
     unsafe = unwinding is not None and unwinding.code is TerminalCode.UNSAFE_DETECTION
     if view.state.guarded or unsafe or evaluate_policy(view, plan.call, plan.spec).decision != "allow":
@@ -139,7 +154,7 @@ def _is_compensation_suspect(view: NodeContext, plan: Plan) -> bool:
 
 
 def fill_outcome_template(template: str, arguments: Mapping[str, object]) -> str:
-    """The wanted end with the arguments put in."""
+    """Return the expected outcome with the arguments filled in."""
     text = template
     for name, value in arguments.items():
         text = text.replace("{" + name + "}", str(value)[:200])

@@ -1,8 +1,9 @@
-"""Undoing what a run did before it ends without its result (R-TOOL-15).
+"""Compensation: undo what a run did before it ends without its result (R-TOOL-15).
 
-Whatever leads a run to a failure or a halt, it ends only once each thing it did was taken back, newest first,
-or left to people with the reason. Each undo is a call like any other: written ahead, keyed, recovered after a
-crash, verified. One that fails keeps none of the others from being made. An emergency stop ends it at once.
+Whatever leads a run to a failure or a halt, the run ends only after each of its side effects was undone,
+newest first, or left to people with the reason. Each undo is a call like any other: written ahead, keyed,
+recovered after a crash, verified. An undo that fails does not prevent the others. An emergency stop ends
+the compensation at once.
 """
 
 from collections.abc import Mapping
@@ -64,13 +65,13 @@ OPEN = ("done", "in_doubt", "open")
 
 
 class Config(FrozenModel):
-    """Nothing to set: the boundary says whether people are asked."""
+    """No settings: the boundary decides whether people are asked."""
 
 
 def begin_compensation(
     view: NodeContext, code: TerminalCode, halting: PendingInterrupt | None = None
 ) -> NodeResult | None:
-    """The first step of a run's way back; None where it may end at once."""
+    """Return the first step of the compensation; None if the run may end at once."""
     state = view.state
     deeds = sum(deed.standing in OPEN for deed in state.deeds.values())
     if not deeds or ENDINGS[code].terminal_class is TerminalClass.COMMIT:
@@ -85,7 +86,7 @@ def begin_compensation(
 
 
 class CompensationNode(PlainNode):
-    """Stands in for the node where the run is, until everything is seen to."""
+    """Takes the place of the run's current node until the compensation is complete."""
 
     kind: ClassVar[str] = "unwinding"
     outcomes: ClassVar[tuple[str, ...]] = ()
@@ -94,7 +95,7 @@ class CompensationNode(PlainNode):
     config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
-        """Go on after a pause, a signal, or a stop."""
+        """Continue after a pause, a signal or a stop."""
         if view.state.pending:
             return NodeResult(state=view.state)
         if view.state.batch and not view.state.gates and not _is_emergency_stopped(view):
@@ -106,7 +107,7 @@ class CompensationNode(PlainNode):
         )
 
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
-        """What came of an undo, people's word on one, or the time to try again."""
+        """Handle the outcome of an undo, a decision on one, or a due retry."""
         if isinstance(event, GateDecided):
             return _handle_approval_decision(view, event)
         if isinstance(event, GateExpired):
@@ -128,7 +129,7 @@ class CompensationNode(PlainNode):
 KIND = CompensationNode()
 
 
-# -- one after the other
+# -- order of compensation
 # ---------------------------------------------------------------------------------------
 
 
@@ -142,7 +143,7 @@ def _is_emergency_stopped(view: NodeContext) -> bool:
 
 
 def _start_next_compensation(view: NodeContext, said: tuple[TraceEntry, ...]) -> NodeResult:
-    """Take up the newest deed that still stands; end the run when none does."""
+    """Start to undo the newest side effect that is left; end the run if there is none."""
     state = view.state
     if _is_emergency_stopped(view):
         return _stop_compensation(view, said)
@@ -172,7 +173,7 @@ def _start_next_compensation(view: NodeContext, said: tuple[TraceEntry, ...]) ->
 
 
 def _begin_one(view: NodeContext, plan: undoing.Plan, said: tuple[TraceEntry, ...]) -> NodeResult:
-    """Ask people, or send."""
+    """Request approval if it is needed; otherwise send the call."""
     if not undoing.needs_compensation_approval(view, plan):
         return _send_compensation_call(view, plan.call, said)
     asked = ask_leave(view, view.state, plan.call)
@@ -180,7 +181,7 @@ def _begin_one(view: NodeContext, plan: undoing.Plan, said: tuple[TraceEntry, ..
 
 
 def _send_compensation_call(view: NodeContext, call: Call, said: tuple[TraceEntry, ...]) -> NodeResult:
-    """Write the intent of the next attempt, where the run has what it takes."""
+    """Write the intent of the next attempt, if the run has the budget for it."""
     if view.state.paused or view.headroom.slice_over:
         return NodeResult(state=view.state.evolve(held=True, batch=(call,), timer=None), said=said)
     if forbidden := undoing.explain_policy_denial(view, call):
@@ -207,7 +208,10 @@ def _get_current_effect_key(view: NodeContext) -> str:
 def _skip_side_effect(
     view: NodeContext, why: str, said: tuple[TraceEntry, ...], detail: str = ""
 ) -> NodeResult:
-    """The deed stands. What nobody chose is told to operators; the rest goes on."""
+    """Leave the side effect in place and continue with the next one.
+
+    Operators are notified of every reason that is not a choice (`BY_CHOICE`).
+    """
     state, key = view.state, _get_current_effect_key(view)
     deed = state.deeds[key]
     words = [
@@ -224,7 +228,7 @@ def _skip_side_effect(
 
 
 def _stop_compensation(view: NodeContext, said: tuple[TraceEntry, ...]) -> NodeResult:
-    """Nothing is called under an emergency stop: all that stands is left."""
+    """Leave all remaining side effects in place: nothing is called under an emergency stop."""
     state, words = view.state, [*said, *trace_withdrawn_requests(view.state, "emergency stop")]
     for key, deed in newest_first(state):
         if deed.standing in OPEN:
@@ -236,7 +240,7 @@ def _stop_compensation(view: NodeContext, said: tuple[TraceEntry, ...]) -> NodeR
 
 
 def _finish_compensation(view: NodeContext, said: tuple[TraceEntry, ...]) -> NodeResult:
-    """All is seen to: the end that was put off."""
+    """Finish the compensation and take the postponed end of the run."""
     state = view.state
     assert state.unwinding is not None
     standing = [deed.standing for deed in state.deeds.values()]
@@ -248,7 +252,7 @@ def _finish_compensation(view: NodeContext, said: tuple[TraceEntry, ...]) -> Nod
     return NodeResult(state=end.state, said=words, effects=end.effects)
 
 
-# -- what came of one
+# -- outcome of one compensating call
 # ------------------------------------------------------------------------------------------
 
 
@@ -261,7 +265,7 @@ def _handle_approval_decision(view: NodeContext, event: GateDecided) -> NodeResu
 
 
 def _handle_tool_answer(view: NodeContext, effect: str, observation: str | None, size: int) -> NodeResult:
-    """An answer: of the undo, or of the reader that looks whether it stands."""
+    """Handle an answer: of the undo, or of the read-back that checks it."""
     call = view.state.batch[0]
     reading = call.rung == "observed"
     status = "read_back" if reading else "ok"
@@ -282,7 +286,7 @@ def _handle_tool_answer(view: NodeContext, effect: str, observation: str | None,
 
 
 def _explain_result_mismatch(view: NodeContext, call: Call) -> str:
-    """What is wrong with the answer of an undo; empty where it is as declared."""
+    """Explain what is wrong with the answer of an undo; empty if the answer is as declared."""
     spec = view.pins.by_name[call.tool]
     assert call.observation is not None
     assert call.arguments is not None
@@ -357,7 +361,7 @@ def _handle_recovery(view: NodeContext, event: Recovered) -> NodeResult:
 def _schedule_compensation_retry(
     view: NodeContext, call: Call, cause: str, said: tuple[TraceEntry, ...], wish_ms: int | None
 ) -> NodeResult:
-    """Try again after a while, under the same key: whoever honours it does it once."""
+    """Schedule another attempt under the same key; a tool that honours keys performs it only once."""
     wait = delay_ms(max(call.attempt, 1), call.id + str(view.manifest.run), wish_ms)
     timer = SetTimer(id=view.effect_id(0, call.attempt), due=view.at + timedelta(milliseconds=wait))
     body = RetryScheduled(effect=call.id, attempt=call.attempt + 1, delay_ms=wait, cause=cause)

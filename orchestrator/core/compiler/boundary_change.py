@@ -1,5 +1,7 @@
-"""Reading a boundary's document, and where a boundary lets a run do more than another (R-GRAPH-10,
-R-GRAPH-11)."""
+"""Read a boundary's document, and list where a boundary permits more than another.
+
+Spec: R-GRAPH-10, R-GRAPH-11.
+"""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -35,14 +37,15 @@ ALLOWED: Final = {
     "observations": "It reads: {}.", "state_writes": "It writes the state: {}.",
     "decision_rights": "The model decides: {}.",
 }  # fmt: skip
-# A call for which neither a name nor a family is written down is judged by its family's first letters.
+# A tool that no exact name and no family lists is judged by its family's prefix and this suffix.
 UNNAMED: Final = "~"
 
 
 def read_boundary(document: Mapping[str, Any]) -> Boundary:
     """Read a boundary from a document; `profile` fills in the limits that `budget` leaves out.
 
-    The version is not the author's to say. Raises InvalidInput naming each wrong, unknown or missing field.
+    The author cannot set the version.
+    Raises: InvalidInput naming each wrong, unknown or missing field.
     """
     limits = _parse_budget_limits(document)
     plain = {name: value for name, value in document.items() if name not in ("profile", "version")}
@@ -66,15 +69,15 @@ def read_boundary(document: Mapping[str, Any]) -> Boundary:
 
 
 def list_widenings(before: Boundary | None, after: Boundary) -> tuple[str, ...]:
-    """Say where a run under `after` may do more than one under `before`, a sentence each; none: nowhere.
+    """List, one sentence each, where a run under `after` may do more than one under `before`.
 
-    Without `before` it says all that `after` allows: a task may name the boundary at once.
+    Without `before` the list names all that `after` allows, because a task may use the boundary at once.
     """
     return tuple(_allowances(after) if before is None else _describe_widenings(before, after))
 
 
 def _allowances(after: Boundary) -> Iterator[str]:
-    """What a new boundary allows. Whatever comes later is told as a difference from it."""
+    """Describe all that a new boundary allows. Later versions are described as differences from it."""
     tools = ", ".join(f"{grant.name} up to {after.ceiling_of(grant)}" for grant in after.tools)
     yield f"It is new, and allows {tools or 'no tool'}."
     limits = ((name, after.budget.get(name)) for name in sorted(after.budget))
@@ -112,8 +115,10 @@ def _describe_widenings(before: Boundary, after: Boundary) -> Iterator[str]:
 
 
 def _more_tools(before: Boundary, after: Boundary) -> Iterator[str]:
-    """Each name of either list stands for itself, and each family for the rest of it: no other name is judged
-    otherwise than one of these."""
+    """Compare the grants of both lists, name by name and family by family.
+
+    A family represents every tool that no other entry names, so no further name needs a comparison.
+    """
     patterns = dict.fromkeys(grant.name for one in (after, before) for grant in one.tools)
     for pattern in patterns:
         name = pattern[:-1] + UNNAMED if pattern.endswith(".*") else pattern
@@ -150,7 +155,7 @@ def _longer_lists(before: Boundary, after: Boundary) -> Iterator[str]:
 
 
 def _fewer_people(before: Boundary, after: Boundary) -> Iterator[str]:
-    """Where a person is asked no longer, or other people are."""
+    """Describe where a person is no longer asked, or where other people are asked."""
     for reason, queue in before.escalation_routes.items():
         if after.escalation_routes.get(reason) != queue:
             yield f"The queue {queue} is no longer asked about {reason}."
@@ -161,7 +166,10 @@ def _fewer_people(before: Boundary, after: Boundary) -> Iterator[str]:
 
 
 def _parse_budget_limits(document: Mapping[str, Any]) -> dict[str, Decimal | None]:
-    """The limits of a document: those of its profile, amended by its own. Raises InvalidInput."""
+    """Return the limits of a document: those of its profile, overridden by its own.
+
+    Raises: InvalidInput.
+    """
     profile, stated = document.get("profile"), document.get("budget", {})
     if profile is not None and profile not in PROFILES:
         raise InvalidInput(errors=[_make_field_error("/profile", f"One of {', '.join(sorted(PROFILES))}.")])

@@ -12,25 +12,25 @@ from orchestrator.core.policy.task_scope import ScopeGrant
 
 
 class ToolGrant(FrozenModel):
-    """One allowed tool; `name` may end in `.*`. `sandbox`: it is called in isolation alone."""
+    """One allowed tool; `name` may end in `.*`. `sandbox`: the tool is called only in isolation."""
 
     name: str
     risk_ceiling: Risk = Risk.DESTRUCTIVE
     sandbox: bool = False
 
     def covers(self, tool: str) -> bool:
-        """Whether the grant names `tool`."""
+        """Return whether the grant names `tool`."""
         return is_name_match(self.name, tool)
 
 
 class Boundary(FrozenModel):
     """A boundary version, immutable and addressed by the digest of its canonical form.
 
-    `compensation`: what becomes of completed actions when a run ends without its result, people are asked
-    before each is undone, they are undone at once, or they are only reported (R-TOOL-15).
-    `on_exhaustion`: what an exhausted budget does, end the run with what it has, or freeze it and ask people
-    for more, at most `budget_requests` times a run (R-BUDGET-6). `scope` is what every task under it may
-    reach beside what it names itself (R-TOOL-17).
+    `compensation` decides about completed actions when a run ends without its result: people are asked
+    before each is undone, they are undone at once, or they are only reported (R-TOOL-15). `on_exhaustion`
+    decides about an exhausted budget: the run ends with what it has, or it is frozen and asks people for
+    more, at most `budget_requests` times a run (R-BUDGET-6). `scope` is what every task under the boundary
+    may reach in addition to what the task names (R-TOOL-17).
     """
 
     slug: Slug
@@ -68,15 +68,15 @@ class Boundary(FrozenModel):
     scope: ScopeGrant = ScopeGrant()
 
     def grant_for(self, tool: str) -> ToolGrant | None:
-        """The first grant that covers `tool`, or None."""
+        """Return the first grant that covers `tool`, or None."""
         place = first_naming(tuple([grant.name for grant in self.tools]), tool)
         return None if place is None else self.tools[place]
 
     def ceiling_of(self, grant: ToolGrant) -> Risk:
-        """The highest risk class at which a tool of the grant is called."""
+        """Return the highest risk class at which a tool of the grant is called."""
         return min((grant.risk_ceiling, self.risk_ceiling), key=lambda risk: risk.rank)
 
     def allows(self, tool: ToolSpec) -> bool:
-        """Whether `tool` is named, and its risk class is not above the ceilings."""
+        """Return whether `tool` is granted and its risk class is within the ceilings."""
         grant = self.grant_for(tool.name)
         return grant is not None and tool.risk.rank <= self.ceiling_of(grant).rank

@@ -1,21 +1,24 @@
-"""What becomes of a call by what came back of it: the one table of docs/ring.md (R-TOOL-9, R-TOOL-10)."""
+"""Decide what happens to a call by what it brought back (R-TOOL-9, R-TOOL-10).
+
+This is the one table of docs/ring.md.
+"""
 
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-# In runs of an earlier core no answer but silence left a change open.
+# In runs of an earlier core only a missing answer left a change open.
 OPEN_SINCE: Final = 11
-# Statuses that a service gives before it does anything.
+# Statuses that a service returns before it does anything.
 REFUSALS: Final = frozenset({400, 401, 403, 404, 405, 413, 415, 422, 429})
-# Statuses of an error that may pass.
+# Statuses of an error that may be temporary.
 PASSING: Final = frozenset({408, 425})
 
 
 class Answer(StrEnum):
-    """What came back of a call that was sent, where it is no result.
+    """The class of an answer that is no result, for a call that was sent.
 
-    none: nothing, or not all of it; unreadable: a success of another form, or too large; broke: an error
-    that may pass; error: an answer that says that it failed; refused: a status that is given before
+    none: nothing, or not all of it; unreadable: a success in another form, or too large; broke: an error
+    that may be temporary; error: an answer that states a failure; refused: a status that is returned before
     anything is done.
     """
 
@@ -27,7 +30,7 @@ class Answer(StrEnum):
 
 
 class Look(StrEnum):
-    """What a look-up brought that did not find the effect; `absent`: it answered that it is not there."""
+    """The result of a look-up that did not find the effect; `absent`: it answered that there is none."""
 
     NOT_YET = "not_yet"
     ABSENT = "absent"
@@ -35,8 +38,12 @@ class Look(StrEnum):
 
 
 class Fate(StrEnum):
-    """failed: nothing was changed; open: the error is told, what it may have changed stays open; repeat:
-    under its key, or because it surely was not made; look_up: the tool says; in_doubt: a person says."""
+    """The next step for a call without a result.
+
+    failed: nothing was changed; open: the error is reported, and its possible change stays open; repeat:
+    the call is sent again under its key, or because it certainly was not made; look_up: the tool is asked;
+    in_doubt: a person decides.
+    """
 
     FAILED = "failed"
     OPEN = "open"
@@ -46,8 +53,11 @@ class Fate(StrEnum):
 
 
 class Came(NamedTuple):
-    """What is known of a call without a result. `before`: an earlier request of the same action is open;
-    `keys` and `lookup` are what its tool declares, `final` that its errors mean no effect."""
+    """The known facts about a call without a result.
+
+    `before`: an earlier request of the same action is open. `keys` and `lookup` are what its tool declares;
+    `final`: the tool's errors mean that it had no effect.
+    """
 
     mutating: bool
     sent: bool
@@ -62,7 +72,7 @@ class Came(NamedTuple):
 
 
 def fate_of(came: Came) -> Fate:
-    """What is done about a call that brought no result."""
+    """Return what to do about a call that brought no result."""
     answer = _resolve_effective_answer(came)
     if answer is None:
         return Fate.FAILED
@@ -78,15 +88,17 @@ def fate_of(came: Came) -> Fate:
 
 
 def answer_of(status: int) -> Answer:
-    """The class of an answer that is no success, by its status."""
+    """Return the class of an unsuccessful answer, by its status."""
     if status in REFUSALS:
         return Answer.REFUSED
     return Answer.BROKE if status >= 500 or status in PASSING else Answer.ERROR
 
 
 def _resolve_effective_answer(came: Came) -> Answer | None:
-    """The answer as far as it speaks for the action as a whole; None where it surely changed nothing. Of a
-    request that is open from before it says nothing."""
+    """Return the answer as it applies to the whole action; None if the action certainly changed nothing.
+
+    An answer says nothing about an earlier request of the action that is still open.
+    """
     if not came.mutating:
         return None
     if not came.sent:

@@ -1,4 +1,7 @@
-"""Content the core reads and makes, by digest. Content-addressed, so it adds no freedom to `advance`."""
+"""The content that the core reads and writes, by digest.
+
+Content is addressed by its digest, so it adds no nondeterminism to `advance`.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -10,12 +13,13 @@ from traces.core.canonical import payload_digest
 
 
 class ContentStore:
-    """What lies on the table during one walk: `held` is what was fetched before, `made` what this walk wrote.
+    """The content available during one walk.
 
-    `rendered` is what was written out of content and facts before: it may outlast the walk, for the same
-    content gives the same. Raises ContentMissing for a digest that was not fetched: the shell fetches it and
-    walks again, which is safe because a walk is pure. `absent` are digests of which there is no content;
-    None: whatever there is is held.
+    `held` was fetched before the walk, `made` is what this walk wrote. `rendered` caches what was rendered
+    from content and facts; it may outlast the walk, because equal content renders equally. `absent` holds
+    digests for which no content exists; None: all existing content is held.
+    Raises: ContentMissing for a digest that was not fetched. The caller fetches the content and walks
+        again, which is safe because a walk is pure.
     """
 
     def __init__(
@@ -32,14 +36,14 @@ class ContentStore:
         self.rendered = {} if rendered is None else rendered
 
     def put(self, body: bytes) -> str:
-        """Keep `body`; its digest."""
+        """Store `body` and return its digest."""
         digest = payload_digest(self._salt, body)
         if digest not in self._held:
             self.made[digest] = body
         return digest
 
     def read(self, digest: str) -> bytes:
-        """The bytes of `digest`."""
+        """Return the bytes of `digest`."""
         body = self.made.get(digest)
         if body is not None:
             return body
@@ -49,8 +53,11 @@ class ContentStore:
             raise ContentMissing(digests=(digest,)) from None
 
     def find(self, digest: str) -> bytes | None:
-        """The bytes of `digest`, or None where the run has no such content: for digests that a stranger's
-        text names. Raises ContentSought where nobody has looked yet."""
+        """Return the bytes of `digest`, or None if the run has no such content.
+
+        Use this for digests that appear in untrusted text.
+        Raises: ContentSought if the digest has not been looked up yet.
+        """
         try:
             return self.read(digest)
         except ContentMissing:
@@ -59,16 +66,18 @@ class ContentStore:
             raise ContentSought(digests=(digest,)) from None
 
     def require(self, digests: Iterable[str]) -> None:
-        """Ask for many at once. Raises ContentMissing naming all that are not there, each once: whoever
-        fetches them counts what came."""
+        """Check that all digests are available.
+
+        Raises: ContentMissing naming each missing digest once; the caller counts what it fetched.
+        """
         missing = tuple(dict.fromkeys(d for d in digests if d not in self.made and d not in self._held))
         if missing:
             raise ContentMissing(digests=missing)
 
     def json(self, digest: str) -> Any:
-        """The JSON value of `digest`; it was checked when it was written."""
+        """Return the JSON value of `digest`; it was checked when it was written."""
         return orjson.loads(self.read(digest))
 
     def text(self, digest: str, limit: int) -> str:
-        """At most `limit` characters of the text of `digest`; what is not UTF-8 is made visible."""
+        """Return at most `limit` characters of the text of `digest`; bytes that are not UTF-8 are escaped."""
         return self.read(digest)[: limit * 4].decode("utf-8", "backslashreplace")[:limit]

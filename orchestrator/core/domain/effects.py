@@ -1,4 +1,7 @@
-"""What a run asks of the world, and the ids that stay the same after any crash or replay (docs/ring.md)."""
+"""The effects that a run requests, and their ids.
+
+The ids stay the same after any crash or replay (docs/ring.md).
+"""
 
 from datetime import datetime
 from decimal import Decimal
@@ -14,18 +17,21 @@ Amounts = dict[str, Decimal]
 
 
 def effect_id(run: UUID, transition: int, ordinal: int, attempt: int) -> str:
-    """32 hex digits; the same for the same place in the run, whoever computes them."""
+    """Return 32 hex digits that depend only on the place in the run."""
     return sha256(f"effect\0{text_of(run)}\0{transition}\0{ordinal}\0{attempt}".encode()).hexdigest()[:32]
 
 
 def idempotency_key(run: UUID, tool: str, argument_digest: str, confirmed: int) -> str:
-    """One key per logical action: stable over retries, crashes and repeated requests (R-TOOL-9). `run` is the
-    first of a line of retries."""
+    """Return the key of one logical action (R-TOOL-9).
+
+    The key is stable over retries, crashes and repeated requests. `run` is the first run of a line of
+    retries.
+    """
     return sha256(f"key\0{text_of(run)}\0{tool}\0{argument_digest}\0{confirmed}".encode()).hexdigest()[:40]
 
 
 class CallModel(FrozenModel):
-    """Ask the model that plays `role`; `request` is the digest of the compiled prompt."""
+    """Call the model that plays `role`; `request` is the digest of the compiled prompt."""
 
     kind: Literal["call_model"] = "call_model"
     id: str
@@ -42,8 +48,9 @@ class CallModel(FrozenModel):
 class CallTool(FrozenModel):
     """Run one pinned tool version with these exact argument bytes; `grant` is consumed with the intent.
 
-    `look_first`: an earlier call of the same action is open, and what became of it is looked up before this
-    one is sent."""
+    `look_first`: an earlier call of the same action is open, and its outcome is looked up before this call
+    is sent.
+    """
 
     kind: Literal["call_tool"] = "call_tool"
     id: str
@@ -69,8 +76,11 @@ class CallTool(FrozenModel):
 
 
 class SentChange(FrozenModel):
-    """One change that was asked for, by its newest request: what says which one it is, and what it would
-    make. `attempts` are the effects of all its requests."""
+    """One requested change, by its newest request.
+
+    It holds what identifies the change and what the change would do. `attempts` are the effects of all its
+    requests.
+    """
 
     effect: str
     call: str
@@ -102,7 +112,7 @@ class AskApproval(FrozenModel):
 
 
 class AskPerson(FrozenModel):
-    """Ask the submitter; `question` is the digest of {"text", "schema", "candidates"}."""
+    """Ask the submitter; `packet` is the digest of the question's packet."""
 
     kind: Literal["ask_person"] = "ask_person"
     id: str

@@ -1,4 +1,4 @@
-"""The graph a workflow draws, and what it compiles to (R-GRAPH-1, R-GRAPH-3)."""
+"""The graph that a workflow declares, and its compiled form (R-GRAPH-1, R-GRAPH-3)."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -13,7 +13,7 @@ MODEL_PATIENCE_SECONDS = 900
 
 
 class Interrupt(StrEnum):
-    """What is handled before any node sees it (R-GRAPH-5)."""
+    """An interrupt that is handled before any node runs (R-GRAPH-5)."""
 
     CANCELLED = "cancelled"
     BUDGET_EXHAUSTED = "budget_exhausted"
@@ -46,17 +46,19 @@ class EdgeSpec(FrozenModel):
 
 
 class CycleLimit(FrozenModel):
-    """A declared limit for the cycles that pass `through` a node: at most `limit` entries of it in one
-    run."""
+    """A declared limit for cycles through a node: at most `limit` entries of `through` in one run."""
 
     through: Slug
     limit: int = Field(ge=1, le=10_000)
 
 
 class GraphSpec(FrozenModel):
-    """A workflow version's document. `tools` are the names it may use at all; `boundary` the default one's
-    slug. `model_patience_seconds`: how long its runs wait for a model that is away, but those of an
-    interactive task, which do not wait."""
+    """A workflow version's document.
+
+    `tools` are the only names that it may use; `boundary` is the slug of the default boundary.
+    `model_patience_seconds` is how long its runs wait for an unavailable model; an interactive task does
+    not wait.
+    """
 
     slug: Slug
     title: str = ""
@@ -93,7 +95,10 @@ class Edge(FrozenModel):
 
 
 class CompiledGraph(FrozenModel):
-    """Immutable; `digest` is the SHA-256 of the canonical form of the specification (R-GRAPH-3)."""
+    """A compiled graph, immutable (R-GRAPH-3).
+
+    `digest` is the SHA-256 of the canonical form of the specification.
+    """
 
     spec: GraphSpec
     digest: Hex
@@ -105,12 +110,11 @@ class CompiledGraph(FrozenModel):
     cycle_limits: Mapping[str, int] = Field(default_factory=dict)
 
     def edges_of(self, node: str, outcome: str) -> tuple[Edge, ...]:
-        """The edges that leave `node` for `outcome`, in order."""
+        """Return the edges that leave `node` for `outcome`, in order."""
         return self.edges[node][outcome]
 
 
 def answer_schema(spec: GraphSpec, goal: Goal) -> dict[str, Any] | None:
-    """The form of a run's answer: what the workflow declares and what the goal asks for, both where both
-    do."""
+    """Return the schema of a run's answer: the workflow's, the goal's, or both combined."""
     own, asked = spec.output_schema, goal.output_schema
     return {"allOf": [own, asked]} if own is not None and asked is not None else own or asked

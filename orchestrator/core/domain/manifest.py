@@ -1,4 +1,4 @@
-"""What a run is pinned to when it is admitted (R-GRAPH-12)."""
+"""The manifest: what a run is pinned to when it is admitted (R-GRAPH-12)."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -18,10 +18,10 @@ from orchestrator.core.policy.task_scope import TaskScope
 class Pins(FrozenModel):
     """The versions in force, content-addressed and shared by all runs admitted under them.
 
-    `unpriced` are tools whose price nobody has stated: pinned at the declared worst case, or left out of
-    `tools` where policy refuses them (R-BUDGET-15). `policy` is None in pins from before there was one.
-    `left_out` are pinned tools that a model is not offered, with what nobody has set up for them; `cautions`
-    those whose credential may end before the run does (orchestrator/core/tools/readiness.py).
+    `unpriced` are tools without a stated price: pinned at the declared worst case, or left out of `tools`
+    if the policy refuses them (R-BUDGET-15). `policy` is None in pins that are older than policies.
+    `left_out` are pinned tools that a model is not offered, each with what is not set up for it; `cautions`
+    are tools whose credential may expire before the run ends (orchestrator/core/tools/readiness.py).
     """
 
     boundary: Boundary
@@ -40,12 +40,12 @@ class Pins(FrozenModel):
 
     @cached_property
     def by_name(self) -> dict[str, ToolSpec]:
-        """The pinned tools by name."""
+        """Return the pinned tools by name."""
         return {tool.name: tool for tool in self.tools}
 
     @cached_property
     def by_capability(self) -> dict[str, list[ToolSpec]]:
-        """The pinned tools by what they are for."""
+        """Return the pinned tools by capability."""
         found: dict[str, list[ToolSpec]] = {}
         for tool in self.tools:
             found.setdefault(tool.capability, []).append(tool)
@@ -53,21 +53,25 @@ class Pins(FrozenModel):
 
     @cached_property
     def worked_out(self) -> dict[object, Any]:
-        """What was worked out of these pins, for every run that has them. Each entry holds the parts that it
-        was worked out of, for a copy with other parts takes the entries along."""
+        """Return the cache of values computed from these pins, shared by all runs that have them.
+
+        Each entry holds the parts that it was computed from, because a copy with other parts keeps the
+        entries.
+        """
         return {}
 
     def profile_for(self, role: Role) -> ModelProfile:
-        """The profile that plays `role`, or the first one."""
+        """Return the profile that plays `role`, or the first one."""
         return next((p for p in self.profiles if role in p.roles), self.profiles[0])
 
 
 class Expected(FrozenModel):
-    """What came of the newest runs of a workflow that came to a result, `runs` of them: for each place in a
-    run, bounds (lower, upper) of what remained of each dimension (core/accounting/remaining_estimate.py).
+    """The statistics of the newest successful runs of a workflow, `runs` of them.
 
-    `least` is what none of them did with less of, by place: the bounds are wider where few kinds of goals
-    were seen. Where nothing is said of it, the lower bound is.
+    `rest` gives, for each place in a run, bounds (lower, upper) of what remained of each dimension
+    (core/accounting/remaining_estimate.py). `least` gives, by place, the least amounts with which any of
+    those runs finished: the bounds are wider if few kinds of goals were seen. Without an entry in `least`
+    the lower bound applies.
     """
 
     runs: int = 0
@@ -76,8 +80,11 @@ class Expected(FrozenModel):
 
 
 class Began(FrozenModel):
-    """Where a retry began: after record `record`, whose hash is `record_hash`, of the run `run`; `origin` is
-    the first run of the line. `by` asked for it, and the person `owner` answers for that (R-SESS-9)."""
+    """The start of a retry: after record `record`, with hash `record_hash`, of the run `run`.
+
+    `origin` is the first run of the line. `by` requested the retry, and the person `owner` is responsible
+    for it (R-SESS-9).
+    """
 
     run: UUID
     record: int
@@ -88,11 +95,14 @@ class Began(FrozenModel):
 
 
 class Manifest(FrozenModel):
-    """One run's pins. `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` is
-    what was known of its like when it was admitted; None in runs that nothing was expected of. `scope` is
-    what the goal names (R-TOOL-17); `files` the digest of those that the task came with; `began` None in
-    a run that is no retry. `asked` is the budget that its task asked for, which a line of retries hands on;
-    None in runs from before that was kept."""
+    """One run's pins.
+
+    `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` holds the statistics
+    of similar runs at admission; None if there were none. `scope` is what the goal names (R-TOOL-17);
+    `files` is the digest of the files that came with the task; `began` is None in a run that is no retry.
+    `asked` is the budget that its task asked for, which a line of retries passes on; None in runs that are
+    older than this field.
+    """
 
     run: UUID
     task: UUID
@@ -122,6 +132,9 @@ class Manifest(FrozenModel):
 
     @property
     def line(self) -> UUID:
-        """The first run of a line of retries, which all of them are to the world outside: the same action has
-        the same key, whichever run asks for it (R-TOOL-9)."""
+        """Return the first run of a line of retries.
+
+        To external systems all runs of the line are this one: the same action has the same key, whichever
+        run requests it (R-TOOL-9).
+        """
         return self.run if self.began is None else self.began.origin

@@ -1,4 +1,4 @@
-"""What may enter memory: the gate between what a run proposes and what later runs are told (R-MEM-2)."""
+"""The memory gate: decide which proposals of a run are promoted to memory for later runs (R-MEM-2)."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ Trust = Literal["trusted", "untrusted"]
 
 
 class Evidence(FrozenModel):
-    """A committed fact that a proposal rests on, in the version it had."""
+    """A committed fact that a proposal is based on, in the version it had."""
 
     fact: str
     version: int
@@ -34,7 +34,7 @@ class Evidence(FrozenModel):
 
 
 class Proposed(FrozenModel):
-    """A proposal, as the gate looks at it."""
+    """A proposal as the gate sees it."""
 
     text: str = Field(min_length=1, max_length=2_000)
     kind: Kind
@@ -43,7 +43,7 @@ class Proposed(FrozenModel):
 
 
 class MemoryStatus(FrozenModel):
-    """How the run of a proposal stands: its end, and the newest version of each of its facts."""
+    """The status of a proposal's run: its end, and the newest version of each of its facts."""
 
     status: Status
     terminal_code: str
@@ -51,10 +51,10 @@ class MemoryStatus(FrozenModel):
 
 
 def explain_promotion_refusal(proposed: Proposed, standing: MemoryStatus, at: datetime) -> str:
-    """Why a proposal may not be kept; empty where it may.
+    """Explain why a proposal may not be promoted; empty if it may.
 
-    Its run has come to a result, every fact it names is one of that run's and is not superseded, and its
-    time has not run out.
+    The run must have ended with a result, every fact that the proposal names must be a current fact of that
+    run, and the proposal must not have expired.
     """
     code = standing.terminal_code or standing.status.value
     asked = (
@@ -76,12 +76,12 @@ def _is_evidence_current(one: Evidence, standing: MemoryStatus) -> bool:
 
 
 def trust_of(text: str, evidence: Sequence[Evidence], cited: Sequence[str], strange: Sequence[str]) -> Trust:
-    """How far the words of a proposal are to be trusted: never further than the facts it names.
+    """Return the trust of a proposal's text, which never exceeds that of the facts it names.
 
-    `cited` are the texts of those facts, `strange` what the run had read until then that nobody vouches for.
-    A model may invent what it likes and name a fact for it: its words are trusted only if a named fact states
-    them, and nothing strange resembles them, for they may come from there however they read. What was erased
-    (an empty text) may have said anything.
+    `cited` are the texts of those facts, `strange` the untrusted texts that the run had read until then. A
+    model may invent a claim and name a fact for it, so its text is trusted only if a named fact states the
+    claim and no untrusted text resembles it: a resembling claim may come from there, however it is worded.
+    An erased text (empty) may have contained anything.
     """
     if any(one.trust == "untrusted" for one in evidence) or not all(strange):
         return "untrusted"
@@ -94,7 +94,7 @@ def trust_of(text: str, evidence: Sequence[Evidence], cited: Sequence[str], stra
 
 
 def refused_by_boundary(spec: ToolSpec, boundary: Boundary) -> str | None:
-    """Why a boundary keeps a run from a tool of memory; None where it does not, or the tool is another's."""
+    """Explain why a boundary denies a memory tool; None if it allows the tool, or for any other tool."""
     if spec.category != CATEGORY:
         return None
     wanted = ("propose",) if spec.mutating else ("read", "propose")

@@ -1,8 +1,7 @@
-"""Everything the world can do to a run, as values (docs/ring.md, R-LOOP-1). Each carries the commit's one
-database time.
+"""The events that can happen to a run, as values (docs/ring.md, R-LOOP-1).
 
-These are what `advance` is fed and what replay feeds again; the trace's events
-(traces/core/events/trace_events.py) say what the machine made of them.
+Each event carries the commit's one database time. `advance` consumes these events, and a replay feeds them
+again. The trace's events (traces/core/events/trace_events.py) record what the machine made of them.
 """
 
 from datetime import datetime
@@ -22,7 +21,7 @@ from orchestrator.core.policy.rules import Policy
 
 
 class RunEvent(FrozenModel):
-    """Base of all; `at` is database time."""
+    """The base of all events; `at` is database time."""
 
     at: datetime
 
@@ -32,8 +31,10 @@ class Started(RunEvent):
 
 
 class ToolRequest(FrozenModel):
-    """One call asked for in a reply. `name` is cut to 200 characters, `arguments` is the digest of the raw
-    text."""
+    """One call requested in a reply.
+
+    `name` is cut to 200 characters; `arguments` is the digest of the raw text.
+    """
 
     call_id: str = Field(max_length=200)
     name: str = Field(max_length=200)
@@ -41,11 +42,11 @@ class ToolRequest(FrozenModel):
 
 
 class ModelReplied(RunEvent):
-    """A reply, normalised: an answer, requested calls, or a refusal; neither is a reply too (R-LOOP-9).
+    """A normalised reply: an answer, requested calls, a refusal, or none of these (R-LOOP-9).
 
     `usage` holds input_tokens, output_tokens (and cache figures) as the provider reported them, already
-    made sane; `counted` says whether they are the provider's. `redacted` are the kinds of secrets that were
-    taken out of the reply before anything of it was kept.
+    sanitised; `counted` says whether the figures are the provider's. `redacted` are the kinds of secrets
+    that were removed from the reply before any of it was stored.
     """
 
     kind: Literal["model_replied"] = "model_replied"
@@ -61,10 +62,12 @@ class ModelReplied(RunEvent):
 
 
 class ModelFailed(RunEvent):
-    """No reply. `error` is a closed word: timeout, rate_limited, server_error, unavailable, unreachable,
-    cut_off, malformed, rejected, script_mismatch, unauthorized, no_key, no_such_model, egress_refused,
-    circuit_open, model_busy, refused_by_wall, crashed;
-    `retry_after_ms` is the provider's wish, capped."""
+    """A model call without a reply.
+
+    `error` is one of: timeout, rate_limited, server_error, unavailable, unreachable, cut_off, malformed,
+    rejected, script_mismatch, unauthorized, no_key, no_such_model, egress_refused, circuit_open,
+    model_busy, refused_by_wall, crashed. `retry_after_ms` is the delay that the provider asked for, capped.
+    """
 
     kind: Literal["model_failed"] = "model_failed"
     effect: str
@@ -76,8 +79,11 @@ class ModelFailed(RunEvent):
 
 
 class ToolAnswered(RunEvent):
-    """A result as it came. Where it was cut, `truncated`, `whole` is the SHA-256 of what was read of it;
-    `status` 0: its protocol knows none."""
+    """A result as it came.
+
+    `truncated`: the result was cut, and `whole` is the SHA-256 of what was read of it. `status` 0: its
+    protocol has no status.
+    """
 
     kind: Literal["tool_answered"] = "tool_answered"
     effect: str
@@ -90,11 +96,11 @@ class ToolAnswered(RunEvent):
 
 
 class ToolFailed(RunEvent):
-    """No usable result. `error`: timeout, refused, crashed, malformed, unreachable, circuit_open,
-    rate_limited, refused_by_wall, unauthorized, credential_expired.
+    """A tool call without a usable result.
 
-    `sent` False means that the call surely did not reach the tool. `answer` is the class of what came back;
-    `look` what a look-up since then brought.
+    `error` is one of: timeout, refused, crashed, malformed, unreachable, circuit_open, rate_limited,
+    refused_by_wall, unauthorized, credential_expired. `sent` False means that the call certainly did not
+    reach the tool. `answer` is the class of the answer; `look` is the result of a later look-up.
     """
 
     kind: Literal["tool_failed"] = "tool_failed"
@@ -109,8 +115,11 @@ class ToolFailed(RunEvent):
 
 
 class GateDecided(RunEvent):
-    """A settled request. `decision`: approve, edit, reject, revise, extend, happened, not_happened, cancel;
-    `amounts` are what an extension grants."""
+    """A settled request.
+
+    `decision` is one of: approve, edit, reject, revise, extend, happened, not_happened, cancel. `amounts`
+    are what an extension grants.
+    """
 
     kind: Literal["gate_decided"] = "gate_decided"
     request: str
@@ -148,8 +157,11 @@ class BudgetExtended(RunEvent):
 
 
 class CostCorrected(RunEvent):
-    """What an effect had cost was made good in the ledger (R-BUDGET-15): `delta` US$ more, or less where it
-    is negative. `more`: others of the same correction follow."""
+    """A correction in the ledger of what an effect had cost (R-BUDGET-15).
+
+    `delta` is the difference in US$, negative if the cost was lower. `more`: further events of the same
+    correction follow.
+    """
 
     kind: Literal["cost_corrected"] = "cost_corrected"
     effect: str
@@ -161,9 +173,12 @@ class CostCorrected(RunEvent):
 
 
 class PriceCorrected(RunEvent):
-    """A price that the run is pinned to was wrong: what it asks for from now on is charged at another
-    (R-BUDGET-15). `models` are prices by the profile's name, `tools` by the tool's; `subject` is what they
-    are of, `was` and `price_version` the wrong version and the right one."""
+    """A correction of a wrong price that the run is pinned to (R-BUDGET-15).
+
+    Later requests of the run are charged at the new price. `models` are prices by the profile's name,
+    `tools` by the tool's; `subject` names what the prices belong to; `was` and `price_version` are the
+    wrong and the right version.
+    """
 
     kind: Literal["price_corrected"] = "price_corrected"
     subject: str
@@ -209,16 +224,17 @@ class StopAsked(RunEvent):
     reason: str
 
 
-# What a look-up brought begins with this word.
+# The detail of a look-up's result begins with this text.
 LOOKED: Final = "looked up"
 
 
 class Recovered(RunEvent):
-    """What became of an effect that was in flight when its worker died (the recovery table of docs/ring.md).
+    """The recovery of an effect that was in flight when its worker died (docs/ring.md).
 
-    repeated: it will be performed again under the same id; found: looked up, `observation` is what was found;
-    abandoned: it was surely not sent; lost: a model call whose reply is gone; in_doubt: nobody knows.
-    `detail`: what a look-up brought, where one was made; `unread`: the answer that could not be read.
+    repeated: the effect will be performed again under the same id; found: a look-up found it, and
+    `observation` is the result; abandoned: it was certainly not sent; lost: a model call whose reply is
+    gone; in_doubt: unknown. `detail` is the result of a look-up, if one was made; `unread` is the answer
+    that could not be read.
     """
 
     kind: Literal["recovered"] = "recovered"
@@ -241,7 +257,7 @@ class LateAnswer(RunEvent):
 
 
 class EffectReconciled(RunEvent):
-    """A person's word on a change of a run that had ended while nobody knew whether it happened."""
+    """A person's decision on a change in doubt, made after the end of its run."""
 
     kind: Literal["effect_reconciled"] = "effect_reconciled"
     change: SentChange
@@ -251,8 +267,10 @@ class EffectReconciled(RunEvent):
 
 
 class EffectLookedUp(RunEvent):
-    """What a look-up brought that a person asked for after the end of the run. `absent`: the tool calls its
-    look-up conclusive, and it did not find the change."""
+    """The result of a look-up that a person requested after the end of the run.
+
+    `absent`: the tool calls its look-up conclusive, and the look-up did not find the change.
+    """
 
     kind: Literal["effect_looked_up"] = "effect_looked_up"
     change: SentChange
@@ -323,18 +341,17 @@ class Refusal(FrozenModel):
 
 
 class Headroom(FrozenModel):
-    """What the core cannot know by itself, read in this commit and recorded with it.
+    """External facts that the core needs, read in this commit and recorded with it.
 
     `tenant_cost` is what is left of the tenant's ceilings in US$ (None: none set), `tenant_window` the one
-    that has less left, and `tenant_limit` its ceiling; `refused` and `void` are what this very commit learnt
-    from the database before it walked again; `open_circuits` and
-    `stopped_tools` name tools; `raised_tools` are the risk classes that an admin has raised tools to;
-    `unavailable` names tools that the worker's machine lacks something for, and says what;
-    `missing_scopes` are scopes that the submitter has lost since; `policy` is the newest one where it is
-    not the pinned one and this commit is about to act; `busy` are keys of what other runs write to.
-    `run_ceiling` is the tenant's ceiling per run, where an extension was found to pass it.
-    `slice_over`: the worker's time with the run is up, so it is held before the next node that starts
-    work. `called_up`: the model that the run waits for takes a call of it now.
+    with less left, and `tenant_limit` its ceiling; `refused` and `void` are what this commit learnt from
+    the database before it walked again; `open_circuits` and `stopped_tools` name tools; `raised_tools` are
+    the risk classes that an admin has raised tools to; `unavailable` names tools for which the worker's
+    machine lacks something, and what; `missing_scopes` are scopes that the submitter has lost since;
+    `policy` is the newest one if it is not the pinned one and this commit is about to act; `busy` are keys
+    of what other runs write to. `run_ceiling` is the tenant's ceiling per run, set if an extension was
+    found to exceed it. `slice_over`: the worker's time with the run is up, so it is held before the next
+    node that starts work. `called_up`: the model that the run waits for now accepts a call of it.
     """
 
     tenant_cost: Decimal | None = None

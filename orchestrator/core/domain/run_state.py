@@ -1,5 +1,7 @@
-"""The state of a run: only what guards and nodes read (docs/ring.md). Content stands in payloads, named by
-digest."""
+"""The state of a run: only what guards and nodes read (docs/ring.md).
+
+Content is stored in payloads and named by digest.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,7 +20,7 @@ RungName = Literal["intended", "attempted", "observed", "verified", "failed", "i
 
 
 class Grant(FrozenModel):
-    """A person's yes to one exact action, not yet used; `arguments` are the bytes it is for."""
+    """A person's approval of one exact action, not yet used; `arguments` are the approved bytes."""
 
     request: str
     arguments: Hex
@@ -27,8 +29,11 @@ class Grant(FrozenModel):
 
 
 class Unread(FrozenModel):
-    """An answer that could not be read, or not whole: its first bytes, how many there were, and the SHA-256
-    of those that were read. `status` 0: its protocol knows none."""
+    """An answer that could not be read completely.
+
+    It holds the first bytes of the answer, the number of bytes, and the SHA-256 of the bytes that were
+    read. `status` 0: its protocol has no status.
+    """
 
     observation: Hex | None = None
     size: int = 0
@@ -38,11 +43,11 @@ class Unread(FrozenModel):
 
 
 class Call(FrozenModel):
-    """One requested call with its rung. It leaves the state once its result is in the conversation and its
-    fact kept.
+    """One requested call with its rung, the stage it has reached.
 
-    `provider_id` is the id under which its result goes back to the model; `raw` the arguments as they
-    came, `arguments` the normalised bytes. `observation` is None where nothing came back. `unsent` counts the
+    The call leaves the state once its result is in the conversation and its fact is stored. `provider_id`
+    is the id under which its result goes back to the model; `raw` holds the arguments as they came,
+    `arguments` the normalised bytes. `observation` is None if nothing came back. `unsent` counts the
     attempts that no worker sent. `unread` is the answer that could not be read.
     """
 
@@ -82,8 +87,11 @@ class Result(FrozenModel):
 
 
 class Fact(FrozenModel):
-    """A committed fact (R-LOOP-5): where it came from, who checked it, how far it is trusted; small closed
-    values only. `record` is 0 or less where a retry began with it: counted back from where it began."""
+    """A committed fact (R-LOOP-5): its source, its validator and its trust; small closed values only.
+
+    `record` is 0 or less for a fact that a retry began with: counted back from the record where the retry
+    began.
+    """
 
     version: int
     digest: Hex
@@ -107,7 +115,7 @@ class Failure(FrozenModel):
 
 
 class Pending(FrozenModel):
-    """An effect in flight, with what was reserved for it."""
+    """An effect in flight, with the amounts reserved for it."""
 
     kind: Literal["call_model", "call_tool"]
     call: str | None
@@ -120,8 +128,11 @@ class Pending(FrozenModel):
 
 
 class SideEffect(FrozenModel):
-    """A change that was made, or of which nobody knows: what it was called with, what came back, and what
-    became of it when the run ended without its result. `room` is what is kept back to undo it."""
+    """A change that was made, or that may have been made.
+
+    It holds the arguments, the result, and the status after a run that ended without its result. `room` is
+    the budget reserved to undo the change.
+    """
 
     tool: str
     arguments: Hex
@@ -132,7 +143,7 @@ class SideEffect(FrozenModel):
 
 
 class OpenEffect(FrozenModel):
-    """A change that was asked for and has no result: the newest call of it, its effect and key, and why."""
+    """A requested change without a result: the newest call of it, its effect and key, and the error."""
 
     call: str
     tool: str
@@ -142,8 +153,11 @@ class OpenEffect(FrozenModel):
 
 
 class Verdict(FrozenModel):
-    """What was learnt of a change of the call `call` after its run had ended. `reopened`: it was said not to
-    have happened, and something came afterwards that says otherwise. `attempts` are its effects."""
+    """The verdict on a change of the call `call`, learnt after its run had ended.
+
+    `reopened`: the change was recorded as not made, and a later event contradicts that. `attempts` are its
+    effects.
+    """
 
     verdict: Literal["happened", "not_happened", "reopened"]
     call: str
@@ -162,7 +176,7 @@ class Gate(FrozenModel):
 
 
 class PendingInterrupt(FrozenModel):
-    """An interrupt that was asked for and is taken as soon as nothing is in flight."""
+    """An interrupt that was requested and is taken as soon as nothing is in flight."""
 
     interrupt: Interrupt
     reason: str
@@ -170,9 +184,9 @@ class PendingInterrupt(FrozenModel):
 
 
 class CompensationState(FrozenModel):
-    """A run that is on its way to an end without a result, and undoes first what it did (R-TOOL-15).
+    """The state of a run that ends without a result and first undoes its changes (R-TOOL-15).
 
-    `halting` is what forced the end where the graph's own way out was cut off; `call` the action that is
+    `halting` is what forced the end if the graph's own way out was cut off; `call` is the action that is
     being undone.
     """
 
@@ -182,14 +196,14 @@ class CompensationState(FrozenModel):
 
 
 class Repairing(FrozenModel):
-    """A tool whose arguments came malformed in `turns` turns running, the last of them number `last`."""
+    """A tool whose arguments were malformed in `turns` consecutive turns, the last of them number `last`."""
 
     turns: int
     last: int
 
 
 class Returned(FrozenModel):
-    """One proposal that a person sent back: its request, its arguments, what the person said."""
+    """One proposal that a person sent back: its request, its arguments and the person's comment."""
 
     request: str
     arguments: Hex
@@ -197,10 +211,13 @@ class Returned(FrozenModel):
 
 
 class SentBack(FrozenModel):
-    """What people sent back of a step's newest reply. `times`: how many replies that happened to, running;
-    calls up to number `upto` were asked for before anything of it was said, those after number `since` knew
-    what is in `before`. `over`: the reply after it was written; `settled`: a call of that one was allowed or
-    refused, so what comes next begins anew."""
+    """The proposals of a step's newest reply that people sent back.
+
+    `times` counts the consecutive replies that were sent back. Calls up to number `upto` were requested
+    before any comment on the reply; those after number `since` were requested with the comments in `before`
+    known. `over`: the next reply was written; `settled`: a call of that reply was allowed or refused, so
+    the next change request starts a new count.
+    """
 
     times: int
     upto: int
@@ -212,7 +229,7 @@ class SentBack(FrozenModel):
 
 
 class Review(FrozenModel):
-    """What a person said of a call that was made of a draft, the draft it was, and the node that asked."""
+    """A person's comment on a call made from a draft, with the draft and the node that made the call."""
 
     words: Hex
     draft: Hex | None
@@ -220,10 +237,11 @@ class Review(FrozenModel):
 
 
 class Away(FrozenModel):
-    """A model that the run waits for since `since`, at the latest until `until` (None: its deadline alone).
+    """A model that the run waits for since `since`, at the latest until `until`.
 
-    `by`: what ends the wait, its own `timer`, the model's `circuit` when it lets a call through, or the
-    `line` in front of it. `cause` is how the last call failed, `rests` whether the run's clock stands.
+    `until` None: only the run's deadline ends the wait. `by` names what ends the wait: its own `timer`, the
+    model's `circuit` when it lets a call through, or the waiting `line` in front of it. `cause` is how the
+    last call failed; `rests` says whether the run's clock is stopped.
     """
 
     since: datetime
@@ -235,7 +253,7 @@ class Away(FrozenModel):
 
 
 class Counters(FrozenModel):
-    """How often; gauges and bounds read them."""
+    """Counters that gauges and bounds read."""
 
     denials: int = 0
     refusals: int = 0
@@ -250,17 +268,20 @@ class Counters(FrozenModel):
 
 
 class RunState(FrozenModel):
-    """See the module. `exchanges` is a bounded window of links of the conversation; older ones live in
-    the trace. `opened` are effects by what was asked for; `echoes` are the arguments that a model put
-    into tools, by fact or failed call; `planned` the calls of changes in a reply that was written before
-    anything untrusted was read; `foreseen` the tools of those that were found eligible, and of those that
-    a person agreed to; `prices`, by profile, and `tool_prices` replace pinned ones that were wrong;
-    `sent` the arguments of reading calls that held an address, in their order; `shortened` the dimension
-    that allows the open model call less output than it was to have, `cut` the one by which the newest
-    reply was cut short; `stood_down` the profiles that another one took over from; `sent_back`, by step,
-    is what people sent back to be proposed anew, `review` what they said to whoever wrote the draft of
-    it, until that is proposed anew. `away` is the model that the run waits for, until it answers;
-    `reconciled` is what was learnt of changes after the end, by effect."""
+    """The state of a run; see the module docstring.
+
+    `exchanges` is a bounded window of links of the conversation; older ones are only in the trace. `opened`
+    are effects by the requested action; `echoes` are the arguments that a model gave to tools, by fact or
+    failed call; `planned` are the calls of changes in a reply that was written before anything untrusted
+    was read; `foreseen` are the tools of those calls that were found eligible, and of those that a person
+    approved; `prices`, by profile, and `tool_prices` replace pinned ones that were wrong; `sent` are the
+    arguments of reading calls that held an address, in order; `shortened` is the dimension that limits the
+    output of the open model call, `cut` the one that cut the newest reply short; `stood_down` are the
+    profiles that another one replaced; `sent_back`, by step, are the proposals that people sent back,
+    `review` is their comment for the author of the draft, until the next proposal. `away` is the model that
+    the run waits for, until it answers; `reconciled` is what was learnt about changes after the end, by
+    effect.
+    """
 
     version: int = 0
     position: str
@@ -331,27 +352,33 @@ class RunState(FrozenModel):
     reconciled: Mapping[str, Verdict] = {}
 
     def facts_in_order(self, newest: int = 0) -> list[tuple[str, Fact]]:
-        """The facts as they were committed, oldest first, or so many of the newest: a stored mapping keeps no
-        order of its own."""
+        """Return the facts in the order of their commits, oldest first, or only that many of the newest.
+
+        A stored mapping keeps no order of its own.
+        """
         facts = self.facts
         places = sorted(zip([fact.record for fact in facts.values()], facts, strict=True))
         return [(name, facts[name]) for _, name in places[-newest:]]
 
     def window(self, length: int) -> tuple[Hex, ...]:
-        """The last `length` links of the conversation, oldest first."""
+        """Return the last `length` links of the conversation, oldest first."""
         return tuple(self.exchanges[key] for key in sorted(self.exchanges, key=int)[-length:])
 
     def still_open(self) -> tuple[str, ...]:
-        """What was begun or asked for and has no result, a sentence each; an interrupt keeps what it cuts
-        off."""
+        """Describe, one sentence each, everything that was begun or requested and has no result.
+
+        Entries that an interrupt cut off are kept.
+        """
         calls = tuple(f"{call.tool} ({call.id}): {call.rung}" for call in (*self.batch, *self.queue))
         people = tuple(f"asked of people: {gate.kind}" for _, gate in sorted(self.gates.items()))
         missing = tuple(f"missing: {name}" for name in self.asked)
         return tuple(dict.fromkeys(self.unfinished + calls + people + missing))
 
     def left(self, dimension: str) -> Decimal | None:
-        """What is left of a dimension: limit less used, less held in flight, less what is kept back to undo
-        what was done; None without a limit."""
+        """Return what is left of a dimension; None without a limit.
+
+        It is the limit less the usage, less the reservations in flight, less the undo reserves.
+        """
         limit = self.limits.get(dimension)
         if limit is None:
             return None

@@ -1,4 +1,7 @@
-"""Which move between run states is legal (R-SESS-5); the database trigger is made from the same table."""
+"""The legal transitions between run statuses (R-SESS-5).
+
+The database trigger is generated from the same table.
+"""
 
 from orchestrator.core.common.errors import IllegalMove
 from orchestrator.core.common.run_status import Status
@@ -25,15 +28,16 @@ LEGAL: dict[Status, frozenset[Status]] = {
 
 
 def is_legal_transition(source: Status, target: Status) -> bool:
-    """Whether a run may go from `source` to `target`; staying is always legal."""
+    """Return whether a run may go from `source` to `target`; keeping the status is always legal."""
     return source is target or target in LEGAL.get(source, frozenset())
 
 
 def compute_transition_path(source: Status, target: Status) -> tuple[Status, ...]:
-    """The states passed on the way from `source` to `target` in one commit, without `source`.
+    """Return the statuses passed from `source` to `target` in one commit, without `source`.
 
     A commit may carry a run through in_progress (a decided gate whose run ends at once), so two moves are
-    allowed. Raises IllegalMove where neither one nor two legal moves lead there.
+    allowed.
+    Raises: IllegalMove if neither one nor two legal moves lead to `target`.
     """
     if source is target:
         return ()
@@ -45,7 +49,7 @@ def compute_transition_path(source: Status, target: Status) -> tuple[Status, ...
 
 
 def enumerate_transitions() -> list[tuple[str, str]]:
-    """Every change of status that one commit may make, for the database's own guard."""
+    """Return every change of status that one commit may make, for the database trigger."""
     return [
         (source.value, target.value)
         for source in Status

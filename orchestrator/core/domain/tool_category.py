@@ -1,7 +1,7 @@
-"""Categories of tools, each with the class that its changes have by default (R-TOOL-2).
+"""Categories of tools, each with the default risk class of its changes (R-TOOL-2).
 
-What a category says holds where an admin says nothing else of a tool that is no code of ours. What only reads
-is read_only in every category; a class below the default is a weaker guard, which a second person agrees to.
+A category applies unless an admin states otherwise for a remote tool. A tool that only reads is read_only
+in every category. A class below the default is a weaker guard, which a second person must approve.
 """
 
 from orchestrator.core.common.frozen_model import FrozenModel
@@ -9,8 +9,11 @@ from orchestrator.core.domain.tool_spec import Reversibility, Risk
 
 
 class Category(FrozenModel):
-    """`undoable` is the class of a change that can be taken back, `final` that of one that cannot; None: its
-    tools change nothing. `queue` is where a person decides."""
+    """A category of tools.
+
+    `undoable` is the class of a change that can be undone, `final` that of one that cannot; None: its tools
+    change nothing. `queue` is where a person decides.
+    """
 
     title: str
     undoable: Risk | None
@@ -18,7 +21,7 @@ class Category(FrozenModel):
     queue: str = "operations"
 
     def changes(self, reversibility: Reversibility) -> Risk | None:
-        """The class of a change, by whether it can be taken back."""
+        """Return the class of a change, by its reversibility."""
         return self.final if reversibility is Reversibility.IRREVERSIBLE else self.undoable
 
 
@@ -50,7 +53,7 @@ CATEGORIES: dict[str, Category] = {
 
 
 def default_risk(category: str, reversibility: Reversibility) -> Risk | None:
-    """The class that a tool has where nobody says one; None where its category says none either."""
+    """Return the class of a tool without a stated class; None if its category has none either."""
     known = CATEGORIES.get(category)
     if known is None:
         return None
@@ -58,12 +61,12 @@ def default_risk(category: str, reversibility: Reversibility) -> Risk | None:
 
 
 def remote_risk(category: str, reversibility: Reversibility) -> Risk | None:
-    """`default_risk` of a tool that is no code of ours: what it changes, it changes outside."""
+    """Return `default_risk` for a remote tool: at least `network` for a tool that changes anything."""
     found = default_risk(category, reversibility)
     return found if found in (None, Risk.READ_ONLY) else max(found, Risk.NETWORK, key=lambda risk: risk.rank)
 
 
 def default_queue(category: str) -> str:
-    """Where a person decides on its calls where nobody says otherwise."""
+    """Return the queue in which a person decides on calls of the category by default."""
     known = CATEGORIES.get(category)
     return "operations" if known is None else known.queue

@@ -1,4 +1,4 @@
-"""One immutable tool version, as it is pinned by a run (R-TOOL-1 to 3)."""
+"""One immutable tool version, as a run pins it (R-TOOL-1 to 3)."""
 
 from decimal import Decimal
 from enum import StrEnum
@@ -20,12 +20,12 @@ class Risk(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the least risk, 4 for the greatest."""
+        """Return the rank: 0 for the least risk, 4 for the greatest."""
         return RANKS[self]
 
     @property
     def gated(self) -> bool:
-        """Whether a call is split into propose, approve, execute."""
+        """Return whether a call is split into propose, approve, execute."""
         return self.rank >= Risk.NETWORK.rank
 
 
@@ -42,9 +42,10 @@ class Reversibility(StrEnum):
 
 
 class QuorumStep(FrozenModel):
-    """`approvers` distinct people decide while the amount is at most `up_to` (None: any amount).
+    """A quorum: `approvers` distinct people decide if the amount is at most `up_to` (None: any amount).
 
-    With a `currency` the step holds for amounts in it alone; any other asks for the most.
+    A step with a `currency` applies only to amounts in it; for an amount in any other currency the largest
+    quorum applies.
     """
 
     up_to: Decimal | None = None
@@ -123,10 +124,10 @@ class HttpRequest(FrozenModel):
 
 
 class Remote(FrozenModel):
-    """Where a tool is that is no code of ours; pinned with its version, so an approval covers it.
+    """The location of a tool that is not our own code; pinned with its version, so an approval covers it.
 
-    `origin` is where it goes, such as `https://api.example` or `stdio:files`; `definition` the digest of what
-    the server said of its tool when an admin admitted it.
+    `origin` is the destination, such as `https://api.example` or `stdio:files`; `definition` is the digest
+    of the server's definition of the tool when an admin admitted it.
     """
 
     kind: Literal["mcp", "http"]
@@ -139,12 +140,12 @@ class Remote(FrozenModel):
 
 
 class Egress(FrozenModel):
-    """That a tool goes where an argument says: `argument` points to the address, `allow` are the entries of
-    the tenant's web list that the version was published with (orchestrator/core/tools/destinations.py).
+    """The addresses that a tool may be sent to by its arguments.
 
-    An empty `argument` stands for all of them, as with a server of which nobody knows what it does with an
-    address: what has the shape of one, the arguments that are `marked`, and where `named` those whose names
-    say so.
+    `argument` points to the address; `allow` are the entries of the tenant's web list that the version was
+    published with (orchestrator/core/tools/destinations.py). An empty `argument` means every argument, for
+    a server that may use any address it receives: values shaped like an address, the arguments that are
+    `marked`, and with `named` those whose names indicate one.
     """
 
     argument: str = Field(max_length=200)
@@ -156,13 +157,13 @@ class Egress(FrozenModel):
 class ToolSpec(FrozenModel):
     """A tool version. Times are milliseconds, prices US$ per call; pointers are RFC 6901.
 
-    `price_usd` None: nobody has said what a call costs, which is not nothing (R-BUDGET-15).
-    `facts` maps the name of a small closed value of the committed fact to a pointer into the result.
-    `lookup` says that the tool's gateway can find an effect by its key after a crash; `conclusive` that
-    not finding it proves that it did not happen; `error_means_no_effect` that an answer which says that a
-    call failed says that it changed nothing.
-    `isolation`: how a call can be made apart, not at all, on a copy of what it would change, or in a sandbox
-    of the machine; `isolated`: it is, in the runs that are pinned to this form (core/tools/isolation.py).
+    `price_usd` None: the price of a call is unknown, which does not mean zero (R-BUDGET-15). `facts` maps
+    the name of a small closed value of the committed fact to a pointer into the result. `lookup`: the
+    tool's gateway can find an effect by its key after a crash; `conclusive`: not finding it proves that it
+    did not happen; `error_means_no_effect`: an answer that reports a failed call means that it changed
+    nothing. `isolation` is how a call can be isolated: not at all, on a copy of what it would change, or in
+    a sandbox of the machine; `isolated`: it is, in the runs that are pinned to this form
+    (core/tools/isolation.py).
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*$", max_length=64)
@@ -214,13 +215,15 @@ class ToolSpec(FrozenModel):
 
     @property
     def mutating(self) -> bool:
-        """Whether a call changes anything."""
+        """Return whether a call changes anything."""
         return self.reversibility is not Reversibility.PURE or self.risk is not Risk.READ_ONLY
 
     @property
     def needs_gate(self) -> bool:
-        """Whether a call needs a person's approval: by its class, as declared, and always when it cannot
-        be taken back."""
+        """Return whether a call needs a person's approval.
+
+        Its class or its declaration decides; an irreversible call always needs approval.
+        """
         if self.reversibility is Reversibility.IRREVERSIBLE or self.approval == "always":
             return True
         return self.approval == "by_risk" and self.risk.gated

@@ -1,4 +1,4 @@
-"""What must hold after every walk; cheap enough for production (R-LOOP-2)."""
+"""The invariants that hold after every walk; cheap enough for production (R-LOOP-2)."""
 
 from orchestrator.core.common.errors import Corrupt
 from orchestrator.core.domain.run_state import RunState
@@ -15,10 +15,11 @@ MONEY_AND_COUNTS = (
 
 
 def check_invariants(before: RunState, after: RunState) -> None:
-    """Raises Corrupt naming the rule that does not hold.
+    """Check the invariants.
 
     Token and money figures may pass their limit only by a provider's overrun, which is booked by name;
-    what Interlock itself counts may never.
+    figures that Interlock itself counts never may.
+    Raises: Corrupt naming the rule that does not hold.
     """
     if after.version <= before.version:
         raise Corrupt(rule="version increases")

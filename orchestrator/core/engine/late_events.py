@@ -1,5 +1,4 @@
-"""What may still be said of a run that has ended or moved on: it is recorded and changes nothing (G9,
-docs/ring.md)."""
+"""Trace events for a run that has ended or moved on: recorded, without any change (G9, docs/ring.md)."""
 
 from orchestrator.core.accounting.settlement import Outcome
 from orchestrator.core.domain.run_events import (
@@ -21,7 +20,7 @@ from traces.core.integrity.chain import TraceEntry
 
 
 def trace_late_outcome(event: Outcome) -> tuple[TraceEntry, ...]:
-    """An outcome of an effect that is not in flight (any more)."""
+    """Trace an outcome of an effect that is not in flight, or no longer."""
     status, observation = _extract_outcome_status(event)
     body = trace.LateOutcome(effect=event.effect, status=status, observation=observation)
     return (trace_event(Phase.OBSERVATION_GROUNDING, body),)
@@ -38,8 +37,10 @@ def _extract_outcome_status(event: Outcome) -> tuple[str, str | None]:
 
 
 def trace_late_event(state: RunState, event: AnyEvent) -> tuple[TraceEntry, ...]:
-    """An event for a run that has ended. Signals that came too late leave a trace only where somebody
-    decided."""
+    """Trace an event for a run that has ended.
+
+    An event that carries no outcome and no late answer is traced as a refused decision.
+    """
     if isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed | Recovered):
         return trace_late_outcome(event)
     if isinstance(event, LateAnswer):

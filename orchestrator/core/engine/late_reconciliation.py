@@ -1,8 +1,8 @@
-"""Reconciliation after a run's end: what became of changes that nobody knew about when it ended (R-TOOL-9,
-R-SESS-9).
+"""Reconciliation after a run's end: record what became of changes in doubt (R-TOOL-9, R-SESS-9).
 
-The run keeps its end and its terminal code. What is learnt goes into its state, where a retry finds it: what
-did not happen may be sent, of what happened people are asked once more before anything like it is sent.
+The run keeps its end and its terminal code. The outcome goes into its state, where a retry finds it: a
+change that did not happen may be sent; for one that happened, people are asked once more before anything
+like it is sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,30 +22,32 @@ from traces.core.events import trace_events as trace
 from traces.core.events.phases import Phase
 from traces.core.integrity.chain import TraceEntry
 
-# Late outcomes that say that nothing was sent. Of any other, a change may have come.
+# Late outcomes that mean that nothing was sent. After any other, a change may have been made.
 NOTHING_SENT: Final = ("abandoned", "circuit_open")
 NOT_IN_DOUBT: Final = "not_in_doubt"
 Why = Literal["in_doubt", "open", "undo_in_doubt", "learnt_late", "reopened"]
 
 
 class Doubt(FrozenModel):
-    """A change of an ended run of which nobody knows whether it happened."""
+    """A change of an ended run that may or may not have happened."""
 
     change: SentChange
     why: Why
 
     @property
     def blocks(self) -> bool:
-        """Whether the run is not retried before somebody knows. An open effect goes with the retry, which
-        asks before it sends it."""
+        """Return whether the change must be settled before the run is retried.
+
+        An open effect does not block: the retry asks before it sends the effect.
+        """
         return self.why != "open"
 
 
 def list_doubts(state: RunState, changes: Sequence[SentChange], late: frozenset[str]) -> tuple[Doubt, ...]:
-    """The changes in doubt, in the order in which they were asked for.
+    """Return the changes in doubt, in the order in which they were requested.
 
-    `changes` are the newest requests of the run's calls that change something, and those of other runs of its
-    line that its state names; `late` are the effects whose outcome came when nobody waited for it any more.
+    `changes` are the newest requests of the run's mutating calls, and those of other runs of its line that
+    its state names; `late` are the effects whose outcome came when the run no longer waited for it.
     """
     found: list[Doubt] = []
     for change in changes:
@@ -59,7 +61,7 @@ def list_doubts(state: RunState, changes: Sequence[SentChange], late: frozenset[
 
 
 def _classify_doubt(state: RunState, change: SentChange, late: frozenset[str]) -> Why | None:
-    """Why nobody knows what became of a change; None where it is known."""
+    """Return why the outcome of a change is unknown; None if it is known."""
     is_late = not late.isdisjoint(effects_of(change))
     if (undone := _undone_by(state, change.call)) is not None:
         if state.deeds[undone].why == UNANSWERED:
@@ -75,19 +77,19 @@ def _classify_doubt(state: RunState, change: SentChange, late: frozenset[str]) -
 
 
 def _undone_by(state: RunState, call: str) -> str | None:
-    """The call whose deed this call was to undo."""
+    """Return the call whose side effect this call was to undo."""
     return next((key for key in state.deeds if undo_id(key) == call), None)
 
 
 def settled_calls(state: RunState) -> frozenset[str]:
-    """The calls of changes of which it was learnt after the end what became of them."""
+    """Return the calls of changes whose outcome was learnt after the end."""
     return frozenset(one.call for one in state.reconciled.values() if one.verdict != "reopened")
 
 
 def apply_late_event(
     manifest: Manifest, state: RunState, event: AnyEvent
 ) -> tuple[RunState, tuple[TraceEntry, ...]]:
-    """What an event for a run that has ended makes of its state, and what is said of it."""
+    """Apply an event to the state of a run that has ended; return the state and the trace entries."""
     if isinstance(event, EffectReconciled):
         return _apply_reconciliation(manifest, state, event)
     if isinstance(event, EffectLookedUp):
@@ -102,7 +104,7 @@ def apply_late_event(
 def _apply_reconciliation(
     manifest: Manifest, state: RunState, event: EffectReconciled
 ) -> tuple[RunState, tuple[TraceEntry, ...]]:
-    """A person's word. The first one that is sure counts."""
+    """Apply a person's decision. The first definite one counts."""
     change = event.change
     if _is_known(state, change.effect):
         refused = trace.DecisionRefused(request=change.effect, by=event.by, reason=NOT_IN_DOUBT)
@@ -121,7 +123,11 @@ def _apply_reconciliation(
 def _looked_up(
     manifest: Manifest, state: RunState, event: EffectLookedUp
 ) -> tuple[RunState, tuple[TraceEntry, ...]]:
-    """What a look-up brought. It overrules nobody's word: where it differs, the change is in doubt again."""
+    """Apply the result of a look-up.
+
+    It does not override a recorded verdict: if the look-up finds a change that was recorded as not made,
+    the change is in doubt again.
+    """
     change = event.change
     names: Mapping[str, Literal["found", "abandoned", "in_doubt"]] = {
         "found": "found", "absent": "abandoned", "unknown": "in_doubt",
@@ -160,7 +166,7 @@ def _is_known(state: RunState, effect: str) -> bool:
 def _reopen_reconciliation(
     state: RunState, effect: str, reason: str
 ) -> tuple[RunState, tuple[TraceEntry, ...]]:
-    """The state in which a change that was said not to have happened is in doubt again."""
+    """Return the state in which a change that was recorded as not made is in doubt again."""
     named = next((name for name, one in state.reconciled.items() if effect in (name, *one.attempts)), "")
     known = state.reconciled.get(named)
     if known is None or known.verdict != "not_happened":
@@ -180,8 +186,11 @@ def _trace_effect_settled(change: SentChange, by: Literal["done", "absent", "per
 def _with_verdict(
     manifest: Manifest, state: RunState, change: SentChange, verdict: Verdict, observation: str | None
 ) -> RunState:
-    """The state that knows what became of a change: its deed stands or is none, and what happened is told to
-    whoever asks for it again."""
+    """Return the state with the outcome of a change.
+
+    The side effect is recorded or removed accordingly. A change that happened is reported when the same
+    action is requested again.
+    """
     told = state.evolve(reconciled=with_entry(state.reconciled, change.effect, verdict))
     happened = verdict.verdict == "happened"
     if (undone := _undone_by(state, change.call)) is not None:
@@ -210,13 +219,16 @@ def _is_of(state: RunState, key: str, change: SentChange) -> bool:
 
 
 def effects_of(change: SentChange) -> frozenset[str]:
-    """The effects of all requests of a change."""
+    """Return the effects of all requests of a change."""
     return frozenset((change.effect, *change.attempts))
 
 
 def with_learnt(checkpoint: RunState, end: RunState) -> RunState:
-    """What a retry knows of changes that were reconciled after the run's end: those that did not happen are
-    open no longer, those that happened stand. Its calls are numbered on from the end of the run."""
+    """Return a retry's state with the outcomes that were reconciled after the run's end.
+
+    Changes that did not happen are no longer open; those that happened stay recorded. The calls of the
+    retry are numbered on from the end of the run.
+    """
     if not end.reconciled:
         return checkpoint
     told = ((effect, one) for effect, one in end.reconciled.items() if one.verdict == "not_happened")

@@ -1,9 +1,9 @@
 """The machine: one event in, the transitions it causes out. Pure; same input, same bytes (R-LOOP-1).
 
-`advance` gives the event to the node where the run stands, follows the first edge of its outcome whose
-guard holds, enters the next node, and goes on until a node waits or the run ends. Interrupts come before
-nodes; an interrupt asked for while an effect is in flight is noted and taken once its outcome is recorded,
-so that no result is thrown away.
+`advance` gives the event to the current node of the run, follows the first edge of its outcome whose guard
+holds, enters the next node, and continues until a node waits or the run ends. Interrupts come before nodes.
+An interrupt that is requested while an effect is in flight is noted, and taken once the outcome of the
+effect is recorded, so that no result is lost.
 """
 
 from orchestrator.core.accounting.effect_cost import find_budget_shortfall
@@ -64,8 +64,10 @@ def advance(
     headroom: Headroom,
     desk: ContentStore,
 ) -> AdvanceResult:
-    """Answer `event`. Raises ContentMissing for content not on the desk and Corrupt for a broken
-    invariant."""
+    """Answer `event`.
+
+    Raises: ContentMissing for content not in the store, Corrupt for a broken invariant.
+    """
     walker = _Walker(graph, manifest, state, event, headroom, desk)
     walker.answer(event)
     return walker.finished()
@@ -121,12 +123,13 @@ class _Walker(Recording):
             try:
                 step = self._kind().on(view, event)
             except UnexpectedEvent as misfit:
-                # No run may be left without a way on: what a node cannot answer ends it with that reason.
+                # No run may be left without a way to continue: an event that a node cannot answer ends the
+                # run with that reason.
                 step = make_interrupt_result(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
             self._follow(step, said, entering=False)
 
     def _thawed(self, thawed: budget_extension.Thawed) -> None:
-        """People's word on more budget: the run goes on where it stood, or takes the interrupt put off."""
+        """Apply the decision on more budget: continue, or take the postponed interrupt."""
         if thawed.halting is not None:
             self.state = thawed.state
             self._interrupt(thawed.halting, thawed.said, final=True)
@@ -135,7 +138,7 @@ class _Walker(Recording):
         self._obey(reenter=not self.state.paused)
 
     def _timely(self) -> bool:
-        """Whether the time that came is one the run waits for; any other leaves no trace."""
+        """Return whether the run waits for this timer event; any other leaves no trace."""
         due = self.state.timer is not None and self.at >= self.state.timer
         waits = not self.state.pending
         if waits and is_called_up(self.state, called_up=self.headroom.called_up):
@@ -143,8 +146,10 @@ class _Walker(Recording):
         return due or (self.state.held and not self.state.paused) or (waits and self._overdue() is not None)
 
     def _obey(self, *, reenter: bool) -> None:
-        """After a signal: take an asked interrupt if nothing is in flight, or enter again where the run
-        was held."""
+        """Act after a signal, unless an effect is in flight.
+
+        Takes a pending interrupt, or enters the node again if the run was held.
+        """
         if self.state.pending:
             return
         if self.state.halting is not None:
@@ -156,8 +161,7 @@ class _Walker(Recording):
     # -------------------------------------------------------------------------------------------------
 
     def _enter_on(self) -> None:
-        """Enter the node at the current position, and the ones its edges lead to, until one waits or the
-        run ends."""
+        """Enter the current node and those that its edges lead to, until one waits or the run ends."""
         while self._entering:
             self._entering = False
             self._enter_one()
@@ -187,7 +191,7 @@ class _Walker(Recording):
             self._interrupt(step.interrupt, said + step.said)
             return
         if step.anew:
-            # As `_held_back` has it for work that is asked for at once.
+            # The same rule as in `_held_back`, for work that is requested at once.
             hold = self.state.paused or self.state.halting is not None or self.headroom.slice_over
             self._stay(step.state.evolve(held=hold), said + step.said)
             self._obey(reenter=not hold)
@@ -206,11 +210,14 @@ class _Walker(Recording):
         self._entering = True
 
     def _blocked(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
-        """Whether the step's effects may not be asked for: an emergency stop, a model whose provider took
-        more than was reserved, or a budget whose rest does not do."""
+        """Return whether the step's effects may not be requested.
+
+        They may not under an emergency stop, for a model whose provider took more than was reserved, or if
+        the budget left is not enough. The run is then interrupted.
+        """
         spending = [effect.reserve for effect in step.effects if effect.kind in ("call_model", "call_tool")]
         if not spending or step.state.unwinding is not None:
-            # What undoes something was judged when it was asked for, against what was kept back for it.
+            # A compensating call was judged when it was requested, against its undo reserve.
             return False
         halting = self.state.halting
         if halting is not None and halting.stop and not self.state.pending:
@@ -226,13 +233,13 @@ class _Walker(Recording):
         refused = refused or too_little(self.graph, self.manifest, self.state, turn)
         if refused is None:
             return False
-        # Nobody who decides here can raise what the tenant as a whole may spend.
+        # No person who decides here can raise what the tenant as a whole may spend.
         final = refused.account not in ("run", ACCOUNT)
         self._interrupt(interrupt_for(refused), said + refusal_said(refused), final=final)
         return True
 
     def _rated(self, step: NodeResult) -> NodeResult:
-        """The step with its tool calls counted against their rates, whatever node asks for them."""
+        """Return the step with its tool calls counted against their rates, whichever node requests them."""
         rates = step.state.rates
         for effect in step.effects:
             if isinstance(effect, CallTool):
@@ -240,16 +247,16 @@ class _Walker(Recording):
         return step if rates is step.state.rates else step._replace(state=step.state.evolve(rates=rates))
 
     def _held_back(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
-        """Whether a waiting node wants to start work anew although the run is paused, halting or to be given
-        back.
+        """Return whether the run holds back new model calls of a waiting node.
 
-        The node is then entered again later, which asks for the same thing.
+        It does if it is paused, halting or about to be given back by the worker. The node is entered again
+        later, which requests the same thing.
         """
         starts = any(effect.kind == "call_model" for effect in step.effects)
         hold = self.state.paused or self.state.halting is not None or self.headroom.slice_over
         if not (starts and hold):
             return False
-        # The time that came is over: a run that rests would be woken by it again and again.
+        # The timer has fired: if it were kept, it would wake the waiting run again and again.
         self._stay(self.state.evolve(held=True, timer=None, away=None), said)
         self._obey(reenter=False)
         return True
@@ -257,10 +264,11 @@ class _Walker(Recording):
     def _interrupt(
         self, halting: PendingInterrupt, said: tuple[TraceEntry, ...], *, final: bool = False
     ) -> None:
-        """Leave the node by the graph's interrupt edge; a second interrupt ends the run where it stands.
+        """Leave the node by the graph's interrupt edge; a second interrupt ends the run at its current node.
 
-        An exhausted budget may freeze the run instead, unless it is `final`. A run that takes back what it
-        did is on its way out already: it goes on with that."""
+        An exhausted budget may freeze the run instead, unless it is `final`. A run that is undoing its
+        changes is already ending, and continues with that.
+        """
         if self.state.unwinding is not None:
             self._stay(self.state, said)
             self._entering = not self.state.pending
@@ -306,19 +314,19 @@ class _Walker(Recording):
         self._stay(step.state, said + step.said, step.effects)
 
     def _clock_said(self, halting: PendingInterrupt) -> tuple[TraceEntry, ...]:
-        """The wall clock's breaker, where it is what ends the run (R-BUDGET-12)."""
+        """Return the trace entry of the wall clock's breaker, if it is what ends the run (R-BUDGET-12)."""
         if halting.reason != WALL_CLOCK:
             return ()
         return (overdue_said(halting, self.state.limits.get("wall_clock_seconds")),)
 
     def _edge(self, outcome: str, state: RunState) -> Edge:
-        """The first edge of the outcome whose guard holds; compilation saw to it that the last one does."""
+        """Return the first edge of the outcome whose guard holds; compiled graphs always have one."""
         for edge in self.graph.edges_of(state.position, outcome):
             if edge.guard is None or holds(edge.guard, state):
                 return edge
         raise Corrupt(rule=f"no edge of {state.position}.{outcome} holds")
 
-    # -- looking
+    # -- helpers
 
     def _kind(self) -> NodeKind:
         if self.state.unwinding is not None:

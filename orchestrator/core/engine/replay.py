@@ -1,5 +1,4 @@
-"""Exact replay: the recorded events through the core again; every record must come out the same
-(R-TRACE-6)."""
+"""Exact replay: feed the recorded events through the core; every record must be the same (R-TRACE-6)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,9 +22,10 @@ from traces.core.state_patch import diff_states
 
 
 class Report(FrozenModel):
-    """What came of a replay. `first_difference` is the number of the first record that came out otherwise.
+    """The result of a replay; `first_difference` is the number of the first record that differs.
 
-    `what_if`: the run was recorded under another version of the core, so a difference is no corruption.
+    `what_if`: the run was recorded under another version of the core, so a difference does not mean
+    corruption.
     """
 
     matches: bool
@@ -37,7 +37,7 @@ class Report(FrozenModel):
 
 @dataclass(slots=True)
 class _Group:
-    """The records of one walk: the event stands in the first."""
+    """The records of one walk; the first one holds the event."""
 
     first: dict[str, Any]
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -55,8 +55,8 @@ def replay_records(
 ) -> Report:
     """Replay records (canonical bytes, in order, without record 0's submission) from the opening state.
 
-    `head` is where the chains stood after record 0: every record is linked anew, with all that was said, and
-    must come out byte for byte.
+    `head` is the state of the chains after record 0: every record is linked again, with all its trace
+    entries, and must come out byte for byte.
     """
     number = 0
     for group in _group_records(records):
@@ -105,7 +105,7 @@ def _group_records(records: Sequence[bytes]) -> list[_Group]:
 
 
 def _link_transitions(head: Head, walk: AdvanceResult, group: _Group) -> Linked:
-    """The walk linked as the commit linked it; what else the commit wrote is taken as recorded."""
+    """Link the walk as the commit linked it; the commit's other content is taken as recorded."""
     return link_transitions(
         head,
         [_convert_transition(made) for made in walk.transitions],
@@ -131,7 +131,7 @@ def _convert_transition(made: Transition) -> Move:
 
 
 def _describe_difference(made: Transition, held: Mapping[str, Any]) -> str:
-    """Which part of the record came out otherwise; empty where all is the same."""
+    """Return which part of the record differs; empty if none does."""
     move = _convert_transition(made)
     parts = {
         "source": move.source,

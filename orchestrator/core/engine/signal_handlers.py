@@ -1,5 +1,7 @@
-"""What people and the system want of a run, apart from answering its questions: pause, cancel, stop,
-extend, tighten."""
+"""Handle run signals of people and the system: pause, cancel, stop, extend, tighten.
+
+Answers to a run's own questions are not signals.
+"""
 
 from dataclasses import dataclass
 from functools import singledispatch
@@ -37,7 +39,7 @@ COST = Dimension.COST_USD.value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """A signal's mark on the state; `reenter` where the run was held before its node."""
+    """The effect of a signal on the state; `reenter` if the run was held before its node."""
 
     state: RunState
     said: tuple[TraceEntry, ...]
@@ -45,12 +47,12 @@ class Heard:
 
 
 def trace_run_started() -> tuple[TraceEntry, ...]:
-    """A worker took the run up for the first time."""
+    """Trace that a worker started the run for the first time."""
     return (trace_event(Phase.GOAL_INTAKE, trace.RunStarted()),)
 
 
 def handle_run_signal(state: RunState, event: AnyEvent) -> Heard | None:
-    """The mark of a signal, or None for an event that is the node's to answer."""
+    """Return the effect of a signal, or None for an event that the node must answer."""
     if isinstance(event, GateDecided | GateExpired | QuestionAnswered):
         return _moved_on(state, event)
     return _handle_signal(event, state)
@@ -139,8 +141,11 @@ def _(event: PriceCorrected, state: RunState) -> Heard:
 def _recheck_budget_request(
     state: RunState, said: tuple[TraceEntry, ...], version: str, *, more: bool
 ) -> Heard:
-    """A run that is frozen for want of money sees for itself what a correction leaves it (R-BUDGET-15: blocks
-    follow). With the last of several, so that people are asked anew once at the most."""
+    """Let a run that is frozen for money check again after a price or cost correction.
+
+    Only the last of several corrections does so, so that people are asked again at most once (R-BUDGET-15:
+    blocks follow).
+    """
     eased = None if more else looked_again(state, f"the cost was corrected at price {version}")
     if eased is None:
         return Heard(state=state, said=said)

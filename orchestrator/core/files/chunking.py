@@ -1,5 +1,6 @@
-"""A document in passages: parts of its text with their place in it, so that what is cited can be shown
-(R-TOOL-19, R-LOOP-33).
+"""Split a document into passages with their positions, so that a citation can be shown.
+
+Spec: R-TOOL-19, R-LOOP-33.
 """
 
 import re
@@ -22,7 +23,7 @@ _END = re.compile(r"[.!?…]['\")\]]*\s+|\n")
 
 
 class PassagePart(FrozenModel):
-    """A passage: `text` is the document's from `start` to `end`, under the heading that stands before it."""
+    """A passage: `text` is the document's from `start` to `end`, under the heading that precedes it."""
 
     number: int
     start: int
@@ -32,13 +33,16 @@ class PassagePart(FrozenModel):
 
 
 def plain_document(text: str) -> str:
-    """A document as it is kept: one kind of line end, nothing that does not show."""
+    """Return a document as it is stored: one kind of line end, no invisible characters."""
     return escape_invisible_characters(text).strip()
 
 
 def passages_of(text: str) -> tuple[PassagePart, ...]:
-    """A document's passages, in order: paragraphs, joined while they are short, cut at sentences where they
-    are long. Every character but white space between passages is in one of them."""
+    """Split a document into passages, in order.
+
+    Short paragraphs are joined; long ones are cut at sentences. Every character except white space between
+    passages is in one of them.
+    """
     found: list[PassagePart] = []
     heading, start, end = "", 0, 0
     for begin, stop, over in _split_paragraphs(text):
@@ -59,7 +63,10 @@ def _build_passage_part(text: str, count: int, start: int, end: int, heading: st
 
 
 def _split_paragraphs(text: str) -> Iterator[tuple[int, int, str | None]]:
-    """Paragraphs with their places, none longer than a passage; and the heading that one is."""
+    """Yield paragraphs with their positions, none longer than a passage, and their headings, if any.
+
+    The third member is the text of the heading if the paragraph begins with one, otherwise None.
+    """
     for match in re.finditer(r"\S(?:.*?\S)??(?=\s*\n\s*\n|\s*\Z)", text, re.S):
         start, end = match.span()
         head = _HEADING.match(text, start, end)
@@ -74,7 +81,7 @@ def _split_paragraphs(text: str) -> Iterator[tuple[int, int, str | None]]:
 
 
 def _find_cut_position(text: str, start: int) -> int:
-    """Where a long paragraph is cut: after its last sentence that fits, or word, or anywhere."""
+    """Return where to cut a long paragraph: after the last sentence or word that fits, or anywhere."""
     window = text[start : start + LONGEST]
     ends = [match.end() for match in _END.finditer(window)]
     if ends and ends[-1] > LONGEST // 3:

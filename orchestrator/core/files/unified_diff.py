@@ -1,7 +1,7 @@
-"""Unified diffs: read strictly, applied exactly (R-TOOL-19).
+"""Unified diffs: parsed strictly, applied exactly (R-TOOL-19).
 
-A hunk stands where it says, on the lines it says, or the whole diff is refused: a change that slipped by some
-lines would be a change that nobody proposed.
+A hunk applies at the line it names, to the lines it names, or the whole diff is refused: a change that
+shifted by some lines would be a change that no person proposed.
 """
 
 import difflib
@@ -28,7 +28,7 @@ Read = Callable[[str], bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hunk:
-    """A place and what happens there: lines kept (` `), taken (`-`) and put (`+`), each with its line end."""
+    """A hunk: lines kept (` `), removed (`-`) and added (`+`), each with its line end."""
 
     start: int
     taken: int
@@ -38,7 +38,7 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDiff:
-    """What happens to one file."""
+    """The changes to one file."""
 
     path: str
     kind: Kind
@@ -46,17 +46,20 @@ class FileDiff:
 
     @property
     def added(self) -> int:
-        """How many lines are put."""
+        """Return the number of added lines."""
         return sum(sign == "+" for hunk in self.hunks for sign, _ in hunk.lines)
 
     @property
     def removed(self) -> int:
-        """How many lines are taken."""
+        """Return the number of removed lines."""
         return sum(sign == "-" for hunk in self.hunks for sign, _ in hunk.lines)
 
 
 def read_diff(text: str) -> tuple[FileDiff, ...]:
-    """The files that a unified diff changes. Raises DiffRefused, PathRefused."""
+    """Parse a unified diff into the files that it changes.
+
+    Raises: DiffRefused, PathRefused.
+    """
     if len(text) > LARGEST:
         raise DiffRefused(detail=f"it is longer than {LARGEST} characters")
     lines = text.split("\n")
@@ -76,15 +79,16 @@ def read_diff(text: str) -> tuple[FileDiff, ...]:
 
 
 def apply_unified_diff(diff: tuple[FileDiff, ...], read: Read) -> dict[str, bytes | None]:
-    """What the diff makes of the files (None: gone). `read` gives a file's bytes, None where there is none.
+    """Apply the diff; return the new content of each file (None: deleted).
 
-    Raises DiffRefused where it does not fit exactly; nothing is half done.
+    `read` returns a file's bytes, or None if there is no such file.
+    Raises: DiffRefused if the diff does not fit exactly; nothing is applied in part.
     """
     return {file.path: _apply_file_diff(file, read(file.path)) for file in diff}
 
 
 def format_unified_diff(before: Mapping[str, bytes], after: Mapping[str, bytes], *, context: int = 3) -> str:
-    """The difference of two sets of files as a unified diff; what is no text is only named."""
+    """Format the difference of two sets of files as a unified diff; binary files are only named."""
     parts: list[str] = []
     for path in sorted({*before, *after}):
         was, now = before.get(path), after.get(path)
@@ -95,7 +99,7 @@ def format_unified_diff(before: Mapping[str, bytes], after: Mapping[str, bytes],
 
 
 def text_of(content: bytes) -> str | None:
-    """A file's text; None where it is none in UTF-8."""
+    """Return a file's text; None if it is not UTF-8 text."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
@@ -104,13 +108,13 @@ def text_of(content: bytes) -> str | None:
 
 
 class _Reader:
-    """Walks the lines of a diff."""
+    """Reader of the lines of a diff."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines, self._at = lines, 0
 
     def file(self) -> FileDiff | None:
-        """The next file, or None at the end."""
+        """Return the next file, or None at the end."""
         self._skip_headers()
         if self._at >= len(self._lines):
             return None
@@ -134,7 +138,7 @@ class _Reader:
         return self._lines[self._at] if self._at < len(self._lines) else ""
 
     def _skip_headers(self) -> None:
-        """What git writes before the names says nothing that is used; modes and renames are refused."""
+        """Skip the lines that git writes before the file names; refuse modes and renames."""
         while self._at < len(self._lines) and not self._peek().startswith("--- "):
             line = self._peek()
             if line.startswith(("@@", "+", "-", " ")) and line.strip():
@@ -175,7 +179,7 @@ class _Reader:
         if self._at >= len(self._lines):
             raise DiffRefused(detail=f"the hunk at line {number} ends too early")
         line = self._peek()
-        # Some writers leave out the one space of an empty line.
+        # Some tools omit the single space of an empty line.
         sign, text = (line[0], line[1:]) if line else (" ", "")
         if sign not in " +-":
             raise DiffRefused(detail=f"line {self._at + 1} begins with neither space, + nor -")
@@ -225,7 +229,7 @@ def _with_hunks(file: FileDiff, before: list[str]) -> list[str]:
 
 
 def _split_lines(text: str) -> list[str]:
-    """The lines of a text, parted at line feeds alone, as a diff parts them."""
+    """Split a text at line feeds alone, as a diff does."""
     parts = text.split("\n")
     return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 

@@ -1,4 +1,4 @@
-"""Names of files in a run's workspace: one way to write each, and no way out of it (R-TOOL-19)."""
+"""Validate file paths of a run's workspace: one spelling each, none outside of it (R-TOOL-19)."""
 
 import re
 import unicodedata
@@ -11,12 +11,12 @@ LONGEST: Final = 240
 DEEPEST: Final = 16
 LONGEST_PART: Final = 100
 
-# What a path may be made of: letters, digits and marks of any script, and these.
+# The allowed characters of a path: letters, digits and marks of any script, and these.
 _SIGNS = frozenset("._-+@=,()[]# ")
 _KINDS = ("L", "N", "M")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(\..*)?", re.IGNORECASE)
 _SHORT = re.compile(r"~[0-9]")
-# Letters of other scripts that look like Latin ones, after case has been folded.
+# Letters of other scripts that look like Latin ones, after case folding.
 _LOOKS: Final[Mapping[str, str]] = {
     "a": "аαɑ", "b": "ьƅ", "c": "сϲᴄ", "d": "ԁɗ", "e": "еҽεє", "f": "ғ", "g": "ɡց", "h": "һհ", "i": "іιıɩ",
     "j": "јϳ", "k": "кκ", "l": "ӏɫ", "m": "мᴍ", "n": "пηո", "o": "оοօσ", "p": "рρ", "q": "ԛզ", "r": "гᴦ",
@@ -27,10 +27,11 @@ _LATIN: Final = {ord(char): latin for latin, chars in _LOOKS.items() for char in
 
 
 def safe_path(path: str) -> str:
-    """The path as it is, where it is one. Raises PathRefused, which says why.
+    """Return the path unchanged if it is valid.
 
-    One form of writing for each file: forward slashes, no `.` or `..`, composed letters, no sign that does
-    not show or that another system reads otherwise.
+    Each file has one spelling: forward slashes, no `.` or `..`, composed letters, no invisible character
+    and none that another system reads differently.
+    Raises: PathRefused with the reason.
     """
     why = _explain_path_error(path)
     if why:
@@ -39,14 +40,19 @@ def safe_path(path: str) -> str:
 
 
 def normalize_confusable_path(path: str) -> str:
-    """What a path looks like to a careless reader, or to a system that ignores case: two files of a workspace
-    never look alike."""
+    """Return the path as a careless reader, or a system that ignores case, would see it.
+
+    Two files of a workspace never share this form.
+    """
     folded = unicodedata.normalize("NFKD", path).casefold().translate(_LATIN)
     return "".join(char for char in folded if not unicodedata.combining(char))
 
 
 def check_together(paths: Iterable[str]) -> None:
-    """Raises PathRefused where two files look alike, or one is the folder of another."""
+    """Check a set of paths.
+
+    Raises: PathRefused if two files look alike, or if one is the folder of another.
+    """
     seen: dict[str, str] = {}
     for path in paths:
         other = seen.setdefault(normalize_confusable_path(path), path)
@@ -65,12 +71,12 @@ def check_together(paths: Iterable[str]) -> None:
 
 
 def is_within_folder(path: str, folder: str) -> bool:
-    """Whether a file is in a folder; the empty one holds all."""
+    """Return whether a file is in a folder; the empty folder holds all files."""
     return not folder or path == folder or path.startswith(f"{folder}/")
 
 
 def format_path(path: str) -> str:
-    """A path for a message: what does not show is written out, and it is not longer than a path may be."""
+    """Format a path for a message: unprintable characters are escaped, and it is cut to the longest path."""
     return path[:LONGEST].encode("unicode_escape").decode() if not path.isprintable() else path[:LONGEST]
 
 

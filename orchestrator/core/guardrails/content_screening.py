@@ -1,7 +1,7 @@
-"""The chain of safety detectors over what comes in, what tools answer, and what goes out (R-TOOL-24).
+"""Run the safety detectors over input, tool results and output (R-TOOL-24).
 
-A finding is noted, or from then on every change asks people, or the run is closed with a word to security. A
-detector that breaks closes the run: nobody knows what it would have found.
+A finding is recorded, or makes every later change ask for approval, or closes the run and notifies
+security. A detector that fails closes the run, because its finding is unknown.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ PHASES: dict[Place, Phase] = {
 
 
 class Screened(NamedTuple):
-    """What came of it: the worst severity, the rule that has it, and what is to be said."""
+    """The result of screening: the worst severity, its rule and the trace entries."""
 
     severity: Severity
     rule: str
@@ -40,7 +40,7 @@ class Screened(NamedTuple):
 
 
 def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> Screened:
-    """Show a text to every detector that is not switched off."""
+    """Run every enabled detector over a text."""
     worst, rule, said = SEVERITIES[0], "", []
     policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
     if view.pins.policy is None or view.manifest.core_version < SINCE:
@@ -58,8 +58,10 @@ def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> 
 def run_detectors(
     seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"], core: int | None = None
 ) -> list[tuple[str, Severity, str]]:
-    """Each detector's findings with what they mean here: of several settings the stricter. Fails closed.
-    `core` is the core version whose defaults hold; None for this one's."""
+    """Return each detector's findings with their severity; of several settings the stricter applies.
+
+    Fails closed. `core` is the core version whose defaults apply; None for the current one.
+    """
     found: list[tuple[str, Severity, str]] = []
     held = tuple(settings)
     for name, detector in discover_detectors().items():
@@ -71,13 +73,16 @@ def run_detectors(
             continue
         try:
             found.extend((name, severity, rule) for rule in detector.find(seen))
-        except Exception:  # noqa: BLE001 - whatever is wrong with it, nobody knows what it would have found
+        except Exception:  # noqa: BLE001 - after any failure the finding of the detector is unknown
             found.append((name, "stop", BROKEN))
     return found
 
 
 def with_safety_alarm(state: RunState, screened: Screened) -> RunState:
-    """The state after a finding: what was found, and whether every change asks people from now on."""
+    """Return the state with the finding recorded and, from now on, approval required for every change.
+
+    Findings that are off or only noted leave the state unchanged.
+    """
     if screened.severity in ("off", "note"):
         return state
     alarms = tuple(dict.fromkeys((*state.alarms, screened.rule)))[-MOST:]
@@ -87,14 +92,18 @@ def with_safety_alarm(state: RunState, screened: Screened) -> RunState:
 def stop_unsafe_run(
     state: RunState, screened: Screened, subject: str, said: tuple[TraceEntry, ...]
 ) -> NodeResult:
-    """The end of a run in which something was found that closes it, with a word to security."""
+    """End a run in which a finding closes it, and notify security."""
     tripped = BreakerTripped(breaker="safety", reason=screened.rule, subject=subject)
     told = (*said, *screened.said, trace_event(Phase.ESCALATION_CHECK, tripped))
     return make_interrupt_result(state, Interrupt.UNSAFE, screened.rule, told)
 
 
 def normalize_for_detection(text: str) -> str:
-    """One spelling: compatibility forms folded, without what does not show, lower case, single blanks."""
+    """Normalize a text for detection.
+
+    Compatibility forms are folded, invisible characters removed, case is lowered, and white space becomes
+    single blanks.
+    """
     shown = text
     if not text.isascii():
         folded = normalize("NFKC", text)
@@ -103,7 +112,7 @@ def normalize_for_detection(text: str) -> str:
 
 
 def words_of(body: bytes) -> str:
-    """The texts of a JSON document, a line each; what is none as it stands."""
+    """Return the strings of a JSON document, one a line; text that is not JSON is returned as it is."""
     try:
         level: list[Any] = [orjson.loads(body)]
     except orjson.JSONDecodeError:

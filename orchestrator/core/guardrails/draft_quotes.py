@@ -1,7 +1,7 @@
-"""What a draft of the workflow's model took from a text that nobody vouches for (R-TOOL-17).
+"""Find what a draft of the workflow's model took from untrusted text (R-TOOL-17).
 
-A draft is ordinary on a card unless it quotes an input that its workflow declares untrusted, or holds an
-address out of anything untrusted that neither the goal names nor the boundary vouches for.
+A draft is ordinary on a card unless it quotes an input that its workflow declares untrusted, or contains an
+address from untrusted text that neither the goal names nor the boundary trusts.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,8 +22,10 @@ def quoted_in(
     places: Iterable[tuple[Source, SearchableText]],
     vouched: Callable[[str], bool],
 ) -> Source | None:
-    """The first untrusted place that a draft quotes, or None. `vouched` says whether the boundary trusts a
-    result for a value."""
+    """Return the first untrusted place that a draft quotes, or None.
+
+    `vouched` returns whether the boundary trusts a result for a value.
+    """
     found = (*addresses_in(text, bare=True), *EMAIL.findall(text))
     addresses = [one for one in dict.fromkeys(found) if not is_stated_in_text(one, goal) and not vouched(one)]
     for source, read in places:

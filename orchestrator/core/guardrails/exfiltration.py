@@ -1,9 +1,9 @@
-"""What a call would take away: what was read on the way, inside an address or a text (R-TOOL-17, G3).
+"""Detect exfiltration: content that a call would carry out in an address or a text (R-TOOL-17, G3).
 
-An address is compared part by part and as a whole, as it is, turned round and decoded, with what was read. As
-much of it as was itself read as an address carries nothing that its author did not know; nor does what the
-goal says. What the model had written itself before it read it is no such address: a tool that echoes its
-arguments vouches for nothing.
+An address is compared with what was read part by part and as a whole: as it is, reversed and decoded. A
+beginning of the address that was itself read as an address reveals nothing that its author did not know,
+and neither does content of the goal. Text that the model had written before it read the address does not
+count as read: a tool that echoes its arguments proves nothing.
 """
 
 import base64
@@ -42,8 +42,11 @@ ECHOES_SINCE = 6
 
 
 def goes_unasked(view: NodeContext, spec: ToolSpec) -> bool:
-    """Whether calls of a tool take their arguments where they lead with nobody asked: of one that only reads,
-    and of one that goes outside and writes by a class without a gate. In older runs of the first alone."""
+    """Return whether a tool sends its arguments out without approval.
+
+    That holds for a tool that only reads, and for a tool with outside access that changes something under a
+    class without a gate. In runs of an older core it holds only for the former.
+    """
     if not spec.mutating:
         return True
     outside = spec.remote is not None or spec.egress is not None or spec.external
@@ -51,8 +54,11 @@ def goes_unasked(view: NodeContext, spec: ToolSpec) -> bool:
 
 
 class ObservedText:
-    """What was read, and what the goal says; `read` are the texts that are not to be taken away, `given`
-    beside each what the model had written by then, but for addresses that were judged when they went."""
+    """The texts that were read, and the goal.
+
+    `read` are the texts that must not be carried out. `given` holds, for each of them, what the model had
+    written by then, except addresses that were judged when they were sent.
+    """
 
     def __init__(
         self,
@@ -64,32 +70,34 @@ class ObservedText:
         self.given = tuple(given) or ((),) * len(self.read)
 
     def holds(self, bare: str) -> bool:
-        """Whether any text that was read holds these letters and digits."""
+        """Return whether any text that was read contains these letters and digits."""
         return any(bare in text.bare for text in self.read)
 
     def names(self, host: str) -> bool:
-        """Whether this host was read without that the model wrote it before, or stands in the goal."""
+        """Return whether this host is in the goal, or was read before the model wrote it."""
         bare = compute_skeleton(host)
         return bare in self.goal.bare or any(
             bare in text.bare and not any(bare in one.bare for one in own) for text, own in self._pairs()
         )
 
     def vouched(self, url: str, cuts: Sequence[int]) -> int:
-        """How many of the cuts of an address lie within what was read as it stands."""
+        """Return how many of the cuts of an address lie within a text that was read."""
         return max((_count_observed_cuts(url, cuts, text, own) for text, own in self._pairs()), default=0)
 
     def _pairs(self) -> Iterator[tuple[SearchableText, Sequence[SearchableText]]]:
         return zip(self.read, self.given, strict=True)
 
     def betrays(self, text: str, bare: str) -> bool:
-        """Whether it was read, and the goal does not say it."""
+        """Return whether a text was read and the goal does not state the text."""
         return self.holds(bare) and not (
             is_stated_in_text(text, self.goal) or (len(bare) >= WINDOW and bare in self.goal.bare)
         )
 
     def windows(self, texts: Iterable[str]) -> frozenset[str]:
-        """The pieces of one length of these texts that stand in what was read and not in the goal, found in
-        one look at what was read."""
+        """Return the pieces of WINDOW characters of these texts that were read and are not in the goal.
+
+        All pieces are looked up in one pass over what was read.
+        """
         wanted = _build_text_windows(texts)
         found: set[str] = set()
         for bare in (text.bare for text in self.read) if wanted else ():
@@ -100,23 +108,32 @@ class ObservedText:
 
 
 class UrlPayload(NamedTuple):
-    """What an address can carry: its parts in order, and those of them that are no names of parameters."""
+    """The parts of an address that can carry content.
+
+    `parts` are all of them in order; `values` are those that are no parameter names.
+    """
 
     parts: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
 
 
 def addresses_in(text: str, *, bare: bool = False) -> list[str]:
-    """The addresses within a text, each once, without what ends its sentence; with `bare` also what only
-    becomes one where it is shown, such as //attacker.example/?k=1. One more than MOST_ADDRESSES at most: more
-    than that nobody looks through."""
+    """Return the addresses in a text, each once, without the punctuation that ends its sentence.
+
+    With `bare` also strings that only become an address when they are shown, such as
+    //attacker.example/?k=1. The list holds at most MOST_ADDRESSES + 1 entries: a text with more is not
+    searched further.
+    """
     found = [*URL.findall(text), *(_BARE.findall(URL.sub(" ", text)) if bare else ())]
     return list(dict.fromkeys(url.rstrip(".,;:!?") for url in found))[: MOST_ADDRESSES + 1]
 
 
 def address_carries(url: str, known: ObservedText, before: str = "") -> bool:
-    """Whether an address takes away what was read. `before` are the values that went out in front of its own:
-    what was cut into pieces is put together again. One that is too long to be looked through carries."""
+    """Return whether an address carries out content that was read.
+
+    `before` are the values that were sent before its own: content that was split into pieces is joined
+    again. An address that is too long to be searched counts as carrying.
+    """
     if len(url) > LONGEST_ADDRESS:
         return True
     load = load_of(url, known)
@@ -128,7 +145,8 @@ def address_carries(url: str, known: ObservedText, before: str = "") -> bool:
         for text in (_join_parts(load.parts), _join_parts(load.values))
         for bare in _list_variant_skeletons(text)
     ]
-    # What stood in front was judged when it went: only what crosses into this address is new.
+    # The earlier values were judged when they were sent: only a match that extends into this address is
+    # new.
     earlier = _build_text_windows(_list_variant_skeletons(before[-LONGEST_ADDRESS:]))
     crossing = _list_variant_skeletons(before[-LONGEST_ADDRESS:] + _join_parts(load.values)) if before else []
     standing = known.windows([*(bare for _, bare in read), *strung, *crossing])
@@ -141,14 +159,17 @@ def address_carries(url: str, known: ObservedText, before: str = "") -> bool:
 
 
 def sent_by(urls: Iterable[str], goal: SearchableText) -> str:
-    """The values of addresses that went out, in their order."""
+    """Return the values of addresses that were sent, in order."""
     nothing = ObservedText((), goal)
     return _join_parts(value for url in urls for value in load_of(url[:LONGEST_ADDRESS], nothing).values)
 
 
 def text_carries(text: str, known: ObservedText) -> bool:
-    """Whether a text that goes to a server outside takes away what was read elsewhere: a quotation, an
-    e-mail address, a word with figures in it, or anything at all in another writing."""
+    """Return whether a text sent to an outside server carries out what was read elsewhere.
+
+    It does with a quotation, an e-mail address, a word with digits in it, or any content at all in encoded
+    form. A text that is too long to be searched counts as carrying.
+    """
     if len(text) > LONGEST_TEXT:
         return True
     if any(known.betrays(one, compute_skeleton(one)) for one in EMAIL.findall(text)):
@@ -166,8 +187,10 @@ def text_carries(text: str, known: ObservedText) -> bool:
 
 
 def quotes_across(pairs: Iterable[tuple[str, str]], known: ObservedText) -> bool:
-    """Whether a text and the one after it quote together what was read elsewhere, though neither does alone;
-    what was read is looked at once for all of them."""
+    """Return whether a text and its successor together quote what was read elsewhere, but neither alone.
+
+    All pairs are compared in one pass over what was read.
+    """
     told = [(compute_skeleton(first), compute_skeleton(then)) for first, then in pairs]
     standing = known.windows([first + then for first, then in told])
     return any(
@@ -179,7 +202,10 @@ def quotes_across(pairs: Iterable[tuple[str, str]], known: ObservedText) -> bool
 
 
 def load_of(url: str, known: ObservedText) -> UrlPayload:
-    """The parts of an address behind what of it was read as it stands: labels of its host, path, query."""
+    """Return the parts of an address behind its known beginning: labels of its host, path, query.
+
+    The known beginning is the part that was read as it is.
+    """
     told = url if "://" in url else f"//{url}"
     try:
         parts = urlsplit(told)
@@ -201,8 +227,10 @@ def load_of(url: str, known: ObservedText) -> UrlPayload:
 def _count_observed_cuts(
     url: str, cuts: Sequence[int], text: SearchableText, own: Sequence[SearchableText]
 ) -> int:
-    """How many of the cuts lie within this text; a longer beginning holds the shorter. None, where the model
-    had written as much."""
+    """Return how many of the cuts lie within this text; 0 if the model had written as much itself.
+
+    The cuts are found by binary search, because a longer beginning contains the shorter ones.
+    """
     low, high = 0, len(cuts)
     while low < high:
         middle = (low + high) // 2
@@ -225,11 +253,14 @@ def _join_parts(parts: Iterable[str]) -> str:
     return "".join(parts)
 
 
-# -- what a part says
+# -- readings of a part
 
 
 def _list_decoded_variants(text: str) -> list[tuple[str, str]]:
-    """What a text may say: as it is, backwards, in ROT13, decoded, and the letters and digits of that."""
+    """Return each possible reading of a text, with its letters and digits.
+
+    The readings are the text as it is, reversed, in ROT13 and decoded.
+    """
     found: dict[str, str] = {}
     for turned in (text, text[::-1], encode_rot13(text)):
         for layer in (*decode_layers(turned), *_decode_word(turned)):
@@ -240,7 +271,7 @@ def _list_decoded_variants(text: str) -> list[tuple[str, str]]:
 
 
 def _decode_word(word: str) -> Iterator[str]:
-    """What one word stands for where all of it is a code, however short."""
+    """Yield the decoded forms of one word if all of it is encoded, however short."""
     for form, decode in _CODES:
         if form.fullmatch(word) is None:
             continue
@@ -269,11 +300,14 @@ _CODES: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
 )
 
 
-# -- whether that was read
+# -- comparison with observed text
 
 
 def _is_code(part: str, known: ObservedText) -> bool:
-    """A short code with figures in it, such as a PIN, stands there as a word of its own."""
+    """Return whether a part is a short code with digits, such as a PIN, that was read as a whole word.
+
+    A code that the goal states does not count.
+    """
     if _CODE.fullmatch(part) is None or is_stated_in_text(part, known.goal):
         return False
     return any(is_stated_in_text(part, text) for text in known.read)
@@ -285,14 +319,14 @@ def _is_token(bare: str) -> bool:
 
 
 def _is_fully_observed(text: str, bare: str, standing: frozenset[str], known: ObservedText) -> bool:
-    """Whether all of a part was read."""
+    """Return whether all of a part was read and is not in the goal."""
     if len(bare) >= WINDOW and bare[:WINDOW] not in standing and bare[-WINDOW:] not in standing:
         return False
     return known.betrays(text, bare)
 
 
 def _has_observed_run(bare: str, standing: frozenset[str], known: ObservedText) -> bool:
-    """Whether a piece of it was read that is long enough, or that holds figures."""
+    """Return whether a piece of the text was read that is long enough or contains digits."""
     return _holds_figures(bare, standing) or _run_of(bare, standing, known, RUN)
 
 
@@ -302,7 +336,7 @@ def _holds_figures(bare: str, standing: frozenset[str]) -> bool:
 
 
 def _run_of(bare: str, standing: frozenset[str], known: ObservedText, length: int) -> bool:
-    """Whether so many letters and digits in a row were read."""
+    """Return whether `length` letters and digits in a row were read."""
     run = 0
     for at in range(len(bare) - WINDOW + 1):
         run = run + 1 if bare[at : at + WINDOW] in standing else 0
@@ -311,11 +345,11 @@ def _run_of(bare: str, standing: frozenset[str], known: ObservedText, length: in
     return False
 
 
-# -- as runs of an older core look
+# -- rule of runs of an older core
 
 
 def carried_before(kind: Kind, text: str, known: ObservedText, parts: Callable[[str], list[str]]) -> bool:
-    """What runs that were admitted earlier take for an address that takes something away."""
+    """Return whether an address carries content out, by the rule of runs that were admitted earlier."""
     if kind != "url" or known.holds(compute_skeleton(text)):
         return False
     told = [

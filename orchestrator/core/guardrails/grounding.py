@@ -1,7 +1,7 @@
-"""What an answer claims and nothing backs: figures, citations, effects (R-LOOP-6, R-LOOP-31).
+"""Find the claims of an answer without evidence: figures, citations, effects (R-LOOP-6, R-LOOP-31).
 
-Deterministic: figures and citations are matched against committed facts, the payloads they rest on, and
-the goal.
+Deterministic: figures and citations are matched against committed facts, the payloads behind them, and the
+goal.
 """
 
 import re
@@ -20,7 +20,7 @@ READ = 20_000
 
 
 def find_ungrounded_claims(view: NodeContext, text: str, *, figures: bool) -> list[str]:
-    """Every claim without ground, as a sentence each; empty when all stand."""
+    """Return every claim without evidence, one sentence each; empty if there is none."""
     found = _find_invalid_citations(view, text) + _find_unverified_effects(view, text)
     return found + (_find_ungrounded_figures(view, text) if figures else [])
 
@@ -31,7 +31,7 @@ def _find_invalid_citations(view: NodeContext, text: str) -> list[str]:
 
 
 def _find_unverified_effects(view: NodeContext, text: str) -> list[str]:
-    """An answer that says a thing was done needs the fact of it."""
+    """Return the effects that the answer claims without a fact that confirms them."""
     done = {fact.tool for fact in view.state.facts.values()}
     lowered = text.casefold()
     return [
@@ -44,7 +44,7 @@ def _find_unverified_effects(view: NodeContext, text: str) -> list[str]:
 
 
 def loose_figures(view: NodeContext, text: str, facts: Iterable[Fact]) -> list[str]:
-    """The figures of `text` that stand neither in the goal nor in the observations behind `facts`."""
+    """Return the figures of `text` that are neither in the goal nor in the observations behind `facts`."""
     claimed = dict.fromkeys(filter(None, map(_normalize_number, FIGURE.findall(LIST_MARK.sub(" ", text)))))
     if not claimed:
         return []
@@ -58,7 +58,7 @@ def _find_ungrounded_figures(view: NodeContext, text: str) -> list[str]:
 
 
 def _collect_known_figures(view: NodeContext, facts: tuple[Fact, ...]) -> dict[str, None]:
-    """Every figure of the goal, its inputs and the observations behind the facts."""
+    """Return every figure of the goal, its inputs and the observations behind the facts."""
     view.desk.require(fact.digest for fact in facts)
     goal = view.manifest.goal
     texts = [
@@ -74,7 +74,7 @@ def _collect_known_figures(view: NodeContext, facts: tuple[Fact, ...]) -> dict[s
 
 
 def _normalize_number(text: str) -> str | None:
-    """One form for one number: 1,250.50 and 1250.5 are the same."""
+    """Return the canonical form of a number: 1,250.50 and 1250.5 are the same."""
     try:
         return f"{Decimal(text.replace(',', '')).normalize():f}"
     except InvalidOperation:

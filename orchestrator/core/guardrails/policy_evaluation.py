@@ -1,8 +1,8 @@
-"""What the policy says of one call: the question of the eligibility chain between permission and budget.
+"""Evaluate the policy for one call, between permission and budget in the authorization chain.
 
-The pinned version rules, and beside it the newest where that is another: of two the stricter word holds
-(R-TOOL-4, R-TOOL-17). A tool of a change that the model asks for first after something untrusted was read is
-an addition to the plan (R-TOOL-18).
+The pinned version applies, together with the newest one if that differs: the stricter decision of the two
+holds (R-TOOL-4, R-TOOL-17). A mutating tool that the model first requests after untrusted content was read
+is an addition to the plan (R-TOOL-18).
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,10 @@ _STANDINGS: Mapping[Standing, str] = {
 
 
 class _Seen(NamedTuple):
-    """One leaf as a policy sees it. `ordinary` says why it is, or is ""; `words` say where it comes from."""
+    """One leaf as a policy sees it.
+
+    `ordinary` is why it is ordinary, or ""; `words` describe where it comes from.
+    """
 
     pointer: str
     leaf: Leaf
@@ -57,10 +60,10 @@ class _Seen(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One leaf that a rule gates or denies, with the sentence that says why.
+    """One leaf that a rule gates or denies, with the sentence that states why.
 
-    `ordinary`: the value is one that every such task has: the task names it, the boundary vouches for it, or
-    it is the draft that the workflow had the model write. It is decided on all the same, without an alarm.
+    `ordinary`: every such task has a value like this: the task names it, the boundary trusts it, or it is
+    the draft that the workflow had the model write. The decision applies all the same, without an alarm.
     """
 
     decision: Decision
@@ -72,8 +75,11 @@ class Finding(NamedTuple):
 
 
 class PolicyDecision(NamedTuple):
-    """What the policy says of a call. `asked` False: no rule can say anything about its tool, nothing was
-    looked up. `findings` stand strictest first."""
+    """The policy's decision on a call.
+
+    `asked` False: no rule can apply to its tool, and nothing was looked up. `findings` are sorted strictest
+    first.
+    """
 
     asked: bool
     decision: Decision = "allow"
@@ -81,7 +87,7 @@ class PolicyDecision(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """The rule that decided, with the version it stands in."""
+        """Return the name of the rule that decided, with its policy version."""
         if not self.findings:
             return "no_rule"
         return f"policy:{self.findings[0].version}:{self.findings[0].rule}"
@@ -91,7 +97,7 @@ NOT_EVALUATED = PolicyDecision(asked=False)
 
 
 def evaluate_policy(view: NodeContext, call: Call, spec: ToolSpec) -> PolicyDecision:
-    """Ask the pinned policy, and the newest where the commit has it."""
+    """Evaluate the pinned policy, and the newest one if the commit has it."""
     policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
     if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.mutating) for p in policies):
         return NOT_EVALUATED
@@ -107,16 +113,18 @@ def evaluate_policy(view: NodeContext, call: Call, spec: ToolSpec) -> PolicyDeci
 
 
 def has_read_untrusted(view: NodeContext, state: RunState) -> bool:
-    """True if the run has read anything untrusted: from a tool, or in an input that its workflow declares
-    untrusted."""
+    """Return whether the run has read untrusted content: from a tool, or in an untrusted input."""
     facts = any(fact.trust == "untrusted" for fact in state.facts.values())
     failed = any(failure.observation is not None for failure in state.failures)
     return facts or failed or has_untrusted_inputs(view)
 
 
 def with_planned_calls(view: NodeContext, state: RunState, calls: Iterable[Call]) -> RunState:
-    """The state with those calls of a fresh reply that are changes, if nothing untrusted was read before.
-    What a reply merely names is no plan: a tool is foreseen once a call of it was found eligible."""
+    """Return the state with the mutating calls of a new reply, if nothing untrusted was read before.
+
+    A tool that a reply only names is not yet part of the plan: a tool is foreseen once a call of it was
+    found eligible.
+    """
     if view.pins.policy is None:
         return state
     specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
@@ -127,14 +135,16 @@ def with_planned_calls(view: NodeContext, state: RunState, calls: Iterable[Call]
 
 
 def with_foreseen(state: RunState, tools: tuple[str, ...]) -> RunState:
-    """The state with these tools as part of the plan."""
+    """Return the state with these tools as part of the plan."""
     fresh = [tool for tool in dict.fromkeys(tools) if tool not in state.foreseen]
     return state.evolve(foreseen=(*state.foreseen, *fresh)) if fresh else state
 
 
 def with_sent(view: NodeContext, state: RunState, call: Call, spec: ToolSpec) -> RunState:
-    """The state with what a model's call that asks nobody puts into an address, so that a value that is cut
-    into several calls is put together again."""
+    """Return the state with the arguments that a model's unapproved call puts into an address.
+
+    They are kept so that a value that is split over several calls can be joined again.
+    """
     closely = view.pins.policy is not None and view.manifest.core_version >= CLOSELY_SINCE
     if not closely or call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
         return state
@@ -149,7 +159,10 @@ def with_sent(view: NodeContext, state: RunState, call: Call, spec: ToolSpec) ->
 
 
 def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> list[_Seen]:
-    """Each leaf as a policy sees it. Raises ContentMissing."""
+    """Return each leaf as a policy sees it.
+
+    Raises: ContentMissing.
+    """
     value = view.desk.json(call.arguments or "")
     if not spec.mutating and not _has_address(value) and not _goes_out(view, spec):
         return []
@@ -168,7 +181,7 @@ def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> lis
 def _find_quoted_source(
     view: NodeContext, tracer: TaintTracker, traced: TaintedLeaf, value: Any
 ) -> Source | None:
-    """What a draft quotes of what nobody vouches for."""
+    """Return the untrusted source that a draft quotes, or None."""
     if view.manifest.core_version < ORDINARY_SINCE or traced.source != DRAFT or traced.vouched:
         return None
     read = [(place.source, place.text) for place in tracer.places]
@@ -176,15 +189,18 @@ def _find_quoted_source(
 
 
 def _describe_value_source(source: Source, quoted: Source | None) -> str:
-    """Say where a value comes from."""
+    """Describe where a value comes from."""
     if quoted is not None:
         return f"is a draft that quotes {quoted.reference}, which is untrusted"
     return "comes from an untrusted input" if source.of_input else _WORDS[source.origin]
 
 
 def _ordinary_because(view: NodeContext, pointer: str, traced: TaintedLeaf, leaf: Leaf) -> str:
-    """Say why a value is ordinary, or "". An address or path has to be named as a whole: a named host or
-    folder does not make all that lies there ordinary."""
+    """Explain why a value is ordinary, or return "".
+
+    An address or path has to be named as a whole: naming a host or folder does not make everything in it
+    ordinary.
+    """
     if view.manifest.core_version < ORDINARY_SINCE or leaf.carries:
         return ""
     if traced.vouched:
@@ -213,13 +229,13 @@ def _build_policy_leaf(
 
 
 def _has_address(value: Any) -> bool:
-    """Whether what only reads is given an address: nothing else of it can lead anything away."""
+    """Return whether a read-only call contains an address: nothing else in it can carry content out."""
     found: bool = "://" in str(value) or "www." in str(value)
     return found
 
 
 def _goes_out(view: NodeContext, spec: ToolSpec) -> bool:
-    """Whether the call takes its arguments to a server outside: each of them leaves the house (G3)."""
+    """Return whether the call sends its arguments, and so each value, to a server outside (G3)."""
     return spec.remote is not None and view.manifest.core_version >= CLOSELY_SINCE
 
 
@@ -230,8 +246,10 @@ def _match_leaf_scope(view: NodeContext, traced: TaintedLeaf, leaf: Any, scope: 
 
 
 def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
-    """Whether the tool declares it so; of a stranger's tool of which every argument is, also one it does not
-    name."""
+    """Return whether the tool declares the argument sensitive.
+
+    An undeclared argument also counts, if the tool is remote and every argument it declares is sensitive.
+    """
     if any(is_at_or_below_pointer(pointer, one) for one in spec.sensitive):
         return True
     properties = spec.input_schema.get("properties")
@@ -253,7 +271,10 @@ def _of_leaf(policy: Policy, seen: _Seen) -> Finding | None:
 
 
 def _find_unplanned_change(view: NodeContext, call: Call, spec: ToolSpec, policy: Policy) -> Finding | None:
-    """An addition to the plan: a change that was not foreseen when something untrusted was read."""
+    """Return the finding for an addition to the plan.
+
+    That is a change that was not foreseen when untrusted content was read.
+    """
     if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
         return None
     planned = call.id in view.state.planned or spec.name in view.state.foreseen

@@ -1,7 +1,7 @@
-"""Where each argument value comes from, as the packet shows it (R-APPR-2).
+"""Find where each argument value comes from, as the packet shows it (R-APPR-2).
 
-Runs that were admitted with a policy are traced by core/guardrails/taint_tracking.py. The look-up here is
-that of older runs, which have to come out the same when they are replayed.
+Runs that were admitted with a policy are traced by core/guardrails/taint_tracking.py. The look-up here
+serves older runs, whose replay must give the same result.
 """
 
 import re
@@ -16,13 +16,14 @@ from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.workflow.goal_inputs import AMOUNT, merge_goal_inputs
 from orchestrator.core.workflow.node_protocol import NodeContext
 
-# What joins two parts of one word: the 100 of A-100, of 3.100 or of 100@example.org is no word of its own.
+# Characters that join two parts of one word: the 100 of A-100, of 3.100 or of 100@example.org is no word of
+# its own.
 BEFORE, AFTER = r"(?<!\w)(?<!\w[-.@/:+])", r"(?!\w)(?![-.@/:+]\w)"
 NUMBER = re.compile(rf"(?<![-+]){BEFORE}-?[0-9]{{1,18}}(?:\.[0-9]{{1,12}})?{AFTER}", re.ASCII)
 
 
 def trace_arguments(view: NodeContext, call: Call, value: dict[str, Any]) -> dict[str, Source]:
-    """Each leaf of the arguments, by JSON pointer, with its source."""
+    """Return the source of each leaf of the arguments, by JSON pointer."""
     if view.pins.policy is not None:
         return {pointer: traced.source for pointer, traced in TaintTracker(view, call).trace(value).items()}
     found = flatten_json_leaves(value, "")
@@ -37,7 +38,7 @@ def trace_arguments(view: NodeContext, call: Call, value: dict[str, Any]) -> dic
 
 
 def _list_source_texts(view: NodeContext) -> Iterator[tuple[Source, str]]:
-    """What the run has read and been given, as normal text: untrusted facts, trusted ones, the goal."""
+    """Yield what the run has read and been given, normalised: untrusted facts, trusted ones, the goal."""
     facts = view.state.facts_in_order()
     view.desk.require(fact.digest for _, fact in facts)
     for name, fact in sorted(facts, key=lambda item: item[1].trust == "trusted"):
@@ -53,7 +54,7 @@ def _list_source_texts(view: NodeContext) -> Iterator[tuple[Source, str]]:
 
 
 def _collect_words(value: Any) -> Iterator[str]:
-    """Every name and every value in a JSON value."""
+    """Yield every name and every value in a JSON value."""
     if isinstance(value, dict):
         for key in value:
             yield key
@@ -75,12 +76,12 @@ def _looked_up(places: list[tuple[Source, str]], leaf: Any) -> Source:
 
 
 def _stands_in(text: str, place: str) -> bool:
-    """Whether the text is a whole word (or words) of the place; a number is found by its amount."""
+    """Return whether the text is a whole word (or words) of the place; a number is matched by its amount."""
     if AMOUNT.fullmatch(text):
         return any(Decimal(number) == Decimal(text) for number in NUMBER.findall(place))
     return text in place and re.search(BEFORE + re.escape(text) + AFTER, place) is not None
 
 
 def _normalize_source_text(text: str) -> str:
-    """One spelling for what reads the same: compatibility forms, case, white space."""
+    """Normalize a text: compatibility forms, case and white space."""
     return " ".join(normalize("NFKC", text).casefold().split())

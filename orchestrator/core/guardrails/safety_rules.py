@@ -1,5 +1,7 @@
-"""What makes a goal unsafe to work on, and a reply unsafe to use: plain rules, each with its name. A detector
-finds; the graph, or the node that asked, decides."""
+"""Named rules that make a goal unsafe to work on, or a reply unsafe to use.
+
+A detector finds; the graph, or the node that asked, decides.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -22,25 +24,25 @@ PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def find_unsafe_pattern(text: str) -> str | None:
-    """The name of the first pattern found, or None."""
+    """Return the name of the first pattern found, or None."""
     return next((name for name, pattern in PATTERNS if pattern.search(text)), None)
 
 
-# Kinds of secrets (traces.core.redaction) that a reply may never hold. A password in a text is more often an
-# example than a secret.
+# Kinds of secrets (traces.core.redaction) that a reply may never contain. A password in a text is more
+# often an example than a secret.
 GRAVE = ("api_key", "bearer", "private_key")
-# Lines of instructions that are shorter are said by chance.
+# Shorter lines of instructions may occur by chance.
 TELLING = 60
 
 
 def find_reply_violation(
     written: Sequence[str], redacted: Iterable[str], instructions: Collection[str]
 ) -> str | None:
-    """The rule that a reply breaks, or None. `written` are its answer and its calls' arguments; `redacted`
-    the kinds of secrets that were taken out of it; `instructions` the prompts that the run is pinned to.
+    """Return the rule that a reply breaks, or None.
 
-    A secret was in none of what the model was given, for it is taken out there too: whatever brought it here
-    was on its way out.
+    `written` are its answer and its calls' arguments; `redacted` are the kinds of secrets that were removed
+    from it; `instructions` are the prompts that the run is pinned to. The model's input contains no secret,
+    because secrets are removed there too: a secret in the reply was leaking from elsewhere.
     """
     grave = sorted(kind for kind in redacted if kind in GRAVE)
     if grave:
@@ -52,6 +54,6 @@ def find_reply_violation(
 
 @lru_cache(256)
 def _telling_lines(instructions: str) -> tuple[str, ...]:
-    """The lines that nobody says by chance; every reply is held against the same few prompts."""
+    """Return the lines that do not occur by chance. The result is cached: the same few prompts recur."""
     lines = [line.strip() for line in instructions.splitlines()]
     return tuple(line for line in lines if len(line) >= TELLING)

@@ -1,4 +1,4 @@
-"""What a value of a call can come from, and what the call itself declares of it (R-TOOL-16)."""
+"""The possible sources of a call's value, and what the call itself declares about them (R-TOOL-16)."""
 
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ class Source(NamedTuple):
 
     @property
     def of_input(self) -> bool:
-        """Whether it is an input that the workflow declares untrusted."""
+        """Return whether the source is an input that the workflow declares untrusted."""
         return self.origin == "untrusted_observation" and self.reference.startswith("/")
 
 
@@ -43,12 +43,12 @@ _RANK: dict[Origin, int] = {
 
 
 def least_trusted_source(*sources: Source) -> Source:
-    """The one that is trusted least; the first of equals."""
+    """Return the least trusted of the sources; the first of equals."""
     return max(sources, key=lambda source: _RANK[source.origin])
 
 
 def declared_for(view: NodeContext, call: Call, config: ToolCallConfig, pointer: str) -> Source:
-    """The source of one leaf of a fixed call."""
+    """Return the source of one leaf of a fixed call."""
     declared = {f"/{_escape_pointer_token(name)}": source for name, source in config.arguments.items()}
     source = declared.get("/" + pointer.split("/")[1]) if pointer else None
     return Source("plan", call.by) if source is None else _from_declared(view, call, source)
@@ -71,14 +71,17 @@ def _from_declared(view: NodeContext, call: Call, source: ValueSource) -> Source
 
 
 def of_fact(name: str, fact: Fact) -> Source:
-    """The origin that a fact lends to its values."""
+    """Return the source that a fact gives to its values."""
     return Source("trusted_fact" if fact.trust == "trusted" else "untrusted_observation", name)
 
 
 def undo_source(view: NodeContext, call: Call, pointer: str, text: str) -> Source | None:
-    """Where an argument of an undo comes from by the way back that its tool declares: out of the declaration,
-    or out of the deed's result, which is as good as its tool. None for what the deed itself was given, also
-    where it came back out of it: that is looked up."""
+    """Return the source of an undo's argument, by the compensation that its tool declares.
+
+    The source is the declaration, or the result of the action, which is as trusted as its tool. Returns
+    None for a value that the action itself was given, even if its result echoes it: that value is looked
+    up.
+    """
     unwinding = view.state.unwinding
     if unwinding is None or call.by != UNDO or view.manifest.core_version < UNDO_SINCE:
         return None
@@ -97,7 +100,7 @@ def undo_source(view: NodeContext, call: Call, pointer: str, text: str) -> Sourc
 
 
 def flatten_json_leaves(value: Any, pointer: str) -> list[tuple[str, Any]]:
-    """Every leaf of a JSON value with its pointer."""
+    """Return every leaf of a JSON value with its pointer."""
     if isinstance(value, dict):
         return [
             found

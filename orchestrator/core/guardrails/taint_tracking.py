@@ -1,9 +1,9 @@
-"""Where each value of a call comes from, leaf by leaf, worst source first (R-TOOL-16).
+"""Taint tracking: find the source of each value of a call, leaf by leaf, worst first (R-TOOL-16).
 
-A fixed call's node says where its arguments are taken from. A model says nothing that counts: its values are
-looked up in what the run has read and been given. What an untrusted text may have brought in counts as
-brought in; what is to be trusted has to stand in the goal or in a trusted fact as it is, and a trusted fact
-vouches for nothing that was only put into its tool.
+A fixed call's node declares where its arguments come from. A model's own statement does not count: its
+values are looked up in what the run has read and been given. A value that an untrusted text may have
+introduced counts as introduced by it. A trusted value must appear unchanged in the goal or in a trusted
+fact, and a trusted fact confirms nothing that was only an argument of its tool.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,13 +62,16 @@ SEAM = 80
 CALCULATOR = "calculator"
 FAILURE = "a failed call"
 CLOSELY_SINCE = 5
-# In older runs what a boundary trusts a result for counts for a model's calls alone.
+# In older runs a result that a boundary trusts counts for a model's calls alone.
 GRANTED_TO_ALL_SINCE = 11
 
 
 class TaintedLeaf(NamedTuple):
-    """One leaf. `said`: the goal states exactly this; `vouched`: it is a leaf of a result that the boundary
-    grants; `carries`: it takes away what was read on the way (core/guardrails/exfiltration.py)."""
+    """One leaf with its source.
+
+    `said`: the goal states exactly this value; `vouched`: it is a leaf of a result that the boundary
+    trusts; `carries`: it carries out content that was read (core/guardrails/exfiltration.py).
+    """
 
     source: Source
     kind: Kind
@@ -86,14 +89,14 @@ class _Place(NamedTuple):
 
 
 class TaintTracker:
-    """Looks up the leaves of one call. What it reads of the desk is read once."""
+    """Looks up the leaves of one call. Content from the store is read once."""
 
     def __init__(self, view: NodeContext, call: Call) -> None:
         self.view, self.call = view, call
         self._joined: bool | None = None
 
     def trace(self, value: Any) -> dict[str, TaintedLeaf]:
-        """Each leaf of the arguments, by JSON pointer."""
+        """Return each leaf of the arguments with its source, by JSON pointer."""
         found = flatten_json_leaves(value, "")
         traced = {pointer: self._leaf(pointer, leaf) for pointer, leaf in found}
         if not self.closely:
@@ -121,14 +124,16 @@ class TaintTracker:
 
     @cached_property
     def closely(self) -> bool:
-        """Whether the run was admitted since what a call takes away, and what an edit leaves, is looked at
-        closely."""
+        """Return whether the run's core checks exfiltration and edited calls closely."""
         return self.view.manifest.core_version >= CLOSELY_SINCE
 
     @cached_property
     def proposed(self) -> frozenset[tuple[str, str]]:
-        """The values of a call before a person edited it, each with its argument: what the person left as it
-        was still comes from where it came from. In older runs all of an edited call is the person's."""
+        """Return the values of a call before a person edited it, each with its argument.
+
+        A value that the person left unchanged keeps its source. In older runs every value of an edited call
+        is the person's.
+        """
         if not self.closely:
             return frozenset()
         before = parse_arguments(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
@@ -139,12 +144,12 @@ class TaintTracker:
 
     @cached_property
     def goal(self) -> SearchableText:
-        """The goal's objective and trusted inputs, with the answers of the submitter."""
+        """Return the goal's objective and trusted inputs, with the answers of the submitter."""
         return SearchableText(f"{self.view.manifest.goal.objective}\n{words_of(split_inputs(self.view)[0])}")
 
     @cached_property
     def places(self) -> tuple[_Place, ...]:
-        """Untrusted texts first, the newest before older ones, as far as there is room."""
+        """Return the texts: untrusted ones first, newer before older, as far as there is room."""
         return tuple(sorted(self._places(), key=lambda place: place.source.origin == "trusted_fact"))
 
     def _places(self) -> Iterator[_Place]:
@@ -172,7 +177,7 @@ class TaintTracker:
         return self.view.manifest.core_version >= ECHOES_SINCE
 
     def _written(self) -> dict[str, tuple[SearchableText, ...]]:
-        """What the model had written when each fact came, with its own call; under "" all of it."""
+        """Return what the model had written when each fact came, with its own call; all of it under ""."""
         state = self.view.state
         given = state.echoes if self._sees_echoes else {}
         asked = [_asked_in(state, key) for key in sorted(given)]
@@ -184,8 +189,10 @@ class TaintTracker:
         return {**found, "": tuple(text for _, text in told)}
 
     def _words(self, digest: str, tool: str) -> SearchableText:
-        """What a model put into a call, but for the addresses of a reading one: they were judged when it
-        went."""
+        """Return the arguments of a model's call, without a reading call's addresses.
+
+        Those addresses were judged when they were sent.
+        """
         value, spec = self.view.desk.json(digest), self.view.pins.by_name.get(tool)
         reads = spec is not None and not spec.mutating
         told = [
@@ -210,7 +217,7 @@ class TaintTracker:
         return self._composed(kind, text) if whole is NOWHERE else whole
 
     def _whole(self, text: str, depth: int = 0) -> Source:
-        """The worst place it stands in; an untrusted one if it resembles anything of it."""
+        """Return the worst place that contains the text; an untrusted one if the text resembles any of it."""
         trusted: Source | None = None
         for place in self.places:
             if place.source.origin == "untrusted_observation":
@@ -223,7 +230,10 @@ class TaintTracker:
         return Source("goal", "") if is_stated_in_text(text, self.goal) else NOWHERE
 
     def _of_trusted(self, place: _Place, text: str, depth: int) -> Source | None:
-        """A trusted tool vouches for what it knows, not for what it was given, nor for a sum of that."""
+        """Return the source that a trusted place gives to a text.
+
+        A trusted tool confirms its own knowledge, not its arguments, nor a sum computed from them.
+        """
         given = self._given(place.source.reference)
         if given is None:
             return place.source
@@ -238,19 +248,19 @@ class TaintTracker:
         return None if may_come_from_text(text, SearchableText(given)) else place.source
 
     def _given(self, fact: str) -> str | None:
-        """The arguments that a model put into the tool of a trusted fact; None where none did."""
+        """Return the arguments that a model gave to the tool of a trusted fact; None if no model did."""
         held = self.view.state.echoes.get(fact)
         return None if held is None else words_of(self.view.desk.json(held))
 
     def _composed(self, kind: Kind, text: str) -> Source:
-        """An address by its parts: as good as the worst of them."""
+        """Return the source of an address by its parts: the least trusted of them."""
         parts = split_value_parts(kind, text)
         if len(parts) <= 1 or (self.closely and len(parts) > MOST_THINGS):
             return NOWHERE
         return least_trusted_source(*(self._whole(part) for part in parts[: MOST_THINGS + 1]))
 
     def vouches(self, leaf: Any) -> bool:
-        """Whether it is a leaf of a result that the boundary grants as a source."""
+        """Return whether the leaf is part of a result that the boundary trusts as a source."""
         for granted in self.view.pins.boundary.scope.sources:
             tool, _, pointer = granted.partition("/")
             for place in self.places:
@@ -261,11 +271,11 @@ class TaintTracker:
                     return True
         return False
 
-    # -- what it takes away
+    # -- exfiltration
 
     @cached_property
     def scope(self) -> TaskScope:
-        """What the goal names, as it was pinned, and what the submitter answered since."""
+        """Return what the goal names, as pinned, and what the submitter has answered since."""
         held = self.view.manifest.scope or scope_of(self.view.manifest.goal)
         if not self.view.state.answers:
             return held
@@ -273,12 +283,12 @@ class TaintTracker:
 
     @cached_property
     def known(self) -> ObservedText:
-        """All that was read."""
+        """Return all that was read."""
         return _build_observed_text(self.places, self.goal)
 
     @cached_property
     def elsewhere(self) -> ObservedText:
-        """What was read, but for what the server that the call goes to said itself."""
+        """Return what was read, without the results of the server that the call goes to."""
         pins, spec = self.view.pins.by_name, self._tool
         here = spec.remote.origin if spec is not None and spec.remote is not None else ""
         origins = ((place, pins.get(place.tool)) for place in self.places)
@@ -287,7 +297,7 @@ class TaintTracker:
 
     @cached_property
     def before(self) -> str:
-        """What the addresses of earlier reading calls of this run held."""
+        """Return the values in the addresses of earlier reading calls of this run."""
         sent = self.view.state.sent
         self.view.desk.require(sent[key] for key in sorted(sent))
         calls = [flatten_json_leaves(self.view.desk.json(sent[key]), "") for key in sorted(sent)]
@@ -299,7 +309,10 @@ class TaintTracker:
         return self.view.pins.by_name.get(self.call.tool)
 
     def _chosen(self, one: TaintedLeaf) -> bool:
-        """Whether a model chose the value: what a workflow fixes or a person puts in takes nothing away."""
+        """Return whether a model chose the value.
+
+        A value that a workflow fixes or a person enters carries nothing out.
+        """
         return self.call.by == "model" and one.source.origin != "person"
 
     def _carries(self, pointer: str, one: TaintedLeaf, texts: dict[str, str]) -> bool:
@@ -317,8 +330,10 @@ class TaintTracker:
         return bool(EMAIL.search(text)) or text_carries(text, self.elsewhere) or self._together(texts)
 
     def _together(self, texts: dict[str, str]) -> bool:
-        """Whether the texts of the call, one after the other, or after or before those of an earlier call to
-        the same server, take away what none of them does alone."""
+        """Return whether the call's texts carry content out only when they are joined.
+
+        They are joined in either order with each other, and with those of earlier calls to the same server.
+        """
         if not self._sees_echoes:
             return False
         if self._joined is None:
@@ -338,7 +353,7 @@ class TaintTracker:
 
     @property
     def _told_before(self) -> list[str]:
-        """The texts of the newest earlier calls to the server that the call goes to, each call's as one."""
+        """Return the texts of the newest earlier calls to the same server, one string for each call."""
         spec, sent = self._tool, self.view.state.sent
         here = spec.remote.origin if spec is not None and spec.remote is not None else ""
         keys = [key for key in sorted(sent) if here and key.partition(" ")[2] == here][-MOST_SEAMS:]
@@ -349,7 +364,7 @@ class TaintTracker:
         ]  # fmt: skip
 
     def _beside(self, pointer: str, texts: dict[str, str]) -> bool:
-        """Whether what goes to an address beside it, in a call that asks nobody, takes something there."""
+        """Return whether text sent along with an address, in a call without approval, carries content out."""
         if self._tool is None or not goes_unasked(self.view, self._tool):
             return False
         return any(text_carries(text, self.known) for name, text in texts.items() if name != pointer)
@@ -359,11 +374,11 @@ class TaintTracker:
         return match_task_scope("url", url, self.scope, grant, said=False) == "inside"
 
 
-# -- what the model had written
+# -- text that the model had written
 
 
 def _asked_in(state: RunState, key: str) -> tuple[int, str, str]:
-    """The record in which a call was settled, its tool and its arguments, of an entry of the echoes."""
+    """Return the record in which a call of the echoes was settled, its tool and its arguments."""
     if (fact := state.facts.get(key)) is not None:
         return fact.record, fact.tool, state.echoes[key]
     record, tool, _ = key.split(" ", 2)
@@ -374,7 +389,7 @@ def _is_absolute_url(pointer: str, text: str) -> bool:
     return kind_of(pointer, text) == "url" and ("://" in text or "www." in text)
 
 
-# -- what values are made of
+# -- observed text
 
 
 def _build_observed_text(places: Sequence[_Place], goal: SearchableText) -> ObservedText:

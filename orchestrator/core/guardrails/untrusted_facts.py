@@ -1,4 +1,4 @@
-"""What an answer rests on that nobody vouches for, said wherever the answer is shown or returned (M15)."""
+"""The untrusted facts behind an answer, stated wherever the answer is shown or returned (M15)."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -10,14 +10,17 @@ NOTICE: Final = (
 
 
 class Resting(NamedTuple):
-    """One untrusted fact that an answer may rest on, with the tool that read it."""
+    """One untrusted fact that an answer may be based on, with the tool that read it."""
 
     fact: str
     tool: str
 
 
 def resting_on(document: Mapping[str, Any] | None) -> tuple[Resting, ...]:
-    """The untrusted facts behind a result or a report, in its order; none for none, or for erased content."""
+    """Return the untrusted facts behind a result or a report, in order.
+
+    Empty if there are none, or if the content was erased.
+    """
     facts = document.get("facts") if document else None
     if not isinstance(facts, dict):
         return ()

@@ -1,9 +1,9 @@
-"""Context pressure: a prompt near its limit is narrowed, and none is sent beyond it (R-BUDGET-12).
+"""Context pressure: trim a prompt near its limit, and send none beyond it (R-BUDGET-12).
 
-The limit is the run's own dimension context_tokens, or the model's window less its answer. From 80 % on the
-oldest exchanges are left out of the prompt: what they brought stands in it as facts, and whole in the trace.
-An exchange whose fact the prompt does not show stays. What is beyond the limit even then is not sent: the run
-stops.
+The limit is the run's own dimension context_tokens, or the model's window less its answer. Above 80 % the
+oldest exchanges are left out of the prompt: their results remain in it as facts, and complete in the trace.
+An exchange whose fact the prompt does not show is kept. A prompt that is still beyond the limit is not
+sent: the run stops.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ OWN, WINDOW = "context_tokens", "context_window"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A prompt that fits, with what is said of its narrowing; or why there is none."""
+    """A prompt that fits, with the trace entries of its trimming; or the reason why there is none."""
 
     prompt: Prompt
     said: tuple[TraceEntry, ...] = ()
@@ -44,7 +44,7 @@ def fit_prompt(
     max_output: int,
     compiled: Callable[[tuple[str, ...]], Prompt],
 ) -> Fitted:
-    """The prompt over as many of the exchanges (links of the conversation, oldest first) as fit."""
+    """Compile the prompt with as many exchanges (links of the conversation, oldest first) as fit."""
     reason, limit = context_limit(state, profile, max_output)
     kept, prompt = exchanges, compiled(exchanges)
     wanted = size = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
@@ -59,13 +59,13 @@ def fit_prompt(
 
 
 def context_limit(state: RunState, profile: ModelProfile, max_output: int) -> tuple[str, Decimal]:
-    """Which limit holds, and how many tokens of prompt it leaves."""
+    """Return the limit that applies, and how many prompt tokens it leaves."""
     own, window = state.limits.get(OWN), Decimal(max(1, profile.context_tokens - max_output))
     return (OWN, own) if own is not None and own <= window else (WINDOW, window)
 
 
 def _spoken_for(state: RunState, desk: ContentStore, link: str) -> bool:
-    """Whether the prompt shows every fact that stands and came of this exchange."""
+    """Return whether the prompt shows every current fact that came from this exchange."""
     results = {result["call"] for result in desk.json(link)["results"] if result["status"] == "ok"}
     shown = {fact.call for _, fact in shown_facts(state)}
     standing = {fact.call for fact in state.facts.values()}

@@ -1,6 +1,6 @@
-"""The cost threshold: with 80 % of a run's cost spent, what is left goes to the cheaper model (R-BUDGET-5).
+"""The cost threshold: above 80 % of a run's cost limit, the cheaper model is used (R-BUDGET-5).
 
-Everything here follows from the state alone: an extension that lifts the limit brings the usual model back.
+The decision depends on the state alone: an extension that raises the limit brings the usual model back.
 """
 
 from decimal import Decimal
@@ -22,15 +22,18 @@ COST = Dimension.COST_USD.value
 
 
 def is_cost_threshold_passed(state: RunState) -> bool:
-    """Whether the threshold is passed. A run without a limit, or with one of nothing, has none to pass."""
+    """Return whether the threshold is passed; never without a cost limit, or with a limit of 0."""
     limit = state.limits.get(COST)
     return bool(limit) and state.usage.get(COST, ZERO) >= THRESHOLD * (limit or ZERO)
 
 
 def profile_in_force(pins: Pins, state: RunState, role: Role) -> ModelProfile:
-    """Who plays `role` now: its profile or whoever took over from that one, or beyond the threshold that
-    profile's cheaper one, where it has one that nothing speaks against. A prompt that does not fit its window
-    goes to the usual one all the same (orchestrator/core/llm/model_call.py)."""
+    """Return the model profile that plays `role` now.
+
+    It is the role's profile or its replacement. Beyond the threshold it is that profile's cheaper one,
+    unless there is none, or it is flagged or itself replaced. A prompt that does not fit the cheaper
+    model's window goes to the usual model all the same (orchestrator/core/llm/model_call.py).
+    """
     usual = base_profile(pins, state, role)
     if (
         not is_cost_threshold_passed(state)
@@ -44,7 +47,10 @@ def profile_in_force(pins: Pins, state: RunState, role: Role) -> ModelProfile:
 def trace_threshold_crossing(
     pins: Pins, state: RunState, role: Role, profile: ModelProfile
 ) -> tuple[TraceEntry, ...]:
-    """What is said of passing the threshold, either way, once: at the call that `profile` is asked for."""
+    """Return the trace entry when the threshold is crossed, in either direction, once.
+
+    The entry is written at the call for which `profile` is used.
+    """
     passed = is_cost_threshold_passed(state)
     if passed == state.thrifty:
         return ()
@@ -59,7 +65,7 @@ def trace_threshold_crossing(
 
 
 def format_cost_notice(state: RunState) -> str:
-    """What the agent is told beyond the threshold; empty before it."""
+    """Return the notice to the agent beyond the threshold; empty before it."""
     if not is_cost_threshold_passed(state):
         return ""
     left = max(ZERO, state.left(COST) or ZERO)

@@ -1,8 +1,10 @@
-"""Failover: where the model that plays a role cannot be asked, the next in line takes over (R-TOOL-22).
+"""Failover: if the model of a role is unavailable, the next profile in the chain takes over.
 
-It stays with the run: a conversation is not handed back and forth, and what a provider could not answer a
-moment ago is not tried again at every step. Everything here follows from the pins and the state alone; pins
-from before there was failover name nobody, so their runs replay as they were.
+The run keeps the new model: a conversation does not move back and forth, and a provider that has just failed
+is not tried again at every step. The result depends on the pins and the state alone. Pins made before
+failover existed list no failover profiles, so their runs replay unchanged.
+
+Spec: R-TOOL-22.
 """
 
 from collections.abc import Iterator
@@ -12,12 +14,12 @@ from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.run_events import ModelFailed, Recovered
 from orchestrator.core.domain.run_state import RunState
 
-# What is wrong with the request, was refused by ourselves or ends our workers is so with every provider.
+# Errors that any provider would repeat: a faulty request, our own refusal, or a crash of our workers.
 OURS = frozenset({"rejected", "refused_by_wall", "script_mismatch", "crashed"})
 
 
 def base_profile(pins: Pins, state: RunState, role: Role) -> ModelProfile:
-    """Who plays `role` as long as money is no matter: its own profile, or whoever took over from it."""
+    """Return the profile that plays `role` if cost is ignored: its own, or the one that took over."""
     own = pins.profile_for(role)
     if own.name not in state.stood_down:
         return own
@@ -27,8 +29,11 @@ def base_profile(pins: Pins, state: RunState, role: Role) -> ModelProfile:
 def list_failover_candidates(
     pins: Pins, state: RunState, role: Role, failed: ModelProfile
 ) -> Iterator[ModelProfile]:
-    """Who may take over from `failed`, which plays `role` now, in order: from a cheaper model first the one
-    that it plays for. Nobody does where the role's own profile names nobody."""
+    """Yield the profiles that may take over from `failed`, which plays `role` now, in order.
+
+    If `failed` is the cheaper model of a role, the first candidate is the profile that it replaces. Nothing
+    is yielded if the role's own profile names no failover profile.
+    """
     own, base = pins.profile_for(role), base_profile(pins, state, role)
     line = _list_failover_chain(pins, own)
     out = {failed.name, base.name, *state.stood_down, *state.flagged}
@@ -38,8 +43,10 @@ def list_failover_candidates(
 
 
 def handed_to(pins: Pins, state: RunState, role: Role, failed: ModelProfile, heir: ModelProfile) -> RunState:
-    """The state in which `heir` plays `role`: who failed stands down for good, with everybody before the heir
-    in the line."""
+    """Return the state in which `heir` plays `role`.
+
+    The failed profile is excluded for good, together with every profile before `heir` in the chain.
+    """
     own = pins.profile_for(role)
     names = [profile.name for profile in (own, *_list_failover_chain(pins, own))]
     before = [] if heir.name == base_profile(pins, state, role).name else names[: names.index(heir.name)]
@@ -50,12 +57,14 @@ def handed_to(pins: Pins, state: RunState, role: Role, failed: ModelProfile, hei
 
 
 def can_failover_help(event: ModelFailed | Recovered) -> bool:
-    """Whether another provider may do better than the one that failed."""
+    """Return whether another provider may succeed where this one failed."""
     return isinstance(event, Recovered) or event.error not in OURS
 
 
 def _list_failover_chain(pins: Pins, own: ModelProfile) -> list[ModelProfile]:
-    """Those who take over from `own`, in order. One that could not be pinned, as for want of a price, is
-    passed over."""
+    """Return the profiles that take over from `own`, in order.
+
+    A profile that could not be pinned, for example because it has no price, is skipped.
+    """
     named = {profile.name: profile for profile in pins.profiles}
     return [named[name] for name in own.failover if name in named]

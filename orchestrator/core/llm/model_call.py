@@ -1,5 +1,4 @@
-"""Calling a model from a node: prompt, reservation, retries. Shared by every kind that makes one model
-call."""
+"""Model calls of a node: prompt, reservation and retries, shared by all kinds with one model call."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -50,26 +49,29 @@ from traces.core.events.trace_events import (
 )
 from traces.core.integrity.chain import TraceEntry
 
-# Runs admitted under an earlier core left a prompt's overheads out of what is left, and replay as they were.
+# Runs of an earlier core did not subtract a prompt's overhead from the remaining tokens; they replay so.
 OVERHEADS_SINCE = 4
-# Those before this one were not answered shorter when money was short.
+# Runs of an earlier core did not shorten the output when money was short.
 MONEY_SINCE = 5
-# Those before this one took a reply that their budget had cut short for a whole one.
+# Runs of an earlier core treated a reply that their budget had cut short as complete.
 WHOLE_SINCE = 6
-# Those before this one lost what was said of a call that was to be made again where their time was over.
+# Runs of an earlier core lost the trace entries of a call to be repeated if their time was over.
 ANEW_SINCE = 8
-# Those before this one took who would be asked now for the one whose call had failed.
+# Runs of an earlier core took the profile in force now for the one whose call had failed.
 FAILING_SINCE = 10
-# Those before this one waited out a backoff though they were to end.
+# Runs of an earlier core waited for the end of a backoff although they were about to end.
 HALTING_SINCE = 10
-# Those before this one counted an empty reply as a failed attempt of the call after it.
+# Runs of an earlier core counted an empty reply as a failed attempt of the next call.
 EMPTY_SINCE = 10
-# Tokens of output below which an answer is of no use: less is refused rather than asked for.
+# Fewest output tokens of a useful answer: a smaller call is refused instead of sent.
 LEAST_OUTPUT = 64
 
 
 class Asking(FrozenModel):
-    """How a node asks its model. Tokens and counts; `exchanges` is the window of the conversation."""
+    """The settings with which a node calls its model.
+
+    Units are tokens and counts. `exchanges` is the window of the conversation.
+    """
 
     role: Role = "executor"
     prompt: str
@@ -79,19 +81,19 @@ class Asking(FrozenModel):
 
 
 def wanted_output(profile: ModelProfile, config: Asking) -> int:
-    """How many tokens of output a call is to have where no budget is short."""
+    """Return the number of output tokens for a call when no budget is short."""
     return min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
 
 
 def least_output(wanted: int) -> Decimal:
-    """Of so many tokens, as many as an answer of any use takes."""
+    """Return the smallest useful number of output tokens, at most `wanted`."""
     return Decimal(min(LEAST_OUTPUT, wanted))
 
 
 def request_model_call(
     view: NodeContext, state: RunState, config: Asking, tools: tuple[ToolSpec, ...]
 ) -> NodeResult:
-    """Ask now. The output limit is set so that the reservation cannot be exceeded (R-BUDGET-2)."""
+    """Call the model now, with an output limit that keeps the cost within the reservation (R-BUDGET-2)."""
     before, state = state, state.evolve(thrifty=is_cost_threshold_passed(state))
     profile, wanted, fit = _select_profile_and_prompt(view, state, config, tools)
     passed = trace_threshold_crossing(view.pins, before, config.role, profile)
@@ -136,9 +138,10 @@ def request_model_call(
 def _select_profile_and_prompt(
     view: NodeContext, state: RunState, config: Asking, tools: tuple[ToolSpec, ...]
 ) -> tuple[ModelProfile, int, Fitted]:
-    """Who is asked, for how many tokens of output at the most, and the prompt.
+    """Return the profile to call, its maximum number of output tokens, and the prompt.
 
-    A prompt that is too long for the cheaper model is the usual one's: saving money ends no run.
+    If the prompt is too long for the cheaper model, the usual model is called: saving money must not end a
+    run.
     """
     usual = base_profile(view.pins, state, config.role)
     profile = profile_in_force(view.pins, state, config.role)
@@ -174,8 +177,11 @@ def _fit_profile_prompt(
 def _output_limit(
     view: NodeContext, state: RunState, profile: ModelProfile, prompt: Prompt, wanted: int
 ) -> tuple[int, str]:
-    """As many tokens as every dimension has left, and the one that made it fewer than wanted ("": none did).
-    At least what is of use: the reservation then refuses what cannot be."""
+    """Return the output limit in tokens and the dimension that reduced it ("" if none did).
+
+    The limit is what every dimension has left, but never less than a useful answer needs. The reservation
+    then refuses a call that cannot be paid for.
+    """
     lefts = {name: state.left(name) for name in ("output_tokens", "total_tokens")}
     total, money = lefts["total_tokens"], state.left("cost_usd")
     asked = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
@@ -195,14 +201,14 @@ def _output_limit(
 def retry_model_call(
     view: NodeContext, event: ModelFailed | Recovered, config: Asking, tools: tuple[ToolSpec, ...]
 ) -> NodeResult | None:
-    """Another attempt after a failure: of whoever is next in line where the provider could not be asked, or a
-    scheduled one where it is safe to repeat. None when neither is left.
+    """Make another attempt after a failure, or return None if no attempt is possible.
 
-    Attempts are the step's and the provider's: how many there may be is what the role's usual model allows,
-    also once a cheaper one plays it; who takes over from it has as many as it allows itself. An open circuit
-    is not waited for where somebody else can be asked; it counts as no attempt, like the line in front of a
-    model. Who is away for longer is waited for (core/llm/model_wait.py). A run that is to end goes on
-    to that at once.
+    The attempt goes to the next profile in the failover chain if the provider could not be reached, or is a
+    scheduled retry if repeating is safe. The role's usual model sets the number of attempts, even while a
+    cheaper model plays the role; a profile that took over has its own number. A run does not wait for an open
+    circuit if another profile can be called. A refusal by an open circuit counts as no attempt, and neither
+    does waiting in line for a model. The run waits for a model that is unavailable for longer
+    (core/llm/model_wait.py). A run that is about to end does so at once.
     """
     state = _without_refused_attempt(view, event)
     if state.halting is not None and view.manifest.core_version >= HALTING_SINCE:
@@ -224,7 +230,7 @@ def retry_model_call(
 
 
 def _without_refused_attempt(view: NodeContext, event: ModelFailed | Recovered) -> RunState:
-    """The state, in which a call that we did not let out is no attempt."""
+    """Return the state in which a call that we refused to send does not count as an attempt."""
     state = view.state
     if not model_wait.refused_by_us(view, event):
         return state
@@ -233,7 +239,7 @@ def _without_refused_attempt(view: NodeContext, event: ModelFailed | Recovered) 
 
 
 def _attempts_left(view: NodeContext, event: ModelFailed | Recovered, config: Asking) -> bool:
-    """Whether the same call may be made once more, as far as attempts go."""
+    """Return whether the retry limit allows the same call once more."""
     usual = base_profile(view.pins, view.state, config.role)
     gauge = view.state.limits.get("retries", Decimal(usual.max_retries))
     retries = min(usual.max_retries, int(gauge))
@@ -244,7 +250,7 @@ def _attempts_left(view: NodeContext, event: ModelFailed | Recovered, config: As
 def _schedule_model_retry(
     view: NodeContext, state: RunState, event: ModelFailed | Recovered, profile: ModelProfile
 ) -> NodeResult:
-    """The same call again, after a moment that grows with each attempt."""
+    """Schedule the same call after a delay that grows with each attempt."""
     attempt = state.counters.model_attempts
     wait = delay_ms(attempt, event.effect, get_retry_after(event))
     body = RetryScheduled(
@@ -263,7 +269,7 @@ def _schedule_model_retry(
 
 
 def exit_model_unavailable(view: NodeContext, event: ModelFailed) -> NodeResult:
-    """The way out of a node whose model brought nothing and is not asked again."""
+    """Leave a node with `model_unavailable` when its model failed and is not called again."""
     state = _without_refused_attempt(view, event)
     said: tuple[TraceEntry, ...] = (trace_model_failure(event),)
     if model_wait.refused_by_us(view, event):
@@ -279,8 +285,10 @@ def exit_model_unavailable(view: NodeContext, event: ModelFailed) -> NodeResult:
 
 
 def handle_model_timer(view: NodeContext, asked: Callable[[RunState], NodeResult]) -> NodeResult:
-    """What a node that waits to ask its model does when a time has come: ask once more, wait on, or give up
-    where its patience is over. `asked` makes the call."""
+    """Handle a timer of a node that waits to call its model: call, keep waiting, or give up.
+
+    The node gives up when its patience is over. `asked` makes the call.
+    """
     woken = model_wait.resume_model_wait(view)
     if woken.over:
         return _lost_patience(view)
@@ -302,8 +310,11 @@ def _handed_over(
     config: Asking,
     tools: tuple[ToolSpec, ...],
 ) -> NodeResult | None:
-    """The call again, of the next in line that can hold the prompt and be paid, under a reservation of its
-    own; None where nobody is, or where nobody would do better (R-TOOL-22)."""
+    """Repeat the call with the next candidate that can hold the prompt and be paid for (R-TOOL-22).
+
+    The repeated call has a reservation of its own. None if there is no such candidate, or if no other
+    provider would do better.
+    """
     if not can_failover_help(event):
         return None
     state, pins = view.state, view.pins
@@ -330,8 +341,11 @@ def _handed_over(
 
 
 def _get_failed_profile(view: NodeContext, config: Asking) -> ModelProfile:
-    """Whose call brought nothing: not always who would be asked now. What it cost may have passed the
-    threshold, an extension taken that back; a prompt too long for the cheaper model was the usual one's."""
+    """Return the profile whose call failed, which is not always the profile in force now.
+
+    The cost of the call may have passed the cost threshold, or an extension may have reversed that. A prompt
+    that is too long for the cheaper model went to the usual model.
+    """
     if view.manifest.core_version < FAILING_SINCE:
         return profile_in_force(view.pins, view.state, config.role)
     return next(one for one in view.pins.profiles if one.name == view.asked)
@@ -340,7 +354,7 @@ def _get_failed_profile(view: NodeContext, config: Asking) -> ModelProfile:
 def _can_take_over(
     view: NodeContext, heir: ModelProfile, config: Asking, tools: tuple[ToolSpec, ...]
 ) -> bool:
-    """Whether the prompt fits the heir's window, and the least answer what is left of the run's money."""
+    """Return whether the prompt fits the heir's window and the run can pay for the least answer."""
     _, fit = _fit_profile_prompt(view, view.state, config, tools, heir)
     if fit.halt is not None:
         return False
@@ -353,8 +367,10 @@ def _can_take_over(
 def once_more(
     view: NodeContext, state: RunState, said: tuple[TraceEntry, ...], asked: Callable[[RunState], NodeResult]
 ) -> NodeResult:
-    """The same call again, which brought nothing: after a lease was lost, or a reply without a word. What is
-    said of it holds whether or not the run may go on just now. `asked` makes the call."""
+    """Repeat a call that brought no result, after a lost lease or an empty reply.
+
+    The entries in `said` are valid even if the run may not continue now. `asked` makes the call.
+    """
     if view.manifest.core_version >= ANEW_SINCE:
         return NodeResult(state=state, said=said, anew=True)
     step = asked(state)
@@ -362,8 +378,10 @@ def once_more(
 
 
 def with_empty_replies(view: NodeContext, state: RunState, empty: int) -> RunState:
-    """The state after that many replies without a word. The provider did answer: none of them is a failed
-    attempt."""
+    """Return the state after `empty` empty replies.
+
+    The provider did answer, so none of these replies counts as a failed attempt.
+    """
     attempts = empty if view.manifest.core_version < EMPTY_SINCE else 0
     return state.evolve(counters=state.counters.evolve(empty=empty, model_attempts=attempts))
 

@@ -1,10 +1,11 @@
-"""Waiting for a model that cannot be asked just now (R-TOOL-22, R-BUDGET-13).
+"""Waiting for a model that cannot be called now (R-TOOL-22, R-BUDGET-13).
 
-An outage is waited out: once its attempts are used up and nobody takes over, a run keeps its place for its
-workflow's patience, holds no worker and spends no working time. It looks again by its own timer as long as
-the model's circuit is closed; behind an open one it is called up, by the one probe or by the good answer that
-closed it. In front of a model that takes so many calls at once it waits in line, for as long as that takes.
-A person who waits in front of a screen does not wait for an outage, and a scenario's failures are meant.
+A run waits for the end of an outage: when its attempts are used up and no other profile takes over, the run
+waits as long as its workflow's patience lasts, without a worker and without spending working time. While the
+model's circuit is closed, the run retries by its own timer. Behind an open circuit, the run is woken by the
+one probe or by the successful reply that closed the circuit. If a model takes a limited number of calls at
+once, the run waits in line, without a time limit. An interactive run does not wait for an outage. Failures of
+a scripted model belong to the scenario, so the run does not wait for them either.
 """
 
 from datetime import datetime, timedelta
@@ -24,21 +25,21 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, ModelAwaited
 from traces.core.integrity.chain import TraceEntry
 
-# Runs admitted under an earlier core counted the refusals of our own circuit, and gave up at once.
+# Runs of an earlier core counted refusals by our own circuit as attempts, and gave up at once.
 SINCE = 11
-# No effect of a node has this ordinal: a wait is never taken for one of them.
+# No effect of a node has this ordinal, so a wait cannot be mistaken for one.
 ORDINAL = 96
 BUSY, CIRCUIT = "model_busy", "circuit_open"
-# The other side is not there, or not able to; anything else is no better in a while.
+# Causes that pass: the provider is unreachable or unable to answer. Waiting does not help otherwise.
 OUTAGE = frozenset(
     {"unreachable", "timeout", "server_error", "unavailable", "cut_off", "rate_limited", CIRCUIT}
 )
-# In line a run is called up. Should nobody do so, it looks for itself.
+# A run in line is woken when its turn comes. If that signal is missed, the run checks after this time.
 IN_LINE = timedelta(minutes=10)
 
 
 class Failed(NamedTuple):
-    """One failed call: the profile that was asked, the effect, why, and what the other side wished."""
+    """One failed call: profile, effect, cause, and the retry delay that the provider asked for."""
 
     profile: ModelProfile
     effect: str
@@ -47,23 +48,25 @@ class Failed(NamedTuple):
 
 
 def waits_here(view: NodeContext) -> bool:
-    """Whether runs of this core wait for a model at all."""
+    """Return whether runs of this core version wait for a model at all."""
     return view.manifest.core_version >= SINCE
 
 
 def has_patience(graph: CompiledGraph, manifest: Manifest) -> bool:
-    """Whether a run waits for a model that is away."""
+    """Return whether a run waits for a model that is unavailable."""
     return manifest.goal.mode is not Mode.INTERACTIVE and graph.spec.model_patience_seconds > 0
 
 
 def refused_by_us(view: NodeContext, event: ModelFailed | Recovered) -> bool:
-    """Whether the call never went out, by our own word: it counts as nothing."""
+    """Return whether we refused to send the call; such a call does not count as an attempt."""
     return waits_here(view) and isinstance(event, ModelFailed) and event.error in (BUSY, CIRCUIT)
 
 
 def in_line(view: NodeContext, state: RunState, failed: Failed, said: tuple[TraceEntry, ...]) -> NodeResult:
-    """Wait in the line in front of the model. Its working time goes on only for somebody who waits with
-    it."""
+    """Wait in line for the model.
+
+    Working time continues only for an interactive run, in which a person waits too.
+    """
     rests = view.manifest.goal.mode is not Mode.INTERACTIVE
     away = _build_model_outage(view, state, failed, "line", None, rests=rests)
     due = view.at + IN_LINE
@@ -79,8 +82,10 @@ def wait_for_model(
     failed: Failed,
     said: tuple[TraceEntry, ...],
 ) -> NodeResult | None:
-    """Wait for the model to come back; None where this failure is not one that passes, where the run's
-    patience is over, or where it has none."""
+    """Wait until the model is available again, or return None if the run does not wait.
+
+    The run does not wait if the failure is not a passing one, or if the run has no patience or none left.
+    """
     if not waits_here(view) or failed.profile.provider == "scripted" or not _is_outage(event):
         return None
     until = _compute_patience_end(view, state)
@@ -101,7 +106,7 @@ def _is_outage(event: ModelFailed | Recovered) -> bool:
 
 
 def _compute_patience_end(view: NodeContext, state: RunState) -> datetime | None:
-    """When the patience ends: it began with the outage. None for a run that has none."""
+    """Return the end of the run's patience, which began with the outage, or None if the run has none."""
     if not has_patience(view.graph, view.manifest):
         return None
     away = state.away
@@ -121,7 +126,7 @@ def _build_model_outage(
 ) -> Away:
     before = state.away
     since = view.at if before is None else before.since
-    # Why it is away is what the other side did last; that our circuit is open only follows from it.
+    # Keep the provider's last failure as the cause: an open circuit is only a consequence of that failure.
     known = before.cause if before is not None and failed.cause == CIRCUIT else failed.cause
     return Away(since=since, profile=failed.profile.name, cause=known, by=by, until=until, rests=rests)
 
@@ -146,15 +151,17 @@ def _schedule_model_wait(
 
 
 class Woken(NamedTuple):
-    """What a waiting node does: stay (None), ask in this state, or give up."""
+    """The next action of a waiting node: wait on (`state` None), call in `state`, or give up (`over`)."""
 
     state: RunState | None = None
     over: bool = False
 
 
 def resume_model_wait(view: NodeContext) -> Woken:
-    """What follows for a node that waits to ask its model, now that a time has come. A paused run does not
-    lose its patience: it asks anew once somebody lets it go on."""
+    """Decide how a node that waits to call its model continues when a timer has fired.
+
+    A paused run does not lose its patience: it calls again when a person resumes it.
+    """
     state, away = view.state, view.state.away
     called = is_called_up(state, called_up=view.headroom.called_up)
     if not called and (state.timer is None or view.at < state.timer):
@@ -163,19 +170,24 @@ def resume_model_wait(view: NodeContext) -> Woken:
         return Woken(state)
     if away.until is not None and view.at >= away.until and not called and not state.paused:
         return Woken(over=True)
-    # In line its turn has come, so it works again; what was away is away until it answers.
+    # The turn of a run in line has come, so the run works again. An outage lasts until the model answers.
     return Woken(state.evolve(away=None) if away.by == "line" else state)
 
 
 def is_called_up(state: RunState, *, called_up: bool) -> bool:
-    """True if what the run waits for, other than a time, has come. A run whose probe failed waits for its own
-    time and behind the circuit: the next probe need not wait for that time."""
+    """True if the event that the run waits for, other than a time, has occurred.
+
+    A run whose probe failed waits both for its own timer and behind the circuit: the next probe does not have
+    to wait for the timer.
+    """
     return called_up and state.away is not None
 
 
 def given_up_said(state: RunState, cause: str) -> TraceEntry:
-    """The breaker of a run that asks no more: the circuit where it was never let through, else the storm of
-    attempts (R-BUDGET-12)."""
+    """Return the breaker event of a run that stops calling the model (R-BUDGET-12).
+
+    The breaker is the circuit if no call was ever let through, else the retry storm.
+    """
     away, attempts = state.away, state.counters.model_attempts
     if not attempts:
         subject = "" if away is None else away.profile

@@ -1,8 +1,8 @@
 """The context compiler: the same state gives the same bytes (R-LOOP-11, R-LOOP-12).
 
-The neutral request it writes is what every provider is given, translated. Tool output enters as quoted
-data under its trust label, never as instructions. The conversation is a window of the last exchanges; what
-is older speaks through its committed facts, so a prompt does not grow with the run.
+The neutral request is translated for every provider. Tool output enters as quoted data under its trust
+label, never as instructions. The conversation is a window of the last exchanges. Older exchanges are present
+only as their committed facts, so a prompt does not grow with the run.
 """
 
 from typing import Any
@@ -26,11 +26,11 @@ from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.untrusted_inputs import split_inputs
 from traces.core.canonical import canonical_outside, canonical_typed, encode_canonical
 
-# Runs admitted under an earlier core have these characters in their prompts as they came.
+# Runs of an earlier core have these characters unescaped in their prompts.
 LINES_SINCE = 9
-# What ends a line for a reader of Unicode though JSON lets it stand in a text.
+# Characters that end a line in Unicode although JSON allows them in a string.
 ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
-# Said where a reference stands in the prompt.
+# Added to the system prompt if the prompt contains a reference.
 SEALED = (
     "A reference such as [sealed:secret_field:…] stands for a sensitive value that you are not shown. "
     "To use the value, copy the whole reference, unchanged, into the member of a call that it was given for: "
@@ -43,7 +43,7 @@ SHOWN_BUDGET = ("model_turns", "tool_calls", "output_tokens", "cost_usd", "steps
 
 
 class Prompt(FrozenModel):
-    """A compiled prompt and what its reservation needs to know."""
+    """A compiled prompt and the sizes that its reservation needs."""
 
     body: bytes
     messages: int
@@ -60,8 +60,10 @@ def compile_prompt(
     exchanges: tuple[str, ...],
     max_output: int,
 ) -> Prompt:
-    """Write the request for one call of the model `profile`. Raises ContentMissing where an exchange
-    was not fetched."""
+    """Compile the request for one call of the model `profile`.
+
+    Raises: ContentMissing if an exchange was not fetched.
+    """
     messages: list[Any] = [{"role": "user", "text": _build_situation_message(view)}]
     _render_exchanges(view.desk, exchanges)
     for link in exchanges:
@@ -89,14 +91,14 @@ def compile_prompt(
 
 
 def visible_tools(view: NodeContext) -> tuple[ToolSpec, ...]:
-    """Only what could be called now is shown (R-TOOL-6): permitted, and set up by somebody."""
+    """Return the tools to show to the model: permitted now and configured (R-TOOL-6)."""
     left_out = view.pins.left_out
     permitted = permitted_tools(view)
     return tuple(tool for tool in permitted if tool.name not in left_out) if left_out else permitted
 
 
 def permitted_tools(view: NodeContext) -> tuple[ToolSpec, ...]:
-    """What the run may call now: named by the workflow, allowed, not stopped, not used up."""
+    """Return the tools that the run may call now: listed, allowed, available, not stopped, not used up."""
     state, room = view.state, view.headroom
     calls_left, external = state.left("tool_calls"), state.left("external_calls")
     if calls_left is not None and calls_left < 1:
@@ -114,8 +116,11 @@ def permitted_tools(view: NodeContext) -> tuple[ToolSpec, ...]:
 
 
 def _list_allowed_tools(view: NodeContext) -> tuple[ToolSpec, ...]:
-    """What the pins, the workflow and the submitter's scopes allow: the same for every turn, and for every
-    run that has all three."""
+    """Return the tools that the pins, the workflow and the submitter's scopes allow.
+
+    The result is the same for every turn, and for every run with the same pins, workflow and scopes, so it is
+    cached in the pins.
+    """
     pins, named, scopes = view.pins, view.graph.spec.tools, view.manifest.scopes
     tools, boundary = pins.tools, pins.boundary
     known = pins.worked_out.get((named, scopes))
@@ -140,7 +145,7 @@ def _within_ceilings(boundary: Boundary, tool: ToolSpec, risk: Risk) -> bool:
 
 
 def _render_tool(pins: Pins, tool: ToolSpec) -> orjson.Fragment:
-    """A tool as a model is shown it; a schema is long, and the same in every prompt."""
+    """Return a tool as the model sees it, cached because a schema is long and the same in every prompt."""
     known = pins.worked_out.get(tool.name)
     if known is None or known[0] is not tool:
         shown = {"name": tool.name, "description": tool.description, "schema": tool.input_schema}
@@ -150,7 +155,7 @@ def _render_tool(pins: Pins, tool: ToolSpec) -> orjson.Fragment:
 
 
 def _build_system_prompt(view: NodeContext, prompt: str, tools: tuple[ToolSpec, ...]) -> str:
-    """The instructions: the workflow's prompt and what the boundary says. No secret is ever in it (M16)."""
+    """Build the instructions: the workflow's prompt and the boundary's statements, never a secret (M16)."""
     boundary = view.pins.boundary
     lines = [view.pins.prompts[prompt].strip(), "", f"BOUNDARY {boundary.slug} v{boundary.version}"]
     gated = [tool.name for tool in tools if view.needs_gate(tool)]
@@ -162,7 +167,7 @@ def _build_system_prompt(view: NodeContext, prompt: str, tools: tuple[ToolSpec, 
 
 
 def _build_situation_message(view: NodeContext) -> str:
-    """The first message: what is wanted and what is known."""
+    """Build the first message: the goal and what is known."""
     goal, state = view.manifest.goal, view.state
     given, untrusted = split_inputs(view)
     sections = [
@@ -192,12 +197,12 @@ def _build_situation_message(view: NodeContext) -> str:
 
 
 def shown_facts(state: RunState) -> list[tuple[str, Fact]]:
-    """The committed facts that a prompt shows, the newest last."""
+    """Return the committed facts that a prompt shows, the newest last."""
     return state.facts_in_order(newest=SHOWN_FACTS)
 
 
 def _format_facts(view: NodeContext) -> str:
-    """Committed facts with their ids, the newest last; older ones are counted."""
+    """Format the committed facts with their ids, the newest last; older facts are only counted."""
     state = view.state
     lines = [_fact_line(view, name, fact) for name, fact in shown_facts(state)]
     if len(state.facts) > SHOWN_FACTS:
@@ -206,7 +211,10 @@ def _format_facts(view: NodeContext) -> str:
 
 
 def _fact_line(view: NodeContext, name: str, fact: Fact) -> str:
-    """A fact stays as it is for most of a run, and stands in every prompt until newer ones take its place."""
+    """Return the line of a fact, cached because a fact rarely changes.
+
+    The line appears in every prompt until newer facts replace it.
+    """
     known = view.desk.rendered.get(key := ("fact", name))
     if known is None or known[0] is not fact:
         values = _escape_line_ends(view, canonical_typed(dict(fact.values)))
@@ -217,7 +225,7 @@ def _fact_line(view: NodeContext, name: str, fact: Fact) -> str:
 
 
 def _escape_line_ends(view: NodeContext, written: bytes) -> str:
-    """JSON as one line, whoever reads it: what ends a line is escaped, which changes no value (M12, M15)."""
+    """Return JSON as one line for every reader: line ends are escaped, which changes no value (M12, M15)."""
     text = written.decode()
     if text.isascii() or view.manifest.core_version < LINES_SINCE:
         return text
@@ -230,7 +238,7 @@ def _format_budget_left(state: RunState) -> str:
 
 
 def _render_exchanges(desk: ContentStore, exchanges: tuple[str, ...]) -> None:
-    """Have the messages of these links written out: the window moves on by one link a turn."""
+    """Render the messages of these links into the cache; the window moves on by one link a turn."""
     fresh = [link for link in exchanges if link not in desk.rendered]
     desk.require(fresh)
     links = [desk.json(link) for link in fresh]
@@ -245,7 +253,7 @@ def _render_exchanges(desk: ContentStore, exchanges: tuple[str, ...]) -> None:
 
 
 def _build_exchange_messages(desk: ContentStore, link: dict[str, Any]) -> list[dict[str, Any]]:
-    """One reply and the results of its calls, each under its own id."""
+    """Build the messages of one reply and of the results of its calls, each under its own id."""
     reply = desk.json(link["reply"])
     shown = [{"role": "assistant", "text": reply.get("text", ""), "calls": link["calls"]}]
     return shown + [
@@ -260,7 +268,7 @@ def _build_exchange_messages(desk: ContentStore, link: dict[str, Any]) -> list[d
 
 
 def exchange_link(reply: str, calls: list[dict[str, Any]], results: tuple[Result, ...]) -> bytes:
-    """One link of the conversation, as it is kept: digests only."""
+    """Encode one link of the conversation as it is stored: digests only."""
     return encode_canonical(
         {"reply": reply, "calls": calls, "results": [result.model_dump(mode="json") for result in results]}
     )

@@ -1,7 +1,7 @@
-"""The models that a tenant names itself: who plays which role, with which key, at which address (R-TOOL-22).
+"""The models that a tenant configures: their roles, secrets and addresses (R-TOOL-22).
 
-A key is never here, but the name of a secret that is kept for the address. Prompts go to the address, so that
-it changes is a wider way out (orchestrator/core/tools/destinations.py says what else is one).
+A model holds no key, only the name of a secret that is stored for the address. Prompts go to the address, so
+a changed address widens egress (orchestrator/core/tools/destinations.py lists what else does).
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,8 +30,11 @@ NEARBY = (".local", ".internal", ".lan", ".home.arpa", ".localhost")
 
 
 def usual_bound(base_url: str | None) -> int | None:
-    """How many calls at once a model takes of which nobody said it: one where its address is of this machine
-    or its network, for a server there has one set of weights; None, as many as come, elsewhere."""
+    """Return the default number of parallel calls of a model, or None for no bound.
+
+    The default is one if the address is on this machine or its network, because a server there holds one set
+    of weights. Elsewhere there is no bound.
+    """
     if not base_url:
         return None
     host = (urlsplit(base_url).hostname or "").rstrip(".").lower()
@@ -42,10 +45,13 @@ def usual_bound(base_url: str | None) -> int | None:
 
 
 class OwnModel(FrozenModel):
-    """One model. `base_url` empty: the provider's own address. `secret` names one kept for the origin of the
-    address; without it the server is asked without a key. Limits are tokens, times milliseconds. `failover`
-    are names of others, or `house`, in order. `at_once`: how many calls at once it takes, more wait in line;
-    unsaid, one where it stands on this machine or in its network, else as many as come."""
+    """One model of a tenant.
+
+    `base_url`: empty means the provider's own address. `secret` names a secret that is stored for the origin
+    of the address; without it the server is called without a key. Limits are tokens, times are milliseconds.
+    `failover` holds names of other models, or `house`, in order. `at_once`: the number of parallel calls,
+    more wait in line; None means one if the model is on this machine or in its network, else no bound.
+    """
 
     name: str = Field(pattern=NAME)
     provider: Literal["openai", "anthropic"]
@@ -64,21 +70,30 @@ class OwnModel(FrozenModel):
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Who reads what it is asked: the protocol, the address and the model."""
+        """The receiver of the prompts: protocol, address and model."""
         return self.provider, self.base_url or AT[self.provider], self.model
 
     @property
     def target(self) -> Target:
-        """Where it is asked. Raises EgressRefused."""
+        """The network target of the model.
+
+        Raises: EgressRefused.
+        """
         return target_of(self.base_url or AT[self.provider])
 
     @property
     def origin(self) -> str:
-        """What its secret is kept for. Raises EgressRefused."""
+        """The origin that the model's secret is stored for.
+
+        Raises: EgressRefused.
+        """
         return self.target.origin
 
     def profile(self, price: ModelPrice | None, house: Sequence[ModelProfile]) -> ModelProfile:
-        """The profile that runs are pinned to; `house` are the operator's own, for its line of failover."""
+        """Build the profile that runs are pinned to.
+
+        `house` holds the operator's own profiles, which replace `house` in the failover list.
+        """
         line = [
             name for one in self.failover for name in ([p.name for p in house] if one == HOUSE else [one])
         ]
@@ -97,12 +112,15 @@ class OwnModels(FrozenModel):
     profiles: tuple[OwnModel, ...] = Field(default=(), max_length=MOST_MODELS)
 
     def named(self, name: str) -> OwnModel | None:
-        """The model of this name."""
+        """Return the model of this name, or None."""
         return next((one for one in self.profiles if one.name == name), None)
 
 
 def _list_usable_models(models: OwnModels) -> frozenset[str]:
-    """The names of those that a run may ask: who plays, who is cheaper, who takes over, from each in turn."""
+    """Return the names of the models that a run may call.
+
+    These are the models with a role, their cheaper models and their failover models, followed transitively.
+    """
     found, fresh = set[str](), [one.name for one in models.profiles if one.roles]
     while fresh:
         name = fresh.pop()
@@ -114,8 +132,11 @@ def _list_usable_models(models: OwnModels) -> frozenset[str]:
 
 
 def put_in_force(before: OwnModels, after: OwnModels) -> Iterator[tuple[int, OwnModel]]:
-    """The models that runs may ask after a change and that did not stand so before, with their places: what
-    each of them needs has to be there first. What stands already must keep nobody from a change."""
+    """Yield the models that become callable or change with `after`, each with its index.
+
+    The requirements of each such model must be met first. A model that is unchanged and was callable before
+    is left out, so that it blocks no change.
+    """
     asked_before, asked = _list_usable_models(before), _list_usable_models(after)
     for number, one in enumerate(after.profiles):
         known = before.named(one.name)
@@ -125,14 +146,17 @@ def put_in_force(before: OwnModels, after: OwnModels) -> Iterator[tuple[int, Own
 
 
 def _house_plays(models: OwnModels) -> bool:
-    """Whether a run may ask the operator's models: for roles that are left, or where one's own fail."""
+    """Return whether a run may call the operator's models.
+
+    It may for roles that no tenant model plays, or as failover.
+    """
     played = {role for one in models.profiles for role in one.roles}
     line = {heir for one in models.profiles for heir in one.failover}
     return HOUSE in line or not set(get_args(Role)) <= played
 
 
 def faults_of(models: OwnModels) -> Iterator[tuple[str, str]]:
-    """What does not fit together, each as a pointer and a sentence."""
+    """Yield the inconsistencies of the models, each as a pointer and a sentence."""
     names, played = [one.name for one in models.profiles], dict[str, str]()
     for number, one in enumerate(models.profiles):
         at = f"/profiles/{number}"
@@ -154,8 +178,11 @@ def faults_of(models: OwnModels) -> Iterator[tuple[str, str]]:
 
 
 def wider_models(before: OwnModels, after: OwnModels) -> tuple[str, ...]:
-    """Where prompts go, and with which secret by its name, that they did not before, a sentence each; none:
-    it is as narrow. On a gateway the path and the model say whose account it is."""
+    """Describe each new receiver of prompts and each changed secret (by name), one sentence each.
+
+    An empty result means that egress is no wider. A changed path or model counts as a new receiver because,
+    on a gateway, both identify the account.
+    """
     return tuple(_describe_widenings(before, after))
 
 

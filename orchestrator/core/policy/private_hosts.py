@@ -1,5 +1,7 @@
-"""The places that are not public and that the operator lets tenants open, beyond which no tenant's own list
-reaches (P8, W3)."""
+"""The non-public places that the operator lets tenants open; no tenant's own list goes beyond them.
+
+Spec: P8, W3.
+"""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +19,7 @@ _ENTRY = re.compile(
 
 
 def plain_address(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The address; one of IPv6 that only carries an IPv4 address (mapped, NAT64, 6to4), as that."""
+    """Return the address, with an IPv6 address that carries IPv4 (mapped, NAT64, 6to4) as IPv4."""
     if not isinstance(address, IPv6Address):
         return address
     if address in NAT64:
@@ -26,27 +28,34 @@ def plain_address(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Addre
 
 
 class AllowedPlaces(FrozenModel):
-    """One entry of the operator's list: every address of a network, or whatever a host's exact name leads to;
-    `port` None: every port."""
+    """One entry of the operator's list: a network, or whatever address a host's exact name resolves to.
+
+    `port` None: every port.
+    """
 
     network: IPv4Network | IPv6Network | None = None
     host: str = ""
     port: int | None = None
 
     def covers(self, host: str, port: int, address: str) -> bool:
-        """Whether the entry lets tenants open `host` and `port` at this address."""
+        """Return whether the entry lets tenants open `host` and `port` at this address."""
         return self.may_cover(host, port) and (
             self.network is None or plain_address(ip_address(address)) in self.network
         )
 
     def may_cover(self, host: str, port: int) -> bool:
-        """Whether there is an address for which the entry would cover `host` and `port`."""
+        """Return whether the entry could cover `host` and `port` at some address."""
         return self.port in (None, port) and (self.network is not None or self.host == host)
 
 
 def read_bound(text: str) -> tuple[AllowedPlaces, ...]:
-    """The operator's list: entries with commas between them, each `loopback`, a network such as 10.1.0.0/16
-    or [fd00::]/8, an address or a host's name, with a port behind a colon or without. Raises ValueError."""
+    """Parse the operator's list, which is separated by commas.
+
+    An entry is `loopback`, a network such as 10.1.0.0/16 or [fd00::]/8, an address, or a host's name. A port
+    may follow after a colon.
+
+    Raises: ValueError.
+    """
     return tuple(
         entry
         for part in text.split(",")
@@ -56,7 +65,7 @@ def read_bound(text: str) -> tuple[AllowedPlaces, ...]:
 
 
 def bound_covers(bound: Iterable[AllowedPlaces], host: str, port: int, address: str) -> bool:
-    """Whether the operator lets tenants open `host` and `port` at this address."""
+    """Return whether the operator lets tenants open `host` and `port` at this address."""
     return any(one.covers(host, port, address) for one in bound)
 
 

@@ -1,7 +1,7 @@
-"""Rules by tool, argument and origin: what a call may do with values that nobody vouches for (R-TOOL-17).
+"""Policy rules by tool, argument and origin, for values that no trusted source confirms (R-TOOL-17).
 
-For each leaf of a call's arguments the first rule that fits decides; of a call the strictest leaf. A leaf
-that no rule fits is allowed as far as this policy is concerned.
+For each leaf of a call's arguments the first matching rule decides; the strictest leaf decides for the call.
+This policy allows a leaf that no rule matches.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,7 @@ RANK: dict[Decision, int] = {"allow": 0, "gate": 1, "deny": 2}
 MOST_RULES = 60
 CHOOSERS: tuple[Chooser, ...] = ("model", "plan")
 _OTHER = "zz_other"
-# Doors ask for these forms of what is stated anew; a policy that a run is pinned to is read as it is.
+# The API requires these forms for new policies. A policy that a run is pinned to is read without them.
 ToolPattern = Annotated[
     str, WithJsonSchema({"type": "string", "maxLength": 64, "pattern": r"^[A-Za-z0-9][A-Za-z0-9._]*(\.\*)?$"})
 ]
@@ -36,8 +36,11 @@ T = TypeVar("T")
 
 
 class Leaf(NamedTuple):
-    """One leaf as a policy sees it. `argument` is its pointer without the places in lists; `chosen` says who
-    chose the value, the model or the workflow; `carries` that it takes away what was read on the way."""
+    """One leaf as a policy sees it.
+
+    `argument` is its pointer without list indexes. `chosen` says who chose the value, the model or the
+    workflow. `carries`: the value would carry away content that the run has read.
+    """
 
     tool: str
     mutating: bool
@@ -51,10 +54,9 @@ class Leaf(NamedTuple):
 
 
 class Rule(FrozenModel):
-    """One rule. An empty list, or None, fits everything.
+    """One rule. An empty list, or None, matches everything.
 
-    `tools` may end in `.*`; `arguments` are pointers without the places in lists, and stand for all that lies
-    beneath them.
+    `tools` may end in `.*`. `arguments` are pointers without list indexes and include everything below them.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,47}$")
@@ -88,11 +90,11 @@ class Rule(FrozenModel):
         return arguments
 
     def reaches(self, tool: str, *, mutating: bool) -> bool:
-        """Whether it can fit any leaf of this tool."""
+        """Return whether the rule can match any leaf of this tool."""
         return self.mutating in (None, mutating) and (not self.tools or named_by(self.tools, tool))
 
     def fits(self, leaf: Leaf) -> bool:
-        """Whether it fits this leaf."""
+        """Return whether the rule matches this leaf."""
         return (
             self.reaches(leaf.tool, mutating=leaf.mutating)
             and (
@@ -109,10 +111,13 @@ class Rule(FrozenModel):
 
 
 class Policy(FrozenModel):
-    """A version of a tenant's policy. `after_untrusted` is for a mutating tool that the model asks for first
-    after something untrusted was read (R-TOOL-18). `safety` says what a detector's finding means at a place,
-    such as {"result:injection": "stop"}, where that is not what the detector says (R-TOOL-24). Version 0 is
-    what ships."""
+    """A version of a tenant's policy.
+
+    `after_untrusted` applies to a mutating tool that the model requests for the first time after untrusted
+    content was read (R-TOOL-18). `safety` maps a place and a detector to a severity, such as
+    {"result:injection": "stop"}, where it differs from the detector's own (R-TOOL-24). Version 0 is the
+    shipped policy.
+    """
 
     version: int = Field(default=0, ge=0)
     rules: tuple[Rule, ...] = Field(default=(), max_length=MOST_RULES)
@@ -137,35 +142,35 @@ class Policy(FrozenModel):
 
     @property
     def digest(self) -> str:
-        """What it is found again by (hex)."""
+        """The digest that identifies the policy (hex)."""
         return compute_digest("policy", canonical_model(self))
 
     def reaches(self, tool: str, *, mutating: bool) -> bool:
-        """Whether any rule can say something about this tool."""
+        """Return whether the policy can gate or deny a call of this tool."""
         asks = any(rule.reaches(tool, mutating=mutating) and rule.decision != "allow" for rule in self.rules)
         return asks or (mutating and self.after_untrusted != "allow")
 
     def rule_for(self, leaf: Leaf) -> Rule | None:
-        """The first rule that fits, or None."""
+        """Return the first rule that matches, or None."""
         return next((rule for rule in self.rules if rule.fits(leaf)), None)
 
     def severity(self, place: Place, detector: str) -> Severity:
-        """What a detector's finding means at a place."""
+        """Return the severity of a detector's finding at a place."""
         return self.safety.get(f"{place}:{detector}", discover_detectors()[detector].severity[place])
 
     def decision_for(self, leaf: Leaf) -> Decision:
-        """What it says of a leaf."""
+        """Return the decision of the policy about a leaf."""
         rule = self.rule_for(leaf)
         return "allow" if rule is None else rule.decision
 
 
 def is_at_or_below_pointer(argument: str, pointer: str) -> bool:
-    """Whether an argument is the one that a pointer names, or lies beneath it."""
+    """Return whether the argument is the one that the pointer names, or lies below it."""
     return argument == pointer or argument.startswith(pointer.rstrip("/") + "/")
 
 
 def argument_of(pointer: str) -> str:
-    """A pointer without the places in lists: /items/3/to is /items/to."""
+    """Return a pointer without list indexes: /items/3/to becomes /items/to."""
     return "/".join(part for part in pointer.split("/") if not part.isdigit()) or "/"
 
 
@@ -235,7 +240,7 @@ SHIPPED = Policy(
 
 
 class Weaker(NamedTuple):
-    """One case in which a policy says less than the one before it."""
+    """One case in which a policy is weaker than the one before it."""
 
     leaf: Leaf
     before: Decision
@@ -243,11 +248,10 @@ class Weaker(NamedTuple):
 
 
 def find_weaker_cases(before: Policy, after: Policy) -> tuple[Weaker, ...]:
-    """Every kind of case in which `after` is weaker than `before`, one example each; none: it is as strict or
-    stricter everywhere.
+    """Find every kind of case in which `after` is weaker than `before`, one example each.
 
-    Names fall into finitely many classes, those that the same patterns name, so that a look at one of each
-    is a look at all.
+    An empty result means that `after` is as strict or stricter everywhere. Names fall into finitely many
+    classes, each matched by the same patterns, so checking one name of each class checks them all.
     """
     found: dict[tuple[str, str, Decision, Decision], Weaker] = {}
     for first, second, leaf in _enumerate_leaf_cases((before, after)):
@@ -260,7 +264,10 @@ def find_weaker_cases(before: Policy, after: Policy) -> tuple[Weaker, ...]:
 
 
 def is_weaker_policy(before: Policy, after: Policy) -> bool:
-    """Whether `after` is weaker than `before` in any case: a second person has to agree to it."""
+    """Return whether `after` is weaker than `before` in any case.
+
+    A weaker policy needs the approval of a second person.
+    """
     weaker_after = RANK[after.after_untrusted] < RANK[before.after_untrusted]
     return (
         weaker_after or bool(list_weakened_detectors(before, after)) or bool(find_weaker_cases(before, after))
@@ -268,7 +275,7 @@ def is_weaker_policy(before: Policy, after: Policy) -> bool:
 
 
 def list_weakened_detectors(before: Policy, after: Policy) -> tuple[str, ...]:
-    """The places and detectors of which `after` makes less than `before`."""
+    """Return the places and detectors for which `after` has a lower severity than `before`."""
     rank = SEVERITIES.index
     return tuple(
         f"{place}:{name}"
@@ -279,7 +286,7 @@ def list_weakened_detectors(before: Policy, after: Policy) -> tuple[str, ...]:
 
 
 def _enumerate_leaf_cases(policies: tuple[Policy, Policy]) -> Iterable[tuple[Rule | None, Rule | None, Leaf]]:
-    """A leaf of each class, with the rule that decides it in either policy."""
+    """Yield a leaf of each class, with the rule that decides it in either policy."""
     rules = [rule for policy in policies for rule in policy.rules]
     for tool, mutating in _enumerate_tool_classes(rules):
         first, second = ([r for r in p.rules if r.reaches(tool, mutating=mutating)] for p in policies)
@@ -299,7 +306,7 @@ def _enumerate_tool_classes(rules: list[Rule]) -> Iterable[tuple[str, bool]]:
 
 
 def _enumerate_leaf_classes(tool: str, *, mutating: bool, rules: list[Rule]) -> Iterable[Leaf]:
-    """A leaf of each class that the rules tell apart."""
+    """Yield a leaf of each class that the rules distinguish."""
     pointers = [*sorted({one for rule in rules for one in rule.arguments}), f"/{_OTHER}"]
     yes_no = (True, False)
     for parts in product(
@@ -321,7 +328,7 @@ def _enumerate_leaf_classes(tool: str, *, mutating: bool, rules: list[Rule]) -> 
 def _pick_class_representatives(
     values: Sequence[T], rules: list[Rule], holds: Callable[[Rule, T], bool]
 ) -> list[T]:
-    """One of each class of values that the rules tell apart, the first of it."""
+    """Return the first value of each class that the rules distinguish."""
     found: dict[tuple[bool, ...], T] = {}
     for value in values:
         found.setdefault(tuple([holds(rule, value) for rule in rules]), value)

@@ -1,7 +1,7 @@
-"""What a task names by itself: the ground on which a change may stand (R-TOOL-17).
+"""The scope of a task: the things that it names itself and that a change may rely on (R-TOOL-17).
 
-Derived from the goal when the run is admitted, pinned with its manifest, and widened by nothing but what the
-boundary grants and the submitter answers. What is read on the way adds nothing to it.
+The scope is derived from the goal when the run is admitted, and pinned with its manifest. Only the boundary's
+grants and the submitter's answers widen it. Content that the run reads adds nothing to it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -40,11 +40,11 @@ NAMED: Mapping[Kind, str] = {
 
 
 class ScopeGrant(FrozenModel):
-    """What a boundary adds to the scope of every task under it.
+    """The additions of a boundary to the scope of every task under it.
 
     Patterns hold `*` for any text: `*@example.org`, `*.example.org`, `/srv/reports/*`. `sources` name leaves
     of results, such as `orders.lookup/email`, whose value counts as named. `tools` are part of the plan from
-    the start: asking for them after untrusted content was read adds nothing (R-TOOL-18).
+    the start: requesting them after untrusted content was read adds nothing (R-TOOL-18).
     """
 
     recipients: tuple[Pattern, ...] = Field(default=(), max_length=100)
@@ -55,12 +55,12 @@ class ScopeGrant(FrozenModel):
     tools: tuple[str, ...] = Field(default=(), max_length=100)
 
     def plans(self, tool: str) -> bool:
-        """Whether `tool` is part of the plan from the start."""
+        """Return whether `tool` is part of the plan from the start."""
         return any(is_name_match(pattern, tool) for pattern in self.tools)
 
 
 class TaskScope(FrozenModel):
-    """What a goal names, each in one spelling; amounts as plain decimals."""
+    """The things that a goal names, each normalized; amounts as plain decimals."""
 
     recipients: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
@@ -71,26 +71,31 @@ class TaskScope(FrozenModel):
     amounts: tuple[str, ...] = ()
 
     def with_answers(self, given: Any) -> "TaskScope":
-        """With what the submitter named in answers to the run's questions."""
+        """Return the scope with what the submitter named in answers to the run's questions."""
         return self if not given else _merge_scopes((self, _of_inputs(given)))
 
     @property
     def empty(self) -> bool:
-        """Whether the goal names nothing."""
+        """True if the goal names nothing."""
         return not any(self.__dict__.values())
 
 
 def scope_of(goal: Goal, untrusted: Collection[str] = ()) -> TaskScope:
-    """The scope of a goal: what its objective, its inputs and its condition of being done name. Constraints
-    say what not to do, and name nothing; nor do the inputs in `untrusted`."""
+    """Derive the scope of a goal from its objective, its inputs and its done condition.
+
+    Constraints say what not to do, so they name nothing. The inputs in `untrusted` name nothing either.
+    """
     told = f"{goal.objective}\n{goal.done_condition}"
     given = {name: value for name, value in goal.inputs.items() if name not in untrusted}
     return _merge_scopes((_of_things(things_in(told)), _of_inputs(given)))
 
 
 def match_task_scope(kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant, *, said: bool) -> Standing:
-    """Whether a value is one that the task names: inside, outside of what it names of this kind, or of a kind
-    of which it names nothing. `said`: the goal states exactly this text."""
+    """Return whether the task names a value: inside, outside, or unnamed.
+
+    "outside": the task names other values of this kind. "unnamed": the task names no value of this kind.
+    `said`: the goal states exactly this text.
+    """
     text = value if isinstance(value, str) else ""
     if has_hidden_characters(text):
         return "outside"
@@ -113,7 +118,7 @@ def _by_text(_kind: Kind, _value: Any, _scope: TaskScope, _grant: ScopeGrant) ->
 
 
 def _is_recipient_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
-    """Every address in it is named, and nothing else hides among them."""
+    """Return whether every address in the value is named and nothing else is hidden among them."""
     text = normalize_text(str(value))
     found = EMAIL.findall(text)
     if not found:
@@ -139,7 +144,7 @@ def _is_url_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGran
 
 
 def _is_path_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGrant) -> bool:
-    """A path that is named, or that lies in a folder that is."""
+    """Return whether the path is named or lies in a named folder."""
     wanted = normalize_file_path(str(value))
     if not wanted or wanted.startswith(".."):
         return False
@@ -148,7 +153,7 @@ def _is_path_in_scope(_kind: Kind, value: Any, scope: TaskScope, grant: ScopeGra
 
 
 def _is_amount_in_scope(_kind: Kind, value: Any, scope: TaskScope, _grant: ScopeGrant) -> bool:
-    """In whichever way it is read."""
+    """Return whether the amount is named in every way that it can be read."""
     named, read = {Decimal(one) for one in scope.amounts}, amounts_of(value)
     return bool(read) and all(one in named for one in read)
 
@@ -179,7 +184,7 @@ def _of_things(found: Things) -> TaskScope:
 
 
 def _of_inputs(given: Any) -> TaskScope:
-    """What inputs name: by the shape of each value, and by the name under which it is given."""
+    """Derive a scope from inputs, by the shape of each value and by its name."""
     told = things_in(words_of(given)[:200_000])
     return _merge_scopes(
         (_of_things(told), *(_of_leaf(name, value) for name, value in _flatten_scope_leaves(given, "")))

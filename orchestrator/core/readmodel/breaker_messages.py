@@ -1,7 +1,7 @@
-"""The breakers in words: what tripped, what was refused, who set the limit, and the way back (R-BUDGET-12).
+"""Messages of the breakers: trigger, refused action, origin of the limit, and remedy (R-BUDGET-12).
 
-A breaker's event holds its figures. Whose limit it was follows from what the run is pinned to; nobody has to
-remember it.
+A breaker's event holds its figures. The origin of the limit follows from what the run is pinned to, so it is
+not stored.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,12 @@ ANY_WINDOW: Final = "the tenant's ceiling"
 
 
 class Trip(FrozenModel):
-    """One breaker's event. `account`: who refused the reservation, where one was: the `run`'s own line, the
+    """One breaker's event.
+
+    `account`: the account that refused the reservation, if there was one: the `run`'s own line, the
     `estimate` of what it still needs, or a line of the tenant's. `ceiling`: the amount of the limit that
-    refused; None where nothing says."""
+    refused; None if it is unknown.
+    """
 
     breaker: str
     reason: str
@@ -34,8 +37,10 @@ class Trip(FrozenModel):
 
 
 class Words(NamedTuple):
-    """How a breaker speaks: a title, what happened, what was refused, the way back. The first two sentences
-    take the event's figures by name."""
+    """The texts of a breaker: a title, what happened, what was refused, the remedy.
+
+    `what` and `refused` take the event's figures by name.
+    """
 
     title: str
     what: str
@@ -44,8 +49,11 @@ class Words(NamedTuple):
 
 
 class Setters(FrozenModel):
-    """Who set the limits of a run, in words. `dimensions`: of each limited dimension; `windows`: of each of
-    the tenant's ceilings that stopped it."""
+    """The origins of a run's limits, in words.
+
+    `dimensions`: for each limited dimension. `windows`: for each of the tenant's ceilings that stopped the
+    run.
+    """
 
     boundary: str
     dimensions: Mapping[str, str]
@@ -150,7 +158,7 @@ class BreakerMessage(FrozenModel):
 
 
 def told_of(trip: Trip, setters: Setters) -> BreakerMessage:
-    """The trip in words."""
+    """Describe the trip in words."""
     words = _select_breaker_texts(trip)
     figures = {
         "limit": _format_trip_amount(trip, trip.limit),
@@ -167,12 +175,12 @@ def told_of(trip: Trip, setters: Setters) -> BreakerMessage:
 
 
 def in_one(told: BreakerMessage) -> str:
-    """The whole of it as a sentence or two: the limit and its amount, what was refused, who set it."""
+    """Return the message as a few sentences: the limit and its amount, what was refused, who set it."""
     return f"{told.what[:1].upper()}{told.what[1:]}. {told.refused} It was set by {told.set_by}."
 
 
 def set_by(trip: Trip, setters: Setters) -> str:
-    """Whose limit it was."""
+    """Return the origin of the limit that tripped."""
     if trip.account.startswith("tenant"):
         return setters.windows.get(trip.account) or WINDOWS.get(trip.account, ANY_WINDOW)
     if trip.breaker in _BY_BOUNDARY or trip.reason == "repeated_denials":
@@ -208,11 +216,14 @@ def describe_limit_origins(
     ceiling: Decimal | None,
     task: str,
 ) -> dict[str, str]:
-    """Who set each limit that a run was admitted with. The tightest of all holds: what equals the workflow's
-    is its, then the boundary's, the tenant's ceiling, the defaults; what is below all was asked for by the
-    task.
+    """Describe the origin of each limit that a run was admitted with.
 
-    `defaults`: what the three give together where the task asks for nothing.
+    The limit on transitions comes from compilation. A cost limit that equals the tenant's ceiling for one run
+    is attributed to that ceiling. Any other limit that differs from `defaults` was requested by the task. A
+    limit that equals the workflow's is attributed to the workflow, else one that equals the boundary's to the
+    boundary, else to the defaults.
+
+    `defaults`: the limits that apply if the task requests nothing.
     """
     found = {}
     for name, limit in limits.items():

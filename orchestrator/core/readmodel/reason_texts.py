@@ -1,4 +1,4 @@
-"""Why something is so, in words a person reads: the one table from the machine's own words to sentences."""
+"""Reason texts: the one table from internal reason codes to sentences that a person reads."""
 
 import re
 from typing import Final
@@ -24,7 +24,7 @@ SENTENCES: Final = {
     "over_ceiling": "The tenant's ceiling for one run was lowered meanwhile.",
     "overrun": "A provider reported more than was reserved.",
     "cancelled": "It was cancelled.",
-    # How a model could not be asked.
+    # Why a model could not be called.
     "unreachable": "Nobody answers at its address.",
     "unavailable": "It says that it takes nothing just now.",
     "cut_off": "The connection broke before the reply was whole.",
@@ -36,7 +36,7 @@ SENTENCES: Final = {
     "unauthorized": "The key is not taken.",
     "no_key": "There is no key.",
     "no_such_model": "There is no such model at its address.",
-    # Of which limit what came next needed more than was left.
+    # Which limit was too small for the next step.
     "steps": "It has taken as many steps as it may.",
     "model_turns": "It has no model call left.",
     "tool_calls": "It has no tool call left.",
@@ -54,7 +54,7 @@ SENTENCES: Final = {
     "side_effects": "It has no change left that it may make unasked.",
     "granted_side_effects": "It has no change left that people may grant.",
     "depth": "It went as deep as it may.",
-    # By which rule a call was stopped or held.
+    # Which rule stopped or held a call.
     "no_grant": "waiting for approval",
     "grant_void": "the approval is no longer valid",
     "open_effect": "the same may have happened before; a person says first whether it did",
@@ -71,7 +71,7 @@ SENTENCES: Final = {
 }
 
 LEFT: Final = {
-    # Why something that a run did was not taken back (R-TOOL-15).
+    # Why a change that a run made was not undone (R-TOOL-15).
     "in_doubt": "nobody knows whether it happened",
     "open": "it may have happened: what came back was an error, or nothing",
     "irreversible": "it cannot be taken back",
@@ -92,19 +92,19 @@ LEFT: Final = {
 
 
 class FailureDetail(FrozenModel):
-    """What the source of a fact said by itself, word for word, when a workflow turned on that fact."""
+    """The verbatim text of a fact's source, recorded when a workflow branched on that fact."""
 
     tool: str
     text: str
 
 
 def left_in_words(why: str) -> str:
-    """Why a deed was left as it is; a word of a later version as it stands."""
+    """Describe why a change was not undone; a code of a later version is described by `in_words`."""
     return LEFT.get(why, in_words(why))
 
 
 def in_words(reason: str) -> str:
-    """A reason as a person reads it: a word of ours without a sentence loses its dashes."""
+    """Describe a reason; an internal code without a sentence loses its dashes and underscores."""
     if reason in SENTENCES:
         return SENTENCES[reason]
     if reason.startswith("policy:"):

@@ -1,5 +1,4 @@
-"""Where a run stands, in one sentence made from its state: who is awaited, since when, what happens then
-(R-UI-3)."""
+"""The status of a run in one sentence: who is awaited, since when, and what happens next (R-UI-3)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +10,7 @@ from orchestrator.core.readmodel.reason_texts import in_words
 
 
 class Awaited(FrozenModel):
-    """An open request: its kind, the tool it is about, the queue, how many must agree, its times."""
+    """An open request: its kind, its tool, its queue, the quorum and approvals so far, its times."""
 
     kind: str
     tool: str = ""
@@ -23,8 +22,10 @@ class Awaited(FrozenModel):
 
 
 class Facts(FrozenModel):
-    """What the sentence is made of. `since` is when the status was taken, as far as it is known; `away` the
-    model that the run waits for."""
+    """The input of the sentence.
+
+    `since` is when the status was set, if known. `away` describes the model that the run waits for.
+    """
 
     status: Status
     position: str = ""
@@ -39,8 +40,11 @@ class Facts(FrozenModel):
 
 
 class StatusSummary(FrozenModel):
-    """`what` and `then` are plain words; `because` may hold text from outside; `then` happens at `until`;
-    `turned` says what was at `since`."""
+    """The sentence in parts.
+
+    `what` and `then` are plain words. `because` may hold text from outside. `then` happens at `until`.
+    `turned` says what happened at `since`.
+    """
 
     what: str
     because: str = ""
@@ -63,7 +67,7 @@ SINCE = "waiting for the model since"
 
 
 def summarize_run_status(facts: Facts) -> StatusSummary:
-    """The sentence, in parts. Pure: the same facts, the same words."""
+    """Return the sentence in parts. Pure: the same facts give the same words."""
     if facts.code is not None or facts.status in (Status.EXPIRED, Status.CANCELLED):
         return _summarize_ended_run(facts)
     if facts.awaited is not None:
@@ -88,7 +92,10 @@ def summarize_run_status(facts: Facts) -> StatusSummary:
 
 
 def _summarize_model_wait(facts: Facts, away: Away) -> StatusSummary:
-    """A run that waits for its model: it goes on by itself, or gives up once its patience is over."""
+    """Describe a run that waits for its model.
+
+    The run continues by itself, or gives up when its patience is over.
+    """
     if away.by == "line":
         return StatusSummary(
             what=f"Waits in line for the model {away.profile}, which takes only so many calls at once",

@@ -1,5 +1,7 @@
-"""The durable artifact of a run: a result with provenance, or a report of how far it came (R-GRAPH-15,
-R-GRAPH-16)."""
+"""The durable artifact of a run: a result with provenance, or a progress report.
+
+Spec: R-GRAPH-15, R-GRAPH-16.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +16,12 @@ from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.value_sources import ValueSource, value_of
 from traces.core.canonical import canonical_outside
 
-# A draft's score, in thousandths: the share of its criteria that hold (nodes/finishing/verify_output.py).
+# Full score of a draft, in thousandths of its criteria that hold (nodes/finishing/verify_output.py).
 WHOLE = 1_000
 
 
 def read_output(text: str) -> Any:
-    """The draft as JSON where it is JSON (also inside a code fence), else as the text itself."""
+    """Parse the draft as JSON if it is JSON (also inside a code fence), else return the text."""
     stripped = text.strip()
     if stripped.startswith("```"):
         stripped = stripped.strip("`").removeprefix("json").strip()
@@ -32,7 +34,7 @@ def read_output(text: str) -> Any:
 def result_body(
     view: NodeContext, *, partial: bool, sources: Mapping[str, ValueSource]
 ) -> tuple[bytes, bytes]:
-    """The result document and the canonical bytes of its output."""
+    """Return the result document and the canonical bytes of its output."""
     output = _select_best_output(view, sources) if partial else _select_output(view, sources)
     document = {
         "completed": not partial,
@@ -50,7 +52,7 @@ def result_body(
 
 
 def report_body(view: NodeContext, code: TerminalCode, reason: str) -> bytes:
-    """The stop status of a run that ends without a result: what, why, how far, what is safe to do next."""
+    """Build the stop status of a run without a result: what, why, progress, and the next safe action."""
     ending = ENDINGS[code]
     halted = ending.terminal_class is TerminalClass.HALT
     document = {
@@ -74,7 +76,7 @@ def report_body(view: NodeContext, code: TerminalCode, reason: str) -> bytes:
 
 
 def _build_provenance(view: NodeContext) -> dict[str, Any]:
-    """The versions the output was made under."""
+    """Return the versions under which the output was made."""
     return {
         "goal": view.manifest.goal_digest,
         "graph": view.manifest.graph,
@@ -94,8 +96,11 @@ def _select_output(view: NodeContext, sources: Mapping[str, ValueSource]) -> Any
 
 
 def _select_best_output(view: NodeContext, sources: Mapping[str, ValueSource]) -> Any:
-    """The best that stands, without a model call: the highest-scoring draft that passed schema and safety,
-    else what the committed facts say; None where nothing was reached (R-BUDGET-18)."""
+    """Return the best available output without a model call (R-BUDGET-18).
+
+    That is the values of `sources` if there are any, else the highest-scoring draft that passed schema and
+    safety, else the committed facts. None if there is nothing.
+    """
     if sources:
         found = {name: value_of(view, source) for name, source in sources.items()}
         return {name: value for name, value in found.items() if value is not MISSING}
@@ -110,8 +115,10 @@ def _text_of(view: NodeContext, draft: str) -> Any:
 
 
 def build_progress_report(view: NodeContext) -> dict[str, Any]:
-    """How far a run came that did not come to its end, by template: what is finished, what is open, and what
-    nobody has checked (R-BUDGET-18)."""
+    """Report the progress of an unfinished run by template: finished, open and unverified items.
+
+    Spec: R-BUDGET-18.
+    """
     finished = [f"{fact.tool} committed the fact {name}" for name, fact in view.state.facts_in_order()]
     return {
         "summary": _format_summary(view, len(finished)),
@@ -122,7 +129,7 @@ def build_progress_report(view: NodeContext) -> dict[str, Any]:
 
 
 def left_open(view: NodeContext) -> dict[str, Any]:
-    """The changes of which no result says whether they were made; empty where there is none (R-TOOL-9)."""
+    """Return the changes without a result that says whether they were made; empty if none (R-TOOL-9)."""
     unknown = (one for one in view.state.opened.values() if one.error != HAPPENED)
     opened = sorted(unknown, key=lambda one: (one.call, one.tool))
     found = [{"call": one.call, "tool": one.tool, "error": one.error, "key": one.key} for one in opened]
@@ -130,8 +137,10 @@ def left_open(view: NodeContext) -> dict[str, Any]:
 
 
 def taken_back(view: NodeContext) -> dict[str, Any]:
-    """What a run that came to no result undid of what it did, and what it did not; empty where it did nothing
-    (R-TOOL-15)."""
+    """Return the changes that a run without a result undid, and those that it did not undo (R-TOOL-15).
+
+    The result is empty if there are none.
+    """
     deeds = newest_first(view.state)
     undone = [
         {"call": key, "tool": deed.tool, "now": deed.why} for key, deed in deeds if deed.standing == "undone"
@@ -162,7 +171,7 @@ def _format_summary(view: NodeContext, finished: int) -> str:
 
 
 def _build_fact_records(view: NodeContext) -> dict[str, Any]:
-    """Each fact with where it comes from."""
+    """Return each fact with its origin."""
     return {
         name: {
             "values": dict(fact.values),
@@ -179,7 +188,7 @@ def _build_fact_records(view: NodeContext) -> dict[str, Any]:
 
 
 def _collect_unverified(view: NodeContext) -> list[str]:
-    """What the reader of a partial result must not rely on."""
+    """List the parts of a partial result that its reader must not rely on."""
     state = view.state
     loose = []
     if state.best is not None and state.best_score < WHOLE:

@@ -11,7 +11,7 @@ from traces.core.integrity.chain import TraceEntry
 
 
 def end_run(view: NodeContext, code: TerminalCode) -> NodeResult:
-    """End the run with a terminal code; what it took back, or could not, stands in its report."""
+    """End the run with a terminal code; its report lists changes that were undone or could not be undone."""
     state = view.state
     reason = (state.reason or ENDINGS[code].meaning)[:500]
     whole = None if state.partial or has_compensated_effects(state) else state.result
@@ -25,7 +25,7 @@ def end_run(view: NodeContext, code: TerminalCode) -> NodeResult:
 
 
 def force_run_end(view: NodeContext, code: TerminalCode, halting: PendingInterrupt) -> NodeResult:
-    """End the run where it stands: the graph's own way out was itself interrupted."""
+    """End the run at its current node, because the graph's own exit was itself interrupted."""
     result = view.state.result
     if has_compensated_effects(view.state):
         result = view.desk.put(report_body(view, code, halting.reason))
@@ -33,7 +33,7 @@ def force_run_end(view: NodeContext, code: TerminalCode, halting: PendingInterru
 
 
 def has_compensated_effects(state: RunState) -> bool:
-    """Whether anything was taken back, or left to people."""
+    """Return whether any change was undone or left to people."""
     return any(deed.standing in ("undone", "left") for deed in state.deeds.values())
 
 

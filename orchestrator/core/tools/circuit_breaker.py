@@ -1,9 +1,9 @@
-"""A circuit in front of everything that can fail by itself: closed, open, half-open (R-BUDGET-13). Pure.
+"""A circuit breaker for every service that can fail by itself: closed, open, half-open (R-BUDGET-13). Pure.
 
-Closed lets calls through and counts failures in a row. At the threshold it opens and lets none through until
-its cooldown is over; then exactly one call goes out as the probe, under a lease, and its outcome closes the
-circuit or opens it again. Each change of state has a number. A call carries the number under which it was
-let out, so an answer to a call from before a change says nothing about what came after it.
+A closed circuit lets calls through and counts consecutive failures. At the threshold it opens and blocks all
+calls until its cooldown is over. Then exactly one call goes out as the probe, under a lease, and its outcome
+closes or reopens the circuit. Each change of state has a number. A call carries the number under which it was
+admitted, so the answer to a call from before a change has no effect after it.
 """
 
 from datetime import datetime, timedelta
@@ -18,22 +18,22 @@ Condition = Literal["closed", "open", "half_open"]
 THRESHOLD = 5
 COOLDOWN_SECONDS = 30
 LONGEST_SUBJECT = 300
-# Silence this long says that the other side hangs, however short of time the run was: most calls are answered
-# in a few seconds, and an interactive run never has the whole 60 s of a profile left for one call.
+# Silence for this long means that the service hangs, even if the run was short of time: most calls are
+# answered in a few seconds, and an interactive run never has a profile's whole 60 s left for one call.
 TELLING_MS = 20_000
-# A probe that told nothing may have met silence: the next waits a moment, or run after run would hang as one.
+# An inconclusive probe may have met silence. The next probe waits this long, else run after run would hang.
 RELEASED_SECONDS = 5
 
 
 class Setting(FrozenModel):
-    """How many failures in a row open a circuit, and for how many seconds."""
+    """The number of consecutive failures that opens a circuit, and the cooldown in seconds."""
 
     threshold: int = Field(default=THRESHOLD, ge=1)
     cooldown_seconds: int = Field(default=COOLDOWN_SECONDS, ge=1)
 
 
 class Circuit(FrozenModel):
-    """One circuit. `until`: the end of the cooldown where open, of the prober's lease where half-open."""
+    """One circuit. `until`: the end of the cooldown if open, of the prober's lease if half-open."""
 
     state: Condition = "closed"
     failures: int = 0
@@ -43,9 +43,9 @@ class Circuit(FrozenModel):
 
 
 class Ticket(FrozenModel):
-    """The right to make one call: let out under change number `changes`, maybe as the probe.
+    """The permission to make one call, admitted under change number `changes`, possibly as the probe.
 
-    `marked`: failures were known when the call was let out, so that its success is worth writing down.
+    `marked`: failures were known when the call was admitted, so its success must be recorded.
     """
 
     kind: Kind
@@ -56,38 +56,40 @@ class Ticket(FrozenModel):
 
 
 class Blocked(FrozenModel):
-    """No call for the moment: for `wait_ms` more at most, when somebody may try."""
+    """No call is admitted for up to `wait_ms` milliseconds."""
 
     wait_ms: int
 
 
 def is_circuit_blocking(circuit: Circuit, at: datetime) -> bool:
-    """Whether a call would be turned away at `at`."""
+    """Return whether a call would be blocked at `at`."""
     return circuit.state != "closed" and circuit.until is not None and at < circuit.until
 
 
 def derive_visible_state(circuit: Circuit, at: datetime) -> Condition:
-    """The state as a person sees it: an open circuit whose cooldown is over waits for its probe."""
+    """Return the state as shown to people: an open circuit after its cooldown is half-open."""
     return "half_open" if circuit.state == "open" and not is_circuit_blocking(circuit, at) else circuit.state
 
 
 def wait_ms(circuit: Circuit, at: datetime) -> int:
-    """How long calls are turned away, from `at`; 0 where they are not."""
+    """Return for how many milliseconds calls are blocked from `at`; 0 if they are not blocked."""
     if circuit.until is None or not is_circuit_blocking(circuit, at):
         return 0
     return max(1, int((circuit.until - at).total_seconds() * 1000))
 
 
 def with_probe(circuit: Circuit, at: datetime, lease: timedelta) -> Circuit | None:
-    """The circuit with its probe let out; None where the circuit is closed or lets nothing through."""
+    """Return the circuit with its probe admitted, or None if it is closed or still blocking."""
     if circuit.state == "closed" or is_circuit_blocking(circuit, at):
         return None
     return circuit.evolve(state="half_open", until=at + lease, changes=circuit.changes + 1)
 
 
 def with_failure(circuit: Circuit, changes: int, at: datetime, reason: str, setting: Setting) -> Circuit:
-    """After a failure of a call let out under `changes`. Of a call from before a change of state, and where
-    open, it adds nothing."""
+    """Return the circuit after a failure of a call that was admitted under `changes`.
+
+    The failure has no effect if the call was admitted before a change of state, or if the circuit is open.
+    """
     if circuit.changes != changes or circuit.state == "open":
         return circuit
     counted = circuit.evolve(failures=circuit.failures + 1, reason=reason)
@@ -97,7 +99,11 @@ def with_failure(circuit: Circuit, changes: int, at: datetime, reason: str, sett
 
 
 def with_success(circuit: Circuit, changes: int) -> Circuit:
-    """After a good answer: it closes what it was the probe of, and ends a row of failures."""
+    """Return the circuit after a successful call.
+
+    A success of the probe closes the circuit; any other success resets the failure count. It has no effect if
+    the call was admitted before a change of state, or if the circuit is open.
+    """
     if circuit.changes != changes or circuit.state == "open":
         return circuit
     return (
@@ -106,8 +112,10 @@ def with_success(circuit: Circuit, changes: int) -> Circuit:
 
 
 def with_probe_released(circuit: Circuit, changes: int, at: datetime, setting: Setting) -> Circuit:
-    """After a probe that told nothing of the other side (it was cut short): the next is let out soon, after
-    RELEASED_SECONDS or the cooldown where that is shorter."""
+    """Return the circuit after an inconclusive probe, for example one that was cut short.
+
+    The next probe is admitted after RELEASED_SECONDS, or after the cooldown if that is shorter.
+    """
     if circuit.state != "half_open" or circuit.changes != changes:
         return circuit
     until = at + timedelta(seconds=min(RELEASED_SECONDS, setting.cooldown_seconds))
@@ -115,25 +123,30 @@ def with_probe_released(circuit: Circuit, changes: int, at: datetime, setting: S
 
 
 def model_silence_tells(had_ms: int, own_ms: int) -> bool:
-    """Whether a model call that had `had_ms` and got no answer says that its provider hangs. `own_ms` is the
-    profile's timeout. A shorter call was the run's hurry, which must not shut a provider for everybody."""
+    """Return whether the silence of a model call of `had_ms` means that its provider hangs.
+
+    `own_ms` is the profile's timeout. A shorter call was cut by the run's own lack of time, which must not
+    block the provider for every run.
+    """
     return had_ms >= min(own_ms, TELLING_MS)
 
 
 def tool_silence_tells(had_ms: int, own_ms: int) -> bool:
-    """As `model_silence_tells`, for a tool: one that is known to take minutes gets a third of its own
-    timeout."""
+    """Return whether the silence of a tool call of `had_ms` means that its service hangs.
+
+    As `model_silence_tells`, but a tool with a long timeout gets a third of its own timeout, `own_ms`.
+    """
     return had_ms >= min(own_ms, max(TELLING_MS, own_ms // 3))
 
 
 def with_circuit_trip(circuit: Circuit, at: datetime, reason: str, setting: Setting) -> Circuit:
-    """Opened at once, whatever came before."""
+    """Return the circuit opened at once, regardless of earlier results."""
     failures = max(setting.threshold, circuit.failures + 1)
     return _with_open_circuit(circuit.evolve(failures=failures, reason=reason), at, setting)
 
 
 def with_circuit_reset(circuit: Circuit) -> Circuit:
-    """Closed, as by a person: what was let out before changes nothing any more."""
+    """Return the circuit closed, as by a person; calls admitted before have no effect any more."""
     return circuit.evolve(state="closed", failures=0, until=None, reason="", changes=circuit.changes + 1)
 
 

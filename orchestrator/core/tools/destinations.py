@@ -1,9 +1,10 @@
-"""Where a tenant's shipped tools may go: web addresses, databases, a mail server, as an admin lists them
-(R-TOOL-2, R-TOOL-19, G3).
+"""The web addresses, databases and mail server that an admin allows a tenant's shipped tools.
 
-An entry of the web list is an address: `https://docs.example/guide` that page alone,
-`https://docs.example/guide/*` all below it, with `?*` at its end any query too. Hosts are exact: a name that
-anybody may extend could carry data away by itself.
+An entry of the web list is an address: `https://docs.example/guide` allows that page alone,
+`https://docs.example/guide/*` everything below it, and a final `?*` also any query. Hosts are exact: a host
+pattern that third parties can extend could carry data away by itself.
+
+Spec: R-TOOL-2, R-TOOL-19, G3.
 """
 
 from collections.abc import Collection, Iterator
@@ -33,10 +34,12 @@ class WebRules(FrozenModel):
 
 
 class Database(FrozenModel):
-    """A PostgreSQL database that tools may ask. `reader` and `writer` name secrets of the form user:password,
-    kept for its `origin`; without a writer nothing is written. `reader_account` and `writer_account` are the
-    users that those named as this was said; "" is not known. `tls`: with a certificate that is checked, any,
-    or none.
+    """A PostgreSQL database that tools may query.
+
+    `reader` and `writer` name secrets of the form user:password, stored for its `origin`. Without a writer
+    nothing is written. `reader_account` and `writer_account` are the users that the secrets named when this
+    was configured; "" means unknown. `tls`: "verified" checks the certificate, "required" accepts any, "off"
+    uses none.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")
@@ -51,13 +54,16 @@ class Database(FrozenModel):
 
     @property
     def target(self) -> Target:
-        """Where it is, as the way out judges it. Raises EgressRefused."""
+        """The network target of the database, as the egress policy judges it.
+
+        Raises: EgressRefused.
+        """
         host = f"[{self.host}]" if ":" in self.host else self.host
         return target_of(f"http://{host}:{self.port}")
 
     @property
     def origin(self) -> str:
-        """What its secrets are kept for."""
+        """The origin that the database's secrets are stored for."""
         return f"postgresql://{self.target.place}/{self.database}"
 
 
@@ -68,11 +74,13 @@ class Databases(FrozenModel):
 
 
 class MailServer(FrozenModel):
-    """Where the tenant's letters are given up, and from whom they are. `secret` names one of the form
-    user:password, kept for its `origin`; without a host it is the operator's own server, if there is one.
-    `account` is the user that it named as this was said; "" is not known.
+    """The mail server of a tenant, and the sender of its mail.
 
-    `domains` None: any recipient; else only addresses at these.
+    `secret` names a secret of the form user:password, stored for its `origin`. Without a host, it is the
+    operator's own server, if there is one. `account` is the user that the secret named when this was
+    configured; "" means unknown.
+
+    `domains` None: any recipient; else only addresses at these domains.
     """
 
     host: str = Field(default="", max_length=253)
@@ -88,30 +96,38 @@ class MailServer(FrozenModel):
 
     @property
     def target(self) -> Target:
-        """Where it is. Raises EgressRefused."""
+        """The network target of the mail server.
+
+        Raises: EgressRefused.
+        """
         host = f"[{self.host}]" if ":" in self.host else self.host
         return target_of(f"http://{host}:{self.port}")
 
     @property
     def origin(self) -> str:
-        """What its secret is kept for."""
+        """The origin that the mail server's secret is stored for."""
         return f"smtp://{self.target.place}"
 
 
 def account_in(secret: str) -> str:
-    """The user of a secret user:password; "" for one of another form, which is not told apart from a
-    password."""
+    """Return the user of a secret of the form user:password, else "".
+
+    A secret of another form returns "", because its user cannot be distinguished from a password.
+    """
     user, colon, _ = secret.partition(":")
     return user if colon and len(user) <= LONGEST_ACCOUNT else ""
 
 
 def another_account(known: str, user: str) -> bool:
-    """Whether a secret names somebody else today than when its use was agreed to."""
+    """Return whether a secret names another user now than when its use was approved."""
     return bool(known) and user != known
 
 
 def entry_of(text: str) -> str:
-    """An entry of the web list in its one form. Raises EgressRefused."""
+    """Normalize an entry of the web list.
+
+    Raises: EgressRefused.
+    """
     plain, any_query = (text[:-2], ANY_QUERY) if text.endswith(ANY_QUERY) else (text, "")
     target = target_of(plain)
     parts = urlsplit(plain)
@@ -122,7 +138,10 @@ def entry_of(text: str) -> str:
 
 
 def is_url_allowed(allow: tuple[str, ...], url: str) -> bool:
-    """Whether a list of entries has this address. What could be read in two ways is on no list."""
+    """Return whether a list of entries covers this address.
+
+    An ambiguous address is on no list.
+    """
     try:
         origin, parts = target_of(url).origin, urlsplit(url)
     except EgressRefused:
@@ -134,12 +153,15 @@ def is_url_allowed(allow: tuple[str, ...], url: str) -> bool:
 
 
 def list_allowed_hosts(allow: tuple[str, ...]) -> frozenset[str]:
-    """The hosts that a list names: whoever is given one alone learns nothing else."""
+    """Return the hosts that a list names, without paths, so that the result reveals nothing else."""
     return frozenset(target_of(entry.removesuffix(ANY_QUERY)).host for entry in allow)
 
 
 def describe_wider_web_rules(before: WebRules, after: WebRules) -> tuple[str, ...]:
-    """What a list has that no entry of the one before it covers, a sentence each; none: it is as narrow."""
+    """Describe each new entry that no earlier entry covers, one sentence each.
+
+    An empty result means that the list is no wider.
+    """
     return tuple(
         f"It is read without asking: {entry}"
         for entry in after.allow
@@ -147,15 +169,18 @@ def describe_wider_web_rules(before: WebRules, after: WebRules) -> tuple[str, ..
     )
 
 
-# How little each way is guarded; what has to be encrypted is not checked less for how that begins.
+# Weakness of each TLS mode. How the encryption begins (`implicit`, `starttls`) does not weaken the check.
 BARE = {"verified": 0, "implicit": 0, "starttls": 0, "required": 1, "off": 2}
 
 
 def wider_databases(
     before: Databases, after: Databases, *, operators: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """What tools may reach by a list of databases that they may not by the one before it, a sentence each;
-    none: it is as narrow. `operators` are the names of the operator's own, which one of the tenant hides."""
+    """Describe everything that tools may reach by `after` but not by `before`, one sentence each.
+
+    An empty result means that the list is no wider. `operators` are the names of the operator's own
+    databases, which a tenant's database of the same name hides.
+    """
     known, kept = {one.name: one for one in before.databases}, {one.name for one in after.databases}
     found = [more for one in after.databases for more in _describe_wider_database(known.get(one.name), one)]
     bared = [name for name in known if name not in kept and name in operators]
@@ -183,8 +208,10 @@ def _describe_wider_database(before: Database | None, after: Database) -> Iterat
 
 
 def wider_mail(before: MailServer | None, after: MailServer) -> tuple[str, ...]:
-    """To whom and by which way letters may go that could not before, a sentence each; none: it is as
-    narrow."""
+    """Describe each new recipient, route or account of mail, one sentence each.
+
+    An empty result means that the mail settings are no wider.
+    """
     return tuple(_wider_mail(before, after))
 
 
@@ -213,7 +240,7 @@ def _wider_mail(before: MailServer | None, after: MailServer) -> Iterator[str]:
 
 
 def _is_account_swapped(before: str, after: str, known: str, account: str) -> bool:
-    """Whether another secret is named, or the same one for somebody else."""
+    """Return whether another secret is named, or the same secret names another user."""
     return before != after or another_account(known, account)
 
 
@@ -237,7 +264,7 @@ def _is_address_covered(entry: str, origin: str, path: str, asks: bool) -> bool:
 
 
 def _is_unambiguous_path(path: str) -> bool:
-    """Whether a path leads where it says: no way up, no hidden separator, quoted or not."""
+    """Return whether a path has one reading: no dot segments and no hidden separators, quoted or not."""
     plain = unquote(path)
     hidden = "%2f" in path.lower() or "%" in plain or "\\" in plain or "\0" in plain
     return not hidden and not any(part in (".", "..") for part in plain.split("/"))

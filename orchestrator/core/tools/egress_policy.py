@@ -1,8 +1,8 @@
-"""Where an outgoing request may go: decided on the address that is connected, not on its name (P8, W3, G3).
+"""Egress policy: requests are judged by the connected address, not by its name (P8, W3, G3).
 
-A URL is read in one strict way, so that no other reader can find another host in it. A host must be one of
-the origins it was asked for; the address behind it must be public, unless an admin has named exactly this
-host and port.
+A URL is parsed in one strict way, so that no other parser can find another host in it. A host must be one of
+the requested origins. The address behind it must be public, unless an admin has named exactly this host and
+port.
 """
 
 import re
@@ -22,7 +22,7 @@ Reach = Literal["public", "private", "never"]
 AnyAddress = IPv4Address | IPv6Address
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
-# What some readers take for a number, and thus for an address: 2130706433, 0x7f.1, 017700000001.
+# Numbers that some parsers accept as an address: 2130706433, 0x7f.1, 017700000001.
 _NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
 _UNSAFE = re.compile(r"[^\x21-\x7e]|[\\^`{|}<>\"]")
 _GLOBAL = IPv6Network("2000::/3")
@@ -39,18 +39,18 @@ class Target(FrozenModel):
 
     @property
     def origin(self) -> str:
-        """Such as `https://api.example` or `http://[::1]:8080`."""
+        """The origin, such as `https://api.example` or `http://[::1]:8080`."""
         port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{_format_host(self.host)}{port}"
 
     @property
     def place(self) -> str:
-        """Host and port, as they stand in a list of private addresses."""
+        """The host and port, in the form of an entry of the list of private addresses."""
         return f"{_format_host(self.host)}:{self.port}"
 
     @property
     def literal(self) -> AnyAddress | None:
-        """The address, where the host is one."""
+        """The IP address if the host is one, else None."""
         try:
             return ip_address(self.host)
         except ValueError:
@@ -58,7 +58,10 @@ class Target(FrozenModel):
 
 
 def target_of(url: str) -> Target:
-    """What a URL points to. Raises EgressRefused for anything that could be read in two ways."""
+    """Parse the target of a URL.
+
+    Raises: EgressRefused for anything that could be read in two ways.
+    """
     if len(url) > LONGEST or _UNSAFE.search(url):
         raise EgressRefused(detail="an address is at most 2,000 plain ASCII characters")
     try:
@@ -80,7 +83,10 @@ def target_of(url: str) -> Target:
 
 
 def place_of(text: str) -> str:
-    """An entry of the list of private addresses, `host:port`, in its one form. Raises EgressRefused."""
+    """Normalize an entry of the list of private addresses, `host:port`.
+
+    Raises: EgressRefused.
+    """
     target = target_of(f"http://{text}")
     if not re.search(r":[0-9]+\Z", text) or urlsplit(f"http://{text}").path:
         raise EgressRefused(detail="name one host and its port, such as tools.internal:8443")
@@ -90,15 +96,15 @@ def place_of(text: str) -> str:
 
 
 def wider_places(before: Iterable[str], after: Iterable[str]) -> tuple[str, ...]:
-    """What a list of private addresses opens that the one before it does not, a sentence each."""
+    """Describe each private address that `after` opens and `before` does not, one sentence each."""
     return tuple(f"Tools reach {place}." for place in sorted(set(after) - set(before)))
 
 
 def reach_of(address: AnyAddress) -> Reach:
-    """Whether an address is public, private (also loopback), or never to be reached.
+    """Return whether an address is public, private (also loopback), or never to be reached.
 
-    IPv6 forms that carry an IPv4 address are judged by it; a tunnel to anything that is not public is never
-    reached.
+    An IPv6 address that carries an IPv4 address is judged by the latter. A tunnel to a non-public address is
+    never reached.
     """
     if isinstance(address, IPv6Address):
         return _reach_of_six(address)
@@ -108,8 +114,10 @@ def reach_of(address: AnyAddress) -> Reach:
 
 
 class Listener(FrozenModel):
-    """A port at which a server of our own listens: at these `addresses`, and, where it is `here`, at every
-    address of this machine."""
+    """A port on which one of our own servers listens, at these `addresses`.
+
+    If `here` is set, the server listens at every address of this machine.
+    """
 
     name: str
     port: int
@@ -118,10 +126,10 @@ class Listener(FrozenModel):
 
 
 class Leave(FrozenModel):
-    """What one caller may reach: exact origins; what is not public only at a `private` host:port that the
-    operator's `bound` covers (None: the operator's own settings name it).
+    """The destinations that one caller may reach: exact origins and private places.
 
-    `listeners` are our own servers: no list opens them, at no address.
+    A non-public address is reached only at a `private` host:port that the operator's `bound` covers (None:
+    the operator's own settings name it). `listeners` are our own servers, which no list opens at any address.
     """
 
     origins: tuple[str, ...]
@@ -130,15 +138,22 @@ class Leave(FrozenModel):
     listeners: tuple[Listener, ...] = ()
 
     def admit(self, target: Target) -> None:
-        """Raises EgressRefused where the origin is none of those asked for."""
+        """Check that the origin is one of the requested ones.
+
+        Raises: EgressRefused.
+        """
         if target.origin not in self.origins:
             raise EgressRefused(detail=f"{target.origin} is not the address that was allowed")
 
     def admit_all(
         self, target: Target, addresses: Iterable[str], *, here: Collection[str] = ()
     ) -> tuple[str, ...]:
-        """The addresses of a target, each fit to be connected; `here` are those of this machine. One that is
-        not fit refuses them all."""
+        """Return the addresses of a target if all of them may be connected.
+
+        `here` are the addresses of this machine.
+
+        Raises: EgressRefused if any address is not allowed, or if there is none.
+        """
         found = tuple(addresses)
         if not found:
             raise EgressRefused(detail=f"{target.host} has no address")
@@ -170,7 +185,7 @@ class Leave(FrozenModel):
 
 
 def _parse_host(netloc: str) -> str:
-    """The host of an authority, in its one form."""
+    """Return the host of an authority in its normal form."""
     if netloc.startswith("["):
         text, _, rest = netloc[1:].partition("]")
         try:
@@ -208,7 +223,7 @@ def _reach_of_six(address: IPv6Address) -> Reach:
 
 
 def _classify_tunnel(inside: IPv4Address) -> Reach:
-    """A tunnel to what is not public hides it from every list."""
+    """Classify a tunnel by its inner address: a tunnel to a non-public address would evade every list."""
     return "public" if reach_of(inside) == "public" else "never"
 
 

@@ -1,6 +1,8 @@
-"""When a tool becomes less guarded, so that a second person has to agree (R-TOOL-4, P4).
+"""Guard relaxation: changes that make a tool less guarded, which a second person must approve.
 
-What a server says of its own tool is believed where it asks for more care, and nowhere else.
+A server's statements about its own tool count only if they ask for more care.
+
+Spec: R-TOOL-4, P4.
 """
 
 import re
@@ -22,18 +24,18 @@ view"""
 _CHANGE = """add apply approve buy cancel commit create delete deploy disable drop edit enable exec execute
 grant insert invite kill merge modify move patch pay publish push put refund remove rename replace reply reset
 restart revoke save schedule send submit transfer trigger update upload upsert write"""
-# As a first word a verb, further on as likely a thing: get_order, find_mail.
+# A verb as the first word, but often a noun in a later position: get_order, find_mail.
 _EITHER = "book call charge close email mail message open order post run set start stop"
 READING, CHANGING, EITHER = (frozenset(words.split()) for words in (_READ, _CHANGE, _EITHER))
 
 
 def describe_relaxations(before: ToolSpec, after: ToolSpec) -> tuple[str, ...]:
-    """Where `after` guards less than `before`, a sentence each; none: nowhere."""
+    """Describe where `after` guards less than `before`, one sentence each; empty if nowhere."""
     return tuple(_iter_relaxations(before, after))
 
 
 def describe_weaker_registration(definition: Definition, after: ToolSpec) -> tuple[str, ...]:
-    """Where an admission guards less than what is admitted suggests by itself, a sentence each."""
+    """Describe where an admission guards less than the definition itself suggests, one sentence each."""
     found: list[str] = []
     suggested = suggested_risk(definition)
     if after.risk.rank < suggested.rank:
@@ -45,7 +47,10 @@ def describe_weaker_registration(definition: Definition, after: ToolSpec) -> tup
 
 
 def below_category(after: ToolSpec) -> tuple[str, ...]:
-    """Where a tool has a lesser class than its category has by default (R-TOOL-2)."""
+    """Describe a risk class lower than the default of the tool's category, in at most one sentence.
+
+    Spec: R-TOOL-2.
+    """
     usual = remote_risk(after.category, after.reversibility)
     if usual is None or after.risk.rank >= usual.rank:
         return ()
@@ -54,8 +59,11 @@ def below_category(after: ToolSpec) -> tuple[str, ...]:
 
 
 def describe_weaker_redeclaration(before: ToolSpec | None, after: ToolSpec) -> tuple[str, ...]:
-    """Where a declaration of an HTTP tool guards less than the one before it, if there is any; one of another
-    request, place or form of arguments is also held against what it suggests by itself."""
+    """Describe where a declaration of an HTTP tool guards less than the previous one, if there is any.
+
+    A declaration with another request, origin, input schema or mutability, or without a previous declaration,
+    is also compared with what its request itself suggests.
+    """
     if before is None:
         return below_request(after)
     if _build_request_signature(before) == _build_request_signature(after):
@@ -64,7 +72,7 @@ def describe_weaker_redeclaration(before: ToolSpec | None, after: ToolSpec) -> t
 
 
 def below_request(after: ToolSpec) -> tuple[str, ...]:
-    """Where the declaration of an HTTP tool guards less than its request suggests by itself."""
+    """Describe where the declaration of an HTTP tool guards less than its request suggests."""
     request = after.remote.request if after.remote is not None else None
     found: list[str] = []
     if request is not None and request.method != "GET" and not after.risk.gated:
@@ -75,8 +83,10 @@ def below_request(after: ToolSpec) -> tuple[str, ...]:
 
 
 def suggested_risk(definition: Definition) -> Risk:
-    """The class that a definition suggests: the strictest of what its name, its arguments and its server's
-    hints say. Nothing of it is an admission."""
+    """Return the strictest risk class that a definition's name, arguments and server hints suggest.
+
+    The result is a suggestion, not an admission.
+    """
     hints = definition.annotations
     if hints.get("destructiveHint") is True:
         return Risk.DESTRUCTIVE
@@ -99,7 +109,7 @@ def _list_property_names(schema: dict[str, Any]) -> list[str]:
 
 
 def _named_less(schema: dict[str, Any], after: ToolSpec) -> Iterator[str]:
-    """An admission that leaves out what would be guarded unless it said otherwise."""
+    """Yield where an admission leaves out arguments that would be guarded by default."""
     if after.mutating:
         left = [name for name in _list_property_names(schema) if f"/{name}" not in after.sensitive]
         if left:
@@ -116,7 +126,7 @@ def _named_less(schema: dict[str, Any], after: ToolSpec) -> Iterator[str]:
 
 
 def _build_request_signature(spec: ToolSpec) -> tuple[Any, ...]:
-    """What a request sends, where, of what arguments, and whether it changes anything."""
+    """Return the request, its origin, its arguments, and whether it changes anything."""
     remote = spec.remote
     here = (remote.request, remote.origin) if remote else ()
     return (*here, spec.input_schema, spec.mutating)
@@ -168,7 +178,7 @@ def _judges_less(before: Egress | None, after: Egress | None) -> bool:
 
 
 def _recovers_otherwise(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
-    """What lets a change be sent again, or be taken for made, with nobody asked (R-TOOL-9)."""
+    """Yield changes by which a call is sent again, or counts as made, without asking a person (R-TOOL-9)."""
     if after.honours_keys and not before.honours_keys:
         yield "A call without an answer is sent again, trusting in its key."
     if after.lookup and not before.lookup:
@@ -198,7 +208,10 @@ def _proves_less(before: ToolSpec, after: ToolSpec) -> Iterator[str]:
 
 
 def _fewer_people(before: ToolSpec, after: ToolSpec) -> bool:
-    """Whether fewer people decide about any amount in any currency."""
+    """Return whether fewer people decide about any amount in any currency.
+
+    Also true if a tool with several quorum steps takes its amount or currency from another argument.
+    """
     steps = (*before.quorum, *after.quorum)
     if len(before.quorum) > 1 and (before.amount, before.currency) != (after.amount, after.currency):
         return True

@@ -1,6 +1,4 @@
-"""A tool that is one HTTP request, declared without code: a template, or an operation of an OpenAPI document
-(R-TOOL-20).
-"""
+"""A tool that is one HTTP request, declared as a template or as an OpenAPI operation (R-TOOL-20)."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +18,7 @@ MOST_NODES = 20_000
 LONGEST_URL = 2_000
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
-# What the transport and the secret own.
+# Headers that only the transport and the secret may set.
 _OWN_HEADERS = (
     "host", "content-length", "content-type", "transfer-encoding", "connection", "cookie", "authorization",
     "proxy-authorization", "accept-encoding", "upgrade", "te", "trailer", "expect",
@@ -28,7 +26,7 @@ _OWN_HEADERS = (
 
 
 class Prepared(FrozenModel):
-    """A request ready to be sent, but for its secret."""
+    """A request ready to be sent, except for its secret."""
 
     method: str
     url: str
@@ -37,7 +35,7 @@ class Prepared(FrozenModel):
 
 
 class Operation(FrozenModel):
-    """What an OpenAPI operation says of a tool."""
+    """The tool that an OpenAPI operation describes."""
 
     request: HttpRequest
     description: str
@@ -46,9 +44,11 @@ class Operation(FrozenModel):
 
 
 def checked_request(request: HttpRequest, arguments: tuple[str, ...]) -> Target:
-    """The one origin a template leads to. Raises DefinitionRefused, EgressRefused.
+    """Check a template and return the one origin that it leads to.
 
-    Placeholders stand in the path alone, each one of `arguments`: an argument never chooses a host.
+    Placeholders are in the path alone, and each is one of `arguments`: an argument never chooses a host.
+
+    Raises: DefinitionRefused, EgressRefused.
     """
     bare = _PLACE.sub("x", request.url)
     target = target_of(bare)
@@ -70,7 +70,10 @@ def checked_request(request: HttpRequest, arguments: tuple[str, ...]) -> Target:
 
 
 def prepare_request(request: HttpRequest, arguments: Mapping[str, Any], key: str) -> Prepared:
-    """The request for these arguments. Raises DefinitionRefused where one cannot stand in its place."""
+    """Build the request for these arguments.
+
+    Raises: DefinitionRefused if an argument does not fit its place.
+    """
     path_names = _PLACE.findall(request.url)
     url = _PLACE.sub(lambda found: _encode_path_segment(found[1], arguments), request.url)
     query = [(name, _format_scalar(argument, arguments[argument]))
@@ -92,10 +95,12 @@ def prepare_request(request: HttpRequest, arguments: Mapping[str, Any], key: str
 
 
 def operation_of(document: Mapping[str, Any], operation_id: str, *, server: str = "") -> Operation:
-    """The tool that an operation of an OpenAPI 3 document describes. Raises DefinitionRefused.
+    """Build the tool that an operation of an OpenAPI 3 document describes.
 
-    Parameters of path and query and the members of a JSON body become the arguments. `server` stands in for
+    The parameters of path and query and the members of a JSON body become the arguments. `server` replaces
     the document's own first server.
+
+    Raises: DefinitionRefused.
     """
     path, method, item, operation = _get_operation(document, operation_id)
     properties: dict[str, Any] = {}
@@ -132,7 +137,7 @@ def operation_of(document: Mapping[str, Any], operation_id: str, *, server: str 
 
 
 def _encode_path_segment(name: str, arguments: Mapping[str, Any]) -> str:
-    """One argument as one part of a path: it can neither end the part nor climb out of it."""
+    """Encode one argument as one path segment, which it can neither end nor leave."""
     text = _format_scalar(name, arguments.get(name))
     if text in ("", ".", ".."):
         raise DefinitionRefused(detail=f"the argument {name} cannot stand in an address")
@@ -199,7 +204,7 @@ def _with_description(schema: dict[str, Any], parameter: Mapping[str, Any]) -> d
 def _parse_request_body(
     document: Mapping[str, Any], operation: Mapping[str, Any], properties: dict[str, Any], required: list[str]
 ) -> tuple[str, str]:
-    """How the body is made, its members among the arguments."""
+    """Return the form of the body, and add its members to the arguments."""
     if "requestBody" not in operation:
         return "none", ""
     given = _dereference_schema(document, operation["requestBody"])
@@ -224,7 +229,7 @@ def _parse_request_body(
 
 
 def _parse_response_schema(document: Mapping[str, Any], operation: Mapping[str, Any]) -> dict[str, Any]:
-    """The form of the first success; any object or list where it says none."""
+    """Return the schema of the first success response, or an empty schema if there is none."""
     responses = operation.get("responses")
     for status, response in (responses if isinstance(responses, dict) else {}).items():
         if not str(status).startswith("2"):
@@ -237,7 +242,10 @@ def _parse_response_schema(document: Mapping[str, Any], operation: Mapping[str, 
 
 
 def _get_list_field(holder: Mapping[str, Any], field: str) -> list[Any]:
-    """What a field lists; nothing where it is not there. Raises DefinitionRefused."""
+    """Return the list in a field, or an empty list if the field is missing.
+
+    Raises: DefinitionRefused.
+    """
     found = holder.get(field)
     if found is not None and not isinstance(found, list):
         raise DefinitionRefused(detail=f"the field {field} is no list")
@@ -245,7 +253,10 @@ def _get_list_field(holder: Mapping[str, Any], field: str) -> list[Any]:
 
 
 def _get_object_field(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
-    """The object in a field; an empty one where there is none. Raises DefinitionRefused."""
+    """Return the object in a field, or an empty object if the field is missing.
+
+    Raises: DefinitionRefused.
+    """
     found = holder.get(field)
     if found is not None and not isinstance(found, dict):
         raise DefinitionRefused(detail=f"the field {field} is no object")
@@ -253,7 +264,7 @@ def _get_object_field(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
 
 
 def _dereference_schema(document: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """A value with the references into its own document put in place, within bounds. Others are refused."""
+    """Resolve the references of a value into its own document, within bounds; others are refused."""
     left = [MOST_NODES]
     found = _inline_references(document, value, DEEPEST, left)
     return found if isinstance(found, dict) else {}

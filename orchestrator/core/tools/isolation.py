@@ -1,9 +1,10 @@
-"""Calls in isolation: what a boundary lets run only where nothing can come of it (R-TOOL-5, the decision
-`sandbox`).
+"""Isolated calls: tools that a boundary allows only without effect (the decision `sandbox`).
 
-A tool says how a call of it can be made apart: on a copy of what it would change, or in a sandbox of the
-machine. Where the boundary's grant asks for it, the run is pinned to the tool's form apart: it reads only,
-its result is marked, and everything that asks what a call does asks that form.
+A tool declares how a call of it can be isolated: on a copy of what it would change, or in a sandbox of the
+machine. If the boundary's grant requires isolation, the run is pinned to the tool's isolated form. That form
+only reads, its result is marked, and every check of a call's effects uses that form.
+
+Spec: R-TOOL-5.
 """
 
 from orchestrator.core.domain.boundary import Boundary
@@ -15,7 +16,7 @@ SAYS = "It runs in isolation: whatever it does is done to a copy, and thrown awa
 
 
 def as_granted(spec: ToolSpec, boundary: Boundary) -> ToolSpec:
-    """The tool as a run under this boundary has it: apart, where its grant says so and the tool can be."""
+    """Return the tool as this boundary grants it: isolated if required by the grant and supported."""
     grant = boundary.grant_for(spec.name)
     if grant is None or not grant.sandbox or spec.isolation == "none":
         return spec
@@ -23,7 +24,10 @@ def as_granted(spec: ToolSpec, boundary: Boundary) -> ToolSpec:
 
 
 def with_isolation(spec: ToolSpec) -> ToolSpec:
-    """The tool's form apart. Its results hold `isolated: true`, and so do the facts made of them."""
+    """Return the tool's isolated form.
+
+    Its results hold `isolated: true`, and so do the facts made from them.
+    """
     form = spec.output_schema
     marked = {
         **form,
@@ -40,7 +44,7 @@ def with_isolation(spec: ToolSpec) -> ToolSpec:
 
 
 def refused_apart(spec: ToolSpec, boundary: Boundary) -> str | None:
-    """Why a call that may be made only in isolation is not made at all; None where it may be."""
+    """Return why a call that is allowed only in isolation is not made, or None if it may be made."""
     grant = boundary.grant_for(spec.name)
     if grant is None or not grant.sandbox or spec.isolated:
         return None
@@ -48,5 +52,5 @@ def refused_apart(spec: ToolSpec, boundary: Boundary) -> str | None:
 
 
 def find_missing_dependency(spec: ToolSpec, headroom: Headroom) -> str | None:
-    """What the machine lacks for a call; None where nothing."""
+    """Return what the machine lacks for a call, or None."""
     return headroom.unavailable.get(spec.name)

@@ -1,8 +1,9 @@
-"""What a run's tools lack when it is admitted: what nobody has set up, and credentials that will not last
-(R-TOOL-6, R-TOOL-13).
+"""Readiness of a run's tools at admission: missing setup, and expiring credentials.
 
-Both are pinned, so a replay shows the model what the run did. A fixed call of a workflow is made all the
-same: what it lacks may have been set up meanwhile, and its failure has an edge of its own.
+Both are pinned, so a replay shows the model the same tools as the run did. A fixed call of a workflow is made
+anyway: the missing setup may have been completed since, and its failure has an edge of its own.
+
+Spec: R-TOOL-6, R-TOOL-13.
 """
 
 from datetime import datetime
@@ -13,21 +14,24 @@ from orchestrator.core.workflow.node_protocol import NodeContext
 
 
 class Life(NamedTuple):
-    """How long a secret that is kept lasts; `renews`: a new one is had by itself."""
+    """The lifetime of a stored secret; `renews`: a new one is obtained automatically."""
 
     expires_at: datetime | None
     renews: bool
 
 
 class Lack(NamedTuple):
-    """What is wrong with a tool's credential: it cannot be called with it, or may not to the end."""
+    """The problem with a tool's credential: unusable now (`gone`), or possibly before the end (`soon`)."""
 
     gone: str = ""
     soon: str = ""
 
 
 def credential_lack(secret: str, life: Life | None, at: datetime, until: datetime) -> Lack:
-    """What a run from `at` to `until` at the latest has to fear of a secret; `life` None: none is kept."""
+    """Return the problem of a secret for a run from `at` to `until` at the latest.
+
+    `life` None: no secret is stored.
+    """
     if life is None:
         return Lack(gone=f"its secret {secret} is not kept any more")
     if life.expires_at is None or life.renews:
@@ -41,5 +45,5 @@ def credential_lack(secret: str, life: Life | None, at: datetime, until: datetim
 
 
 def left_out(view: NodeContext, call: Call) -> str | None:
-    """Why a model may not call a tool that it was not shown; None where it may."""
+    """Return why a model may not call a tool that it was not shown, or None if it may."""
     return view.pins.left_out.get(call.tool) if call.by == "model" else None

@@ -1,6 +1,8 @@
-"""What an admin says of a tool that is no code of ours, and the version that comes of it (R-TOOL-20, 21).
+"""Registration of tools that are not our own code: an admin's settings, and the resulting version.
 
-Nothing of it is taken from the tool's own server: not its risk, nor how a call is recovered.
+None of it is taken from the tool's own server: neither its risk, nor how a call is recovered.
+
+Spec: R-TOOL-20, R-TOOL-21.
 """
 
 from decimal import Decimal
@@ -33,14 +35,16 @@ Recovery = Literal["read_only", "keys", "lookup", "none"]
 
 
 class Admission(FrozenModel):
-    """How a tool may be used. `recovery` says what is done with a call of which nobody knows what became:
-    repeated because it only reads, repeated under its key, looked up, or put before a person (`none`).
-    `error_means_no_effect`: an answer which says that a call failed says that it changed nothing.
+    """The conditions under which a tool may be used.
+
+    `recovery` decides about a call whose outcome is unknown: repeated because it only reads, repeated under
+    its key, looked up, or put before a person (`none`). `error_means_no_effect`: an answer that reports a
+    failure also reports that nothing was changed.
 
     `sensitive` None: every argument is. `addresses` are the arguments that a tool without a gate takes for an
-    address or a host; None: those whose name or form says so. What has the shape of one is always one.
-    `price_usd` None: what a call costs is not known. `risk` None and an empty `queue` are as the `category`
-    has them by default (orchestrator/core/domain/tool_category.py).
+    address or a host; None: those whose name or format says so. A value with the shape of an address always
+    counts as one. `price_usd` None: the cost of a call is unknown. `risk` None and an empty `queue` mean the
+    defaults of the `category` (orchestrator/core/domain/tool_category.py).
     """
 
     risk: Risk | None = None
@@ -69,7 +73,7 @@ class Admission(FrozenModel):
 
 
 class HttpDeclaration(Admission):
-    """A tool that is one HTTP request: what it is called, what it takes and gives, and how it is sent."""
+    """A tool that is one HTTP request: its name, its input and output, and how it is sent."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+$", max_length=64)
     description: str = Field(min_length=1, max_length=4_000)
@@ -79,14 +83,14 @@ class HttpDeclaration(Admission):
 
 
 class RequestBesideOperation(HttpRequest):
-    """What of a request is another than the operation of an OpenAPI document says."""
+    """The parts of a request that differ from the operation of an OpenAPI document."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     url: str = Field(default="", max_length=2_000)
 
 
 class DeclarationBesideOperation(HttpDeclaration):
-    """A tool that is an operation of an OpenAPI document, which says what is left out here."""
+    """A tool that is an operation of an OpenAPI document, which supplies the fields left out here."""
 
     description: str = Field(default="", min_length=1, max_length=4_000)
     input_schema: dict[str, Any] = Field(default_factory=dict)
@@ -94,7 +98,10 @@ class DeclarationBesideOperation(HttpDeclaration):
 
 
 def asked_admission(given: dict[str, Any]) -> Admission:
-    """The admission in a body or a form. Raises InvalidInput naming each wrong or unknown field."""
+    """Parse the admission in a body or a form.
+
+    Raises: InvalidInput naming each wrong or unknown field.
+    """
     try:
         return Admission.model_validate(given)
     except ValidationError as error:
@@ -102,7 +109,10 @@ def asked_admission(given: dict[str, Any]) -> Admission:
 
 
 def asked_declaration(given: dict[str, Any]) -> HttpDeclaration:
-    """The declaration in a body. Raises InvalidInput naming each wrong or unknown field."""
+    """Parse the declaration in a body.
+
+    Raises: InvalidInput naming each wrong or unknown field.
+    """
     try:
         return HttpDeclaration.model_validate(given)
     except ValidationError as error:
@@ -112,8 +122,10 @@ def asked_declaration(given: dict[str, Any]) -> HttpDeclaration:
 def build_remote_tool_spec(
     name: str, server: str, origin: str, definition: Definition, admission: Admission
 ) -> ToolSpec:
-    """The version of a server's tool under an admission; the version number is the caller's. Raises
-    InvalidInput."""
+    """Build the version of a server's tool under an admission; the caller sets the version number.
+
+    Raises: InvalidInput.
+    """
     remote = Remote(
         kind="mcp", origin=origin, server=server, tool=definition.name, definition=definition.digest,
         lookup=admission.lookup if admission.recovery == "lookup" else None,
@@ -124,7 +136,10 @@ def build_remote_tool_spec(
 
 
 def build_http_tool_spec(declaration: HttpDeclaration) -> ToolSpec:
-    """The version of a declared HTTP tool. Raises InvalidInput, DefinitionRefused, EgressRefused."""
+    """Build the version of a declared HTTP tool.
+
+    Raises: InvalidInput, DefinitionRefused, EgressRefused.
+    """
     inputs = checked_schema(declaration.input_schema, "input")
     if inputs.get("additionalProperties", True) is not False:
         inputs = {**inputs, "additionalProperties": False}
@@ -189,7 +204,10 @@ def _build_tool_spec(
 
 
 def _resolve_risk(admission: Admission) -> Risk:
-    """The class that was said, else that of the category. Raises InvalidInput where neither says one."""
+    """Return the admission's risk class, else the default of its category.
+
+    Raises: InvalidInput if neither gives one.
+    """
     category = admission.category
     if admission.risk is not None:
         return admission.risk
@@ -213,7 +231,7 @@ def _changes_nothing(category: str) -> dict[str, str]:
 
 
 def _resolve_sensitive_pointers(inputs: dict[str, Any], admission: Admission, risk: Risk) -> tuple[str, ...]:
-    """All arguments of a call that changes something, unless an admin has named those that matter."""
+    """Return the sensitive arguments: those an admin named, else all of a call that changes something."""
     if admission.sensitive is not None:
         return admission.sensitive
     properties = inputs.get("properties")
@@ -223,8 +241,11 @@ def _resolve_sensitive_pointers(inputs: dict[str, Any], admission: Admission, ri
 
 
 def _build_egress(inputs: dict[str, Any], admission: Admission, risk: Risk) -> Egress | None:
-    """Every address that a tool without a gate is given is judged by the web list, which the caller puts in:
-    what it reads or notes is led away all the same (G3)."""
+    """Build the egress rule of a tool without a gate; None for a gated tool (G3).
+
+    Every address that the tool is given is judged by the web list, which the caller supplies, because even a
+    tool that only reads could carry data away.
+    """
     if risk.gated:
         return None
     if admission.addresses is not None:
@@ -264,7 +285,7 @@ def _collect_field_errors(spec: ToolSpec, admission: Admission) -> list[dict[str
 
 
 def _taken_back(spec: ToolSpec) -> bool:
-    """Whether a change outside is said to be one that a tool can take back (R-TOOL-3)."""
+    """Return whether a change outside is declared as one that a tool can undo (R-TOOL-3)."""
     compensable = spec.reversibility is Reversibility.COMPENSABLE
     return compensable or (spec.reversibility is Reversibility.REVERSIBLE and spec.risk.gated)
 
@@ -274,7 +295,7 @@ def _make_field_error(pointer: str, detail: str) -> dict[str, str]:
 
 
 def refused_fields(error: ValidationError) -> InvalidInput:
-    """Each wrong or unknown field, by its pointer."""
+    """Return the error that lists each wrong or unknown field by its pointer."""
     return InvalidInput(
         errors=[
             {

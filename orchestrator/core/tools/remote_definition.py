@@ -1,5 +1,6 @@
-"""What a stranger's server says of its tool: read within bounds, pinned by its hash, believed in nothing (P1
-to P5, P13).
+"""Tool definitions from remote servers: read within bounds, pinned by hash, not trusted.
+
+Spec: P1 to P5, P13.
 """
 
 import re
@@ -27,7 +28,7 @@ DEEPEST = 24
 LONGEST_PATTERN = 500
 MOST_TOOLS = 256
 MOST_PAGES = 20
-# What is gone stays known, so a server that names its tools anew each time would fill the table look by look.
+# Removed tools stay known, so a server that renames its tools at each listing would fill the table.
 MOST_KNOWN = 1_024
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-/]{1,128}")
@@ -49,7 +50,7 @@ TEXT_RESULT: dict[str, Any] = {
 
 
 class Definition(FrozenModel):
-    """A tool as its server defines it. Annotations are hints of a stranger: shown, hashed, never obeyed."""
+    """A tool as its server defines it. Annotations are untrusted hints: shown, hashed, never obeyed."""
 
     name: str
     title: str = ""
@@ -60,17 +61,17 @@ class Definition(FrozenModel):
 
     @property
     def body(self) -> bytes:
-        """The canonical bytes that are hashed and kept."""
+        """The canonical bytes that are hashed and stored."""
         return canonical_outside(self.model_dump(mode="python"))
 
     @property
     def digest(self) -> str:
-        """What an admission is pinned to (hex)."""
+        """The digest that an admission is pinned to (hex)."""
         return compute_digest("mcp-tool", self.body)
 
 
 class Listed(FrozenModel):
-    """One entry of a server's list: the definition, or why it is none, under the name it came with."""
+    """One entry of a server's list under its original name: the definition, or why it was refused."""
 
     name: str
     definition: Definition | None = None
@@ -78,7 +79,7 @@ class Listed(FrozenModel):
 
 
 class Listing(FrozenModel):
-    """What a server offered at one moment. `whole` False: only the tools that were asked for were read."""
+    """The tools that a server offered at one moment. `whole` False: only the requested tools were read."""
 
     tools: tuple[Listed, ...]
     protocol: str = ""
@@ -87,7 +88,7 @@ class Listing(FrozenModel):
 
 
 class Drift(FrozenModel):
-    """A tool that is not what was admitted any more; `now` is None where it is gone or unreadable."""
+    """A tool that no longer matches its admission; `now` is None if it is gone or unreadable."""
 
     server: str
     tool: str
@@ -96,7 +97,10 @@ class Drift(FrozenModel):
 
 
 def read_definition(raw: Mapping[str, Any]) -> Definition:
-    """A tool's definition as it came, checked. Raises DefinitionRefused."""
+    """Check and return a tool's definition as received.
+
+    Raises: DefinitionRefused.
+    """
     name = raw.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise DefinitionRefused(detail="a tool's name is 1 to 128 letters, digits, and . _ - /")
@@ -122,9 +126,9 @@ def read_definition(raw: Mapping[str, Any]) -> Definition:
 
 
 def parse_listed_tool(raw: Mapping[str, Any]) -> Listed:
-    """One entry of a list; what is wrong with it is said beside its name.
+    """Parse one entry of a list; a fault is returned together with the name.
 
-    Both may hold the stranger's own text, and are kept: what does not show is written out.
+    Both may hold untrusted text, and are stored, so invisible characters are escaped.
     """
     given = raw.get("name")
     name = escape_invisible_characters(given[:LONGEST_NAME])[:LONGEST_NAME] if isinstance(given, str) else "?"
@@ -135,9 +139,12 @@ def parse_listed_tool(raw: Mapping[str, Any]) -> Listed:
 
 
 def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict[str, Any]:
-    """A JSON Schema that refers to nothing outside itself. Raises DefinitionRefused.
+    """Check that a JSON Schema refers to nothing outside itself, and return it without `$schema`.
 
-    A reference by URL would be fetched by whoever validates with it, so it is refused here.
+    With `object_only`, the schema must describe an object, and the result says so. A validator would fetch a
+    reference by URL, so such a reference is refused here.
+
+    Raises: DefinitionRefused.
     """
     if not isinstance(schema, dict):
         raise DefinitionRefused(detail=f"the {which} schema is no object")
@@ -159,20 +166,19 @@ def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict
 
 
 def qualify_tool_name(server: str, name: str) -> str | None:
-    """The name under which a server's tool stands in the registry, `server.tool`; None where none can be
-    made of it."""
+    """Return the registry name of a server's tool, `server.tool`, or None if it yields no valid name."""
     own = re.sub(r"[-/.]+", "_", name.lower()).strip("_")
     found = f"{server}.{own}"
     return found if _QUALIFIED.fullmatch(found) and len(found) <= 64 else None
 
 
 def is_server_name(name: str) -> bool:
-    """Whether a server may be called so."""
+    """Return whether the text is a valid name of a server."""
     return _SERVER.fullmatch(name) is not None
 
 
 def list_colliding_names(server: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of a server's tool names that end under one name in the registry (P6), in order."""
+    """Return a server's tool names that share one name in the registry, in order (P6)."""
     count: dict[str, int] = {}
     for name in names:
         found = qualify_tool_name(server, name) or ""
@@ -181,13 +187,13 @@ def list_colliding_names(server: str, names: tuple[str, ...]) -> tuple[str, ...]
 
 
 def list_invisible_characters(text: str) -> tuple[str, ...]:
-    """The characters of a text that do not show, each once with its name (P5)."""
+    """Return the invisible characters of a text, each once with its name, at most twelve (P5)."""
     seen = dict.fromkeys(char for char in text if does_not_show(char))
     return tuple(f"U+{ord(char):04X} {unicodedata.name(char, 'control')}"[:60] for char in seen)[:12]
 
 
 def list_definition_warnings(definition: Definition) -> tuple[str, ...]:
-    """What an admin should look at before admitting a tool, in sentences."""
+    """Return warnings, as sentences, for the admin who admits a tool."""
     found: list[str] = []
     everything = orjson.loads(definition.body)
     signs = list_invisible_characters("\n".join(_iter_strings(everything)))
@@ -203,14 +209,14 @@ def list_definition_warnings(definition: Definition) -> tuple[str, ...]:
 
 
 def diff_definitions(before: Definition, after: Definition) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields that differ, as they were and as they are."""
+    """Return the fields that differ, before and after."""
     was, now = before.model_dump(mode="json"), after.model_dump(mode="json")
     names = [name for name in was if was[name] != now[name]]
     return {name: was[name] for name in names}, {name: now[name] for name in names}
 
 
 def same_tool(standing: ToolSpec, kind: Literal["mcp", "http"], server: str, tool: str) -> bool:
-    """Whether a registered tool is this remote one, or only has its name."""
+    """Return whether a registered tool is this remote tool, or only shares its name."""
     remote = standing.remote
     return remote is not None and (remote.kind, remote.server, remote.tool) == (kind, server, tool)
 
@@ -232,8 +238,10 @@ def _encode_schema(schema: Any, which: str) -> bytes:
 
 
 def _iter_schema_objects(schema: Any, which: str) -> Iterator[dict[str, Any]]:
-    """Every object in a schema, level by level: hostile depth must not exhaust the stack. Names of properties
-    are no keywords."""
+    """Yield every object in a schema, level by level, so that hostile depth cannot exhaust the stack.
+
+    Names of properties are not keywords.
+    """
     level: list[tuple[Any, bool]] = [(schema, False)]
     depth = 0
     while level:

@@ -1,6 +1,7 @@
-"""Parser drift: a payload that does not fit its tool's declared form any more (R-TOOL-14).
+"""Parser drift: a payload that no longer fits its tool's declared schema (R-TOOL-14).
 
-The run calls that tool no further, the payload stays as it came, and whoever administers the tool is told.
+The run makes no further call of that tool, the payload is stored as it came, and the administrator of the
+tool is notified.
 """
 
 import orjson
@@ -21,8 +22,10 @@ CUT = "the result is larger than a result may be"
 
 
 def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False, once: bool = True) -> str:
-    """Why a result cannot be read, in words; empty where it can. With `once` a member that is given twice is
-    one reason."""
+    """Return why a result cannot be read, or "" if it can.
+
+    With `once`, a duplicate member is a fault too.
+    """
     if cut:
         return CUT
     try:
@@ -36,7 +39,7 @@ def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False, once: bool = Tru
 
 
 def drift_said(view: NodeContext, call: Call, fault: str) -> tuple[TraceEntry, ...]:
-    """What is said of a payload's fault, where it is its form that is wrong."""
+    """Return the trace entry for a payload's fault, if its form is wrong."""
     if view.manifest.core_version < SINCE or not (fault.startswith(DRIFT) or fault in (NO_JSON, CUT)):
         return ()
     body = ParserDrifted(
@@ -47,6 +50,6 @@ def drift_said(view: NodeContext, call: Call, fault: str) -> tuple[TraceEntry, .
 
 
 def with_drifted_tools(state: RunState, said: tuple[TraceEntry, ...]) -> RunState:
-    """The state in which the tools that were said to have drifted take no further call."""
+    """Return the state in which the tools reported as drifted take no further call."""
     tools = [word.body.tool for word in said if isinstance(word.body, ParserDrifted)]
     return state.evolve(drifted=tuple(sorted({*state.drifted, *tools}))) if tools else state

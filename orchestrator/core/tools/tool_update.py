@@ -1,4 +1,4 @@
-"""What an admin may change of a tool, and what a change may not do (R-TOOL-2 to R-TOOL-4)."""
+"""Changes that an admin may make to a tool, and their limits (R-TOOL-2 to R-TOOL-4)."""
 
 from decimal import Decimal
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from tenancy.core.roles import Scope
 
 
 class ToolChange(FrozenModel):
-    """What to change; None leaves a field as it is. Prices are US$ a call, times milliseconds."""
+    """The requested change; None leaves a field as it is. Prices are US$ per call, times are milliseconds."""
 
     risk: Risk | None = None
     approval: Literal["by_risk", "always", "never"] | None = None
@@ -25,7 +25,7 @@ class ToolChange(FrozenModel):
     enabled: bool | None = None
 
     def fields(self) -> dict[str, Any]:
-        """The fields of the definition that are given."""
+        """Return the fields of the definition that are given."""
         given = {name: getattr(self, name) for name in ADJUSTABLE}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -35,7 +35,10 @@ ADJUSTABLE = tuple(name for name in ToolChange.model_fields if name != "enabled"
 
 
 def asked_change(given: dict[str, Any]) -> ToolChange:
-    """The change in a body or a form. Raises InvalidInput naming each wrong or unknown field."""
+    """Parse the change in a body or a form.
+
+    Raises: InvalidInput naming each wrong or unknown field.
+    """
     try:
         return ToolChange.model_validate(given)
     except ValidationError as error:
@@ -52,8 +55,10 @@ def asked_change(given: dict[str, Any]) -> ToolChange:
 
 
 def with_tool_change(spec: ToolSpec, change: ToolChange) -> ToolSpec:
-    """The definition after a change, with the same version number. Raises InvalidInput for a change that
-    would let something happen that no admin may allow."""
+    """Return the definition after a change, with the same version number.
+
+    Raises: InvalidInput for a change that would allow something that no admin may allow.
+    """
     fields = change.fields()
     if "scopes" in fields:
         fields["scopes"] = tuple(scope.value for scope in Scope if scope in fields["scopes"])
@@ -64,7 +69,7 @@ def with_tool_change(spec: ToolSpec, change: ToolChange) -> ToolSpec:
 
 
 def faults_of(spec: ToolSpec) -> list[dict[str, str]]:
-    """Why a definition may not stand."""
+    """Return the reasons why a definition is not allowed."""
     found: list[dict[str, str]] = []
     if spec.risk is Risk.READ_ONLY and spec.reversibility is not Reversibility.PURE:
         found.append(
@@ -95,14 +100,16 @@ def _make_field_error(pointer: str, detail: str) -> dict[str, str]:
 
 
 def diff_tool_specs(before: ToolSpec, after: ToolSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields that differ, as they were and as they are; the version is not one of them."""
+    """Return the fields that differ, before and after; the version is ignored."""
     was, now = before.model_dump(mode="json"), after.model_dump(mode="json")
     names = [name for name in was if name != "version" and was[name] != now[name]]
     return {name: was[name] for name in names}, {name: now[name] for name in names}
 
 
 def with_admin_settings(shipped: ToolSpec, standing: ToolSpec) -> ToolSpec:
-    """A newly shipped definition with what an admin has set; a setting that the new definition forbids gives
-    way."""
+    """Return a newly shipped definition with the admin's settings.
+
+    If the new definition forbids them, it is returned without any of them.
+    """
     own = shipped.evolve(**{name: getattr(standing, name) for name in ADJUSTABLE})
     return shipped if faults_of(own) else own

@@ -1,8 +1,9 @@
-"""The guards: named deterministic predicates over the state, each with its declared parameters (R-GRAPH-1,
-R-GRAPH-2).
+"""Edge guards: named deterministic predicates over the state, with declared parameters.
 
-A graph names a guard and gives its parameters; what it asks stands here and nowhere else. Compilation
-checks the parameters once, so that asking on the hot path costs a dictionary look-up.
+A graph names a guard and gives its parameters; the predicate is defined only here. Compilation checks the
+parameters once, so that evaluation on the hot path costs a dictionary look-up.
+
+Spec: R-GRAPH-1, R-GRAPH-2.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +54,7 @@ class ByNode(FrozenModel):
 
 
 class Limit(FrozenModel):
-    """How often."""
+    """A number of times."""
 
     limit: int = Field(ge=1, le=1_000)
 
@@ -66,7 +67,7 @@ class Visits(FrozenModel):
 
 
 class Error(FrozenModel):
-    """A closed word for what went wrong with a call."""
+    """A closed code for what went wrong with a call."""
 
     error: Slug
 
@@ -79,7 +80,7 @@ class OfIntent(FrozenModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """One guard: what it is called, what it takes, what it asks, and the sentence for pages and faults."""
+    """One guard: its name, its parameters, its predicate, and the sentence for pages and faults."""
 
     name: str
     parameters: type[FrozenModel]
@@ -88,8 +89,9 @@ class Guard:
 
 
 def _find_requester(state: RunState) -> str | None:
-    """Who asked for the call at hand: the batch's, else the queue's front, else the last one that was
-    answered.
+    """Return the requester of the current call.
+
+    That is the first call of the batch, else of the queue, else the last call that was answered.
     """
     if state.batch:
         return state.batch[0].by
@@ -99,7 +101,7 @@ def _find_requester(state: RunState) -> str | None:
 
 
 def _parse_decimal(value: Small) -> Decimal | None:
-    """The value as a number; None for anything that is none (a fact's text can be anything)."""
+    """Return the value as a number, or None if it is not a number (a fact's text can be anything)."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -116,7 +118,7 @@ def _get_fact_field(state: RunState, parameters: Parameters) -> Small:
 
 def _fact_is(state: RunState, parameters: Parameters) -> bool:
     found, wanted = _get_fact_field(state, parameters), parameters["equals"]
-    # True == 1 in Python; a policy that says yes and one that says 1 are two things.
+    # True == 1 in Python, but a policy that says true differs from one that says 1.
     return type(found) is type(wanted) and found == wanted
 
 
@@ -196,12 +198,15 @@ GUARDS: Mapping[str, Guard] = MappingProxyType({guard.name: guard for guard in _
 
 
 def holds(guard: GuardSpec, state: RunState) -> bool:
-    """Whether the guard holds. The guard has been checked: an unknown one is a KeyError."""
+    """Return whether the guard holds.
+
+    Raises: KeyError for an unknown guard, which validation excludes.
+    """
     return GUARDS[guard.name].asks(state, guard.parameters)
 
 
 def validate_guard(guard: GuardSpec) -> list[str]:
-    """What is wrong with a guard's name or parameters, a sentence each; empty when nothing is."""
+    """Return the faults of a guard's name or parameters, one sentence each; empty if there are none."""
     known = GUARDS.get(guard.name)
     if known is None:
         return [f"there is no guard called {guard.name!r}"]

@@ -1,5 +1,4 @@
-"""What the client gave: the goal's inputs with the answers to questions laid over them, and JSON pointers
-into values."""
+"""The client's inputs (the goal's inputs merged with answers to questions), and JSON pointers."""
 
 import re
 from decimal import Decimal
@@ -16,7 +15,7 @@ AMOUNT = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,12})?", re.ASCII)
 
 
 def merge_goal_inputs(goal: Goal, state: RunState, desk: ContentStore) -> dict[str, Any]:
-    """The goal's inputs, answers laid over them in the order in which they were given."""
+    """Return the goal's inputs, overridden by the answers in the order in which they were given."""
     merged = dict(goal.inputs)
     for digest in state.answers:
         answer = desk.json(digest)
@@ -26,7 +25,7 @@ def merge_goal_inputs(goal: Goal, state: RunState, desk: ContentStore) -> dict[s
 
 
 def resolve_pointer(value: Any, pointer: str) -> Any:
-    """What an RFC 6901 pointer names in `value`, or MISSING."""
+    """Return the value at an RFC 6901 pointer in `value`, or MISSING."""
     if pointer == "":
         return value
     for raw in pointer.lstrip("/").split("/"):
@@ -41,7 +40,7 @@ def resolve_pointer(value: Any, pointer: str) -> Any:
 
 
 def is_same_value(found: Any, wanted: Any) -> bool:
-    """Whether two values are equal, or equal as amounts: a service may write 129.9 as 129.90."""
+    """Return whether two values are equal, or equal as amounts: a service may write 129.9 as 129.90."""
     if found == wanted:
         return True
     if not isinstance(found, str) or not isinstance(wanted, str):
@@ -51,7 +50,7 @@ def is_same_value(found: Any, wanted: Any) -> bool:
 
 
 def to_small_value(value: Any) -> Small:
-    """The value if it is small and closed; a number with a fraction as text; None for anything else."""
+    """Return the value if it is small and scalar, a float as text, and None for anything else."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -62,8 +61,10 @@ def to_small_value(value: Any) -> Small:
 
 
 def small_values(result: Any, pointers: dict[str, str]) -> dict[str, Small]:
-    """The small values a fact keeps: those the tool names, else the scalars at the top of the result (at
-    most eight)."""
+    """Return the small values that a fact stores.
+
+    Those are the values that the tool names, else the scalars at the top of the result (at most eight).
+    """
     if pointers:
         found = {name: resolve_pointer(result, pointer) for name, pointer in pointers.items()}
         return {name: to_small_value(value) for name, value in found.items() if value is not MISSING}

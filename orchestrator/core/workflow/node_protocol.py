@@ -1,4 +1,4 @@
-"""How a node speaks with the machine: it gets a View, it answers with a Step."""
+"""The interface of nodes to the engine: a node receives a NodeContext and returns a NodeResult."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,10 +19,13 @@ from traces.core.events.trace_events import TraceEventBody
 from traces.core.integrity.chain import TraceEntry
 
 
-# Named tuples where several are made at each transition: a frozen dataclass costs three times as much.
+# Types with several instances per transition are named tuples: a frozen dataclass costs three times as much.
 class NodeContext(NamedTuple):
-    """All a node may look at. `at` is the commit's database time, `number` the transition about to be
-    made, `asked` the model whose call the event is the outcome of ("": of none)."""
+    """Everything that a node may read.
+
+    `at` is the commit's database time, `number` the transition about to be made. `asked` is the model whose
+    call the event is the outcome of ("" if it is not a model's).
+    """
 
     graph: CompiledGraph
     manifest: Manifest
@@ -41,34 +44,38 @@ class NodeContext(NamedTuple):
 
     @property
     def output_schema(self) -> dict[str, Any] | None:
-        """The form of the answer: what the workflow declares and what the goal asks for, both where both
-        do."""
+        """The schema of the answer: the workflow's, the goal's, or both combined."""
         return answer_schema(self.graph.spec, self.manifest.goal)
 
     def risk_of(self, spec: ToolSpec) -> Risk:
-        """The risk class in force: the pinned one, or a higher one that an admin has raised the tool to since
-        (R-TOOL-4). A lower one waits for runs that are pinned to it."""
+        """Return the risk class in force (R-TOOL-4).
+
+        It is the pinned class, or a higher one to which an admin has raised the tool since. A lower class
+        applies only to runs that are pinned to it.
+        """
         raised = self.headroom.raised_tools.get(spec.name)
         return raised if raised is not None and raised.rank > spec.risk.rank else spec.risk
 
     def needs_gate(self, spec: ToolSpec) -> bool:
-        """Whether a call needs a person's approval: as pinned, and always under a raised class."""
+        """Return whether a call needs approval by a person: as pinned, or always under a raised risk."""
         return spec.needs_gate or self.risk_of(spec) is not spec.risk
 
     def effect_id(self, ordinal: int, attempt: int) -> str:
-        """The id of an effect asked for in this transition."""
+        """Return the id of an effect requested in this transition."""
         return effect_id(self.manifest.run, self.number, ordinal, attempt)
 
     def clock_left_ms(self) -> int | None:
-        """Working time left at `at`, in ms; None without a limit."""
+        """Return the working time left at `at` in milliseconds, or None without a limit."""
         limit = self.state.limits.get("wall_clock_seconds")
         if limit is None:
             return None
         return int(limit * 1000) - clock_ms(self.state, self.at)
 
     def deadline_ms(self, timeout_ms: int) -> int:
-        """What an effect may take: its own timeout, the working time left, the goal's deadline; never
-        below 1."""
+        """Return the time limit of an effect in milliseconds, at least 1.
+
+        It is the least of its own timeout, the working time left, and the time to the goal's deadline.
+        """
         bounds = [timeout_ms]
         if (left := self.clock_left_ms()) is not None:
             bounds.append(left)
@@ -78,24 +85,27 @@ class NodeContext(NamedTuple):
 
 
 def clock_ms(state: RunState, at: datetime) -> int:
-    """Working time used at `at`, in ms: the clock runs only while the run is in progress (R-BUDGET-1)."""
+    """Return the working time used at `at` in milliseconds (R-BUDGET-1).
+
+    The clock runs only while the run is in progress.
+    """
     if state.clock_since is None:
         return state.clock_ms
     return state.clock_ms + max(0, int((at - state.clock_since).total_seconds() * 1000))
 
 
 def trace_event(phase: Phase, body: TraceEventBody, actor: str = "interlock") -> TraceEntry:
-    """One event for the trace."""
+    """Build one event for the trace."""
     return TraceEntry(phase=int(phase), actor=actor, body=body)
 
 
 class NodeResult(NamedTuple):
-    """What a node answers.
+    """The result of a node.
 
-    `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: instead of an
-    outcome, one of the interrupts with its reason. `state` is the next state. `effects` are asked of the
-    world. `anew`: what is said and the state hold, and the node is entered once more, as soon as the run may
-    start work.
+    `outcome`: one of its kind's outcomes, or None while it waits for an event. `interrupt`: an interrupt with
+    its reason, instead of an outcome. `state` is the next state. `effects` are the requested effects. `anew`:
+    the trace entries and `state` take effect, and the node is entered again as soon as the run may start
+    work.
     """
 
     state: RunState
@@ -107,11 +117,12 @@ class NodeResult(NamedTuple):
 
 
 class NodeKind(Protocol):
-    """One kind of node: one file in core/nodes, found by itself.
+    """One kind of node: one file in core/nodes, discovered automatically.
 
-    `outcomes` is the closed set; `phases` gives each outcome its phase, `artifact` what it hands on.
-    `optional` names those that a graph may leave without an edge, or with guarded ones alone: the kind then
-    never ends so. `starts_work` marks kinds before which a pause or an asked interrupt is obeyed.
+    `outcomes` is the closed set; `phases` gives each outcome its phase; `artifact` is what the node passes
+    on. `optional` names the outcomes that a graph may leave without an edge, or with guarded edges alone: the
+    kind then never ends with them. `starts_work` marks kinds before which a pause or a requested interrupt
+    takes effect.
     """
 
     kind: ClassVar[str]
@@ -123,17 +134,20 @@ class NodeKind(Protocol):
     config: ClassVar[type[FrozenModel]]
 
     def enter(self, view: NodeContext) -> NodeResult:
-        """The run arrives here. Pure: a held run enters again."""
+        """Enter the node. Pure: a held run enters again."""
         ...
 
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
-        """An event for a waiting node. Raises Misfit for one it cannot answer."""
+        """Handle an event for a waiting node.
+
+        Raises: UnexpectedEvent for an event that the node cannot handle.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """Why an effect may not be asked for: a dimension whose rest does not suffice."""
+    """The reason why an effect may not be requested: a dimension with too little left."""
 
     dimension: str
     limit: Decimal | None
@@ -143,8 +157,7 @@ class Refused:
 
 
 class Transition(NamedTuple):
-    """One move of a walk (docs/ring.md): an edge taken, or a stay (outcome ``.``) while a node goes on
-    waiting."""
+    """One transition (docs/ring.md): an edge taken, or a stay (outcome ``.``) while a node keeps waiting."""
 
     number: int
     source: str
@@ -159,8 +172,11 @@ class Transition(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """What an effect really took, against what was held for it; `unknown` where nobody can say (a lost
-    reply). `price_version` is that of the price it was charged at."""
+    """The actual cost of an effect against its reservation.
+
+    `unknown`: the actual cost cannot be determined (a lost reply). `price_version` is that of the price
+    charged.
+    """
 
     effect: str
     reserved: Amounts
@@ -171,7 +187,7 @@ class Settlement(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvanceResult:
-    """What `advance` answers: the transitions in order, the state after them, and the effects to perform."""
+    """The result of `advance`: the transitions in order, the state after them, the effects to perform."""
 
     transitions: tuple[Transition, ...]
     state: RunState
@@ -183,5 +199,5 @@ class AdvanceResult:
 def make_interrupt_result(
     state: RunState, kind: Interrupt, reason: str, said: tuple[TraceEntry, ...] = ()
 ) -> NodeResult:
-    """A step that takes an interrupt."""
+    """Return a result that takes an interrupt."""
     return NodeResult(state=state, interrupt=PendingInterrupt(interrupt=kind, reason=reason), said=said)

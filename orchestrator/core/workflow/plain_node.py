@@ -1,4 +1,4 @@
-"""What most kinds share: they answer on being entered and wait for nothing."""
+"""The base of most node kinds: they return a result when entered and wait for nothing."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -11,7 +11,7 @@ from traces.core.events.phases import Phase
 
 
 class PlainNode:
-    """A kind that never waits. Subclasses say what they are and answer `enter`."""
+    """A kind that never waits. Subclasses set the class variables and implement `enter`."""
 
     kind: ClassVar[str]
     outcomes: ClassVar[tuple[str, ...]]
@@ -22,11 +22,14 @@ class PlainNode:
     config: ClassVar[type[FrozenModel]]
 
     def enter(self, view: NodeContext) -> NodeResult:
-        """The run arrives here."""
+        """Enter the node."""
         raise NotImplementedError
 
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
-        """Nothing is awaited here. A timer that fires late changes nothing."""
+        """Ignore a late timer, because this node waits for nothing.
+
+        Raises: UnexpectedEvent for any other event.
+        """
         if event.kind == "timer_fired":
             return NodeResult(state=view.state)
         raise UnexpectedEvent(node=view.node.id, event=event.kind)

@@ -1,5 +1,6 @@
-"""Which models can be asked now, at which price (R-TOOL-22, R-TOOL-23, R-BUDGET-15). Keys never leave this
-house's memory.
+"""The models that can be called now, each with its price. Keys never leave the memory of this process.
+
+Spec: R-TOOL-22, R-TOOL-23, R-BUDGET-15.
 """
 
 from dataclasses import dataclass, field
@@ -20,9 +21,9 @@ from orchestrator.core.llm.tenant_models import AT, OwnModels, usual_bound
 log = structlog.get_logger(__name__)
 OPENAI_URL, ANTHROPIC_URL = AT["openai"], AT["anthropic"]
 DEFAULT_MODELS = {"openai": "gpt-5.4-mini", "anthropic": "claude-haiku-4-5"}
-# Who takes over from a model of the same provider when most of a run's cost is spent (R-BUDGET-5).
+# The model that takes over from one of the same provider when most of a run's cost is spent (R-BUDGET-5).
 CHEAPER_MODELS = {"openai": "gpt-5.4-nano", "anthropic": "claude-haiku-4-5"}
-# What servers with one model answer to; those with more need INTERLOCK_MODEL.
+# The model name that servers with a single model accept; servers with several need INTERLOCK_MODEL.
 ANY_MODEL = "default"
 ROLES: tuple[Role, ...] = get_args(Role)
 SCRIPTED = "scripted"
@@ -42,7 +43,7 @@ NO_KEY = "no-key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEnvironment:
-    """What the outside said about models. Keys are not shown by `repr` (R-SEC-8)."""
+    """The model settings of the deployment. `repr` does not show the keys (R-SEC-8)."""
 
     model: str | None = None
     cheaper: str | None = None
@@ -59,7 +60,7 @@ class ModelEnvironment:
 
     @classmethod
     def from_settings(cls) -> Self:
-        """As this process's settings say."""
+        """Build the environment from this process's settings."""
         return cls(
             model=settings.INTERLOCK_MODEL, cheaper=settings.INTERLOCK_CHEAPER_MODEL,
             openai_base_url=settings.OPENAI_BASE_URL,
@@ -75,8 +76,10 @@ class ModelEnvironment:
 def profiles_for(
     scenario: str | None, environment: ModelEnvironment | None = None, *, at: datetime
 ) -> tuple[ModelProfile, ...]:
-    """The profiles a new run is pinned to: the configured models at the prices listed for `at`, which is the
-    database's time, else the workflow's scripted scenario, else none.
+    """Return the profiles that a new run is pinned to.
+
+    These are the configured models at the prices listed for `at`, which is the database's time. Without
+    configured models the workflow's scripted scenario is used; without a scenario the result is empty.
     """
     environment = environment or ModelEnvironment.from_settings()
     configured = available_profiles(environment, at)
@@ -86,8 +89,9 @@ def profiles_for(
 
 
 def available_profiles(environment: ModelEnvironment, at: datetime) -> tuple[ModelProfile, ...]:
-    """The models that can be asked: the first plays every role, others take over from it where it cannot be
-    asked. Empty without a key or base URL.
+    """Return the models that can be called; empty without a key or base URL.
+
+    The first model plays every role. The other models take over where the first one cannot be called.
     """
     wanted, _, named = (environment.model or "").partition(":")
     if wanted == SCRIPTED:
@@ -112,8 +116,11 @@ def available_profiles(environment: ModelEnvironment, at: datetime) -> tuple[Mod
 def _with_cheaper(
     environment: ModelEnvironment, profiles: tuple[ModelProfile, ...], at: datetime
 ) -> tuple[ModelProfile, ...]:
-    """The profiles with the first one's cheaper model at the end: the one that was named, or the provider's
-    own where it costs less. A server of one's own has only what was named."""
+    """Return the profiles with the cheaper model of the first one appended.
+
+    The cheaper model is the configured one, or else the provider's own where it costs less. For a base URL
+    set by the operator only the configured one is used.
+    """
     if not profiles:
         return ()
     first = profiles[0]
@@ -136,8 +143,12 @@ def _costs_less(one: ModelPrice | None, other: ModelPrice | None) -> bool:
 def with_own(
     house: tuple[ModelProfile, ...], own: OwnModels, environment: ModelEnvironment, *, at: datetime
 ) -> tuple[ModelProfile, ...]:
-    """The models that a tenant named itself, before those of the house, which play what is left of the roles.
-    Those who play come first; a scenario stands back for any model."""
+    """Return the models that the tenant configured, followed by those of the deployment.
+
+    The deployment's models play the roles that the tenant's models leave open. Among the tenant's models
+    those with a role come first. The deployment's scripted profiles give way to any tenant model, unless
+    the deployment is configured to be scripted.
+    """
     if not own.profiles or (environment.model or "").partition(":")[0] == SCRIPTED:
         return house
     real = tuple(profile for profile in house if profile.provider != SCRIPTED)
@@ -156,7 +167,10 @@ def _price_in(environment: ModelEnvironment, provider: str, model: str, at: date
 
 
 def scripted_profile(scenario: str) -> ModelProfile:
-    """The profile that plays a scenario; its runs are marked wherever a person sees them (R-LOOP-10)."""
+    """Build the profile that plays a scenario.
+
+    Its runs are marked wherever a person sees them (R-LOOP-10).
+    """
     return ModelProfile(
         name=SCRIPTED, provider="scripted", model=f"{SCRIPTED}:{scenario}", roles=ROLES, scenario=scenario,
         price=SCRIPTED_PRICE, streams=True,
@@ -164,15 +178,16 @@ def scripted_profile(scenario: str) -> ModelProfile:
 
 
 def scripted_profiles(scenario: str) -> tuple[ModelProfile, ...]:
-    """A scenario's profile, and the cheaper one that plays the same lines for a quarter of the price."""
+    """Return a scenario's profile and a cheaper one that plays the same lines for a quarter of the price."""
     usual = scripted_profile(scenario)
     cheaper = usual.evolve(name=CHEAPER_SCRIPTED, roles=(), price=CHEAPER_SCRIPTED_PRICE)
     return usual.evolve(cheaper=CHEAPER_SCRIPTED), cheaper
 
 
 def key_for(environment: ModelEnvironment, profile: ModelProfile) -> str | None:
-    """The key for the profile's address, or None: a key only ever goes to the address it was configured with
-    (P9).
+    """Return the key for the profile's address, or None.
+
+    A key is only sent to the address that it was configured with (P9).
     """
     if profile.provider == "anthropic":
         given, address, configured = (
@@ -184,7 +199,7 @@ def key_for(environment: ModelEnvironment, profile: ModelProfile) -> str | None:
         given, address, configured = environment.openai_api_key, profile.base_url, environment.openai_base_url
     if address != configured:
         return None
-    # A compatible server on one's own machine often wants none.
+    # A compatible server on the operator's own machine often needs no key.
     return given or (NO_KEY if address is not None and profile.provider == "openai" else None)
 
 
@@ -216,8 +231,10 @@ def _build_profile(
 
 
 def stated_price(environment: ModelEnvironment, provider: str, model: str) -> ModelPrice | None:
-    """What the operator says that the model at their own address costs; None where they say nothing. The
-    figures are its version: another price is another version."""
+    """Return the price that the operator set for the model at their own address; None where none is set.
+
+    The version is made of the figures, so another price is another version.
+    """
     if environment.price is None:
         return None
     into, _, out = environment.price.partition("/")
@@ -228,8 +245,10 @@ def stated_price(environment: ModelEnvironment, provider: str, model: str) -> Mo
 
 
 def _resolve_price(provider: str, model: str, policy: str, worst: Decimal, at: datetime) -> ModelPrice | None:
-    """The listed price, else the declared worst case; none at all where what has no price is to be
-    refused."""
+    """Return the listed price, else the declared worst case.
+
+    None where models without a price are to be refused.
+    """
     try:
         return _load_listed_price(provider, model, _truncate_to_day(at))
     except PriceUnknown:

@@ -1,5 +1,6 @@
-"""The one way to a model, whoever provides it. Never raises: what goes wrong is an outcome (R-LOOP-9,
-R-BUDGET-17).
+"""The single gateway to models of all providers. A failed call is an outcome, never an exception.
+
+Spec: R-LOOP-9, R-BUDGET-17.
 """
 
 import asyncio
@@ -35,13 +36,13 @@ from orchestrator.gateways.send_authorization import SendAuthorization, check_be
 from traces.sealed_values import Vault
 
 log = structlog.get_logger(__name__)
-# Nothing was sent, so nothing was learnt of the other side.
+# Nothing was sent, so nothing was learned about the provider.
 UNTOLD = ("no_key", "egress_refused")
 UNHEALTHY = ("timeout", "server_error", "unavailable", "unreachable", "cut_off", "malformed")
 
 
 class Remote(Protocol):
-    """What llm/remote.py offers."""
+    """The signature of `perform_model_call` in llm/http_provider.py."""
 
     def __call__(
         self, loop: EffectLoop, access: Access, call: ModelCall
@@ -50,18 +51,21 @@ class Remote(Protocol):
 
 @cache
 def _load_remote_provider() -> Remote:
-    """The provider libraries take seconds to import; a house that only plays scenarios never loads them."""
+    """Import the HTTP provider on first use.
+
+    The provider libraries take seconds to import; a deployment that only plays scenarios never loads them.
+    """
     found: Remote = import_module("orchestrator.gateways.llm.http_provider").perform_model_call
     return found
 
 
 def load_remote_models() -> None:
-    """Load the providers' libraries, so that the first call of a model does not wait for them."""
+    """Load the providers' libraries, so that the first model call does not wait for them."""
     _load_remote_provider()
 
 
 class ModelGateway:
-    """Performs CallModel. `environment` is asked at each call, so that a new key is used at once."""
+    """Performs CallModel. `environment` is called for each model call, so that a new key is used at once."""
 
     def __init__(self, environment: Callable[[], ModelEnvironment] = ModelEnvironment.from_settings) -> None:
         self._environment = environment
@@ -83,14 +87,15 @@ class ModelGateway:
         audience: Audience | None = None,
         vault: Vault | None = None,
     ) -> "Future[Performed]":
-        """Start one call; a future of its outcome (ModelReplied or ModelFailed).
+        """Start one call and return a future of its outcome (ModelReplied or ModelFailed).
 
-        `request` is the neutral request's bytes. `circuits` are the house's; without them the gateway keeps
-        its own. `tenant` is whose run it is: a model that it named itself is asked with its own key.
-        `lines` is the run's place in front of models: without it nothing bounds how many calls there are at
-        once. `before_wait` is called once it is sure that the caller will wait for the network: there it
-        gives its database connection back. A scripted reply is there at once, unless somebody of the
-        `audience` is to see it being written. `vault` seals what is sensitive in the arguments of its calls.
+        `request` is the neutral request's bytes. `circuits` are those of the deployment; without them the
+        gateway keeps its own. `tenant` owns the run: a model that the tenant configured is called with the
+        tenant's key. `lines` is the run's place in the model queues: without it the number of concurrent
+        calls is unbounded. `before_wait` is called once it is certain that the caller will wait for the
+        network: the caller releases its database connection there. A scripted reply is complete at once,
+        unless a viewer in the `audience` is to see the reply being written. `vault` seals sensitive values
+        in the arguments of the requested calls.
         """
         refused = check_before_send(permit)
         if refused is not None:
@@ -118,7 +123,8 @@ class ModelGateway:
             waits = build_failure_outcome(effect, salt, "model_busy", transient=True, detail=subject)
             return self._ended(profile, waits)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
-        # What one tenant named, and how patient it is, says nothing of a provider to the others.
+        # The result of a model that one tenant configured, or of a tenant's own short timeout, is no
+        # evidence about a provider for other tenants.
         alone = profile.own or isinstance(own, Blocked)
         ticket = own if alone else board.admit("model", subject, timeout_ms=effect.timeout_ms)
         if isinstance(own, Ticket) and isinstance(ticket, Blocked):
@@ -148,7 +154,10 @@ class ModelGateway:
         words: tuple[str, ...],
         audience: Audience | None,
     ) -> Performed:
-        """A scripted reply as if it were being written, within a part of the time that the call has."""
+        """Send a scripted reply to the audience as if it were being written.
+
+        This takes only a part of the call's timeout.
+        """
         utterance = Utterance(audience)
         try:
             for part in words:
@@ -160,7 +169,10 @@ class ModelGateway:
         return performed
 
     async def _access(self, call: ModelCall, tenant: UUID | None) -> Access:
-        """What the call goes out with. Raises Error where that cannot be asked."""
+        """Return the key and egress permission for the call.
+
+        Raises: Error where the database cannot be asked.
+        """
         if not call.profile.own:
             return operators_access(self._environment(), call.profile)
         if tenant is None:
@@ -182,8 +194,11 @@ class ModelGateway:
         lines: Lines | None,
         bounded: Lines | None,
     ) -> Performed:
-        """A call with its place in front of the model, which it leaves whatever becomes of it. The probe that
-        was answered well has closed its circuit for those who wait behind it."""
+        """Run a call that holds a place in the model queue, and release the place in every case.
+
+        The queue is then informed of the result: a successful probe has closed its circuit for the runs
+        that wait behind it.
+        """
         try:
             performed = await asked
         finally:
@@ -196,7 +211,10 @@ class ModelGateway:
     async def _call(
         self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted, tenant: UUID | None
     ) -> Performed:
-        """A call that is cut short tells nothing; where it was the probe, its lease ends."""
+        """Perform the call and report its result to both circuits.
+
+        A cancelled call reports nothing; if it was the probe, its lease expires.
+        """
         performed = await self._performed(loop, call, tenant)
         error = performed.fields.get("error")
         await admitted.tell_aside(healthy=_assess_health(call, error), reason=error or "")
@@ -204,7 +222,7 @@ class ModelGateway:
             subject = admitted.ticket.subject
             log.warning("model.overrun", profile=call.effect.profile, subject=subject, over=over)
             TALLY.add("model", _choose_metric_label(call.profile), "overrun")
-            # Of this tenant's use alone: what its request was charged, others' may not be.
+            # Trip this tenant's circuit only: other tenants' requests may not be overcharged.
             await asyncio.to_thread(use.circuits.trip, "use", subject, "overrun")
         elif use.ticket is not admitted.ticket:
             await use.tell_aside(healthy=None if error else True, reason="")
@@ -220,7 +238,7 @@ class ModelGateway:
 
 
 def _tell_lines(lines: Lines, ticket: Ticket, error: str | None) -> None:
-    """Tell those who wait for the model what became of a call: of the probe, or of one who has waited."""
+    """Inform the model queue of a call's result: of the probe, or of a run that has waited."""
     if ticket.probe and error in OUTAGE:
         lines.stand_behind_again(ticket.kind, ticket.subject)
         return
@@ -231,13 +249,16 @@ def _tell_lines(lines: Lines, ticket: Ticket, error: str | None) -> None:
 
 
 def _enter_model_queue(lines: Lines, effect: CallModel, profile: ModelProfile, subject: str) -> bool:
-    """Whether the call has its turn now."""
+    """Return whether the call has its turn now."""
     most = profile.at_once or 1
     return lines.enter(subject, most, own=profile.own, timeout_ms=effect.timeout_ms)
 
 
 def _choose_metric_label(profile: ModelProfile) -> str:
-    """What counts call a profile; what tenants call theirs, they may change at will."""
+    """Return the metric label of a profile.
+
+    Models of tenants share one label, because tenants can rename theirs at will.
+    """
     return "own" if profile.own else profile.name
 
 
@@ -246,7 +267,7 @@ def _compute_wait_ms(*answers: Ticket | Blocked) -> int:
 
 
 def _compute_overrun(effect: CallModel, performed: Performed) -> dict[str, str]:
-    """What the provider says it took beyond the reservation, by dimension (R-BUDGET-2)."""
+    """Return the usage that the provider reported beyond the reservation, by dimension (R-BUDGET-2)."""
     usage: Mapping[str, Decimal] = performed.fields.get("usage") or {}
     return {
         name: str(usage[name] - effect.reserve[name])
@@ -256,7 +277,10 @@ def _compute_overrun(effect: CallModel, performed: Performed) -> dict[str, str]:
 
 
 def _assess_health(call: ModelCall, error: str | None) -> bool | None:
-    """Whether the provider did its part; None where a timeout was the run's hurry."""
+    """Return whether the provider worked; None where that is unknown.
+
+    It is unknown where nothing was sent, or where the run's own timeout was too short to judge.
+    """
     if error in UNTOLD:
         return None
     if error == "timeout" and not model_silence_tells(call.effect.timeout_ms, call.profile.timeout_ms):
@@ -265,8 +289,10 @@ def _assess_health(call: ModelCall, error: str | None) -> bool | None:
 
 
 def subject_of(profile: ModelProfile) -> str:
-    """What a profile's circuit is called: the provider and where it stands, without what may be secret; one
-    that the tenant named, by its name before that."""
+    """Return the name of a profile's circuit: the provider and its address, without credentials.
+
+    For a model that the tenant configured the profile's name comes first.
+    """
     if profile.own:
         return f"{profile.name}: {subject_of(profile.evolve(own=False))}"[:LONGEST_SUBJECT]
     if not profile.base_url:

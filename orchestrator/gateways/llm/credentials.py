@@ -1,7 +1,10 @@
-"""What a model is asked with: a key, and leave for an address that is not the operator's (R-TOOL-22, P9, W3).
+"""The credentials of a model call: a key, and the egress permission for a tenant's own address.
 
-The operator's keys stand in the environment, a tenant's among its sealed secrets. Either goes only to the
-address it is kept for. Both are looked up at each call: a new key is used at once, a revoked one never again.
+The operator's keys are in the environment, a tenant's among its sealed secrets. Either key is only sent to
+the address that it is kept for. Keys are looked up for each call: a new key is used at once, a revoked key
+never again.
+
+Spec: R-TOOL-22, P9, W3.
 """
 
 from dataclasses import dataclass, field
@@ -23,8 +26,12 @@ SHORTEST = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """`key` None: there is none, and `why`. `own`: the model is the tenant's; `leave`: its address is, too,
-    and judged by this."""
+    """The credentials of one call.
+
+    `key` is None where there is no key; `why` gives the reason. `own`: the tenant configured the model.
+    `leave` is the egress permission that the connection is checked against where the address is the
+    tenant's, too.
+    """
 
     key: str | None = field(repr=False)
     own: bool = False
@@ -33,23 +40,29 @@ class Access:
 
     @property
     def secret(self) -> str:
-        """What must never be kept of a reply; empty where there is nothing, or what could be any word."""
+        """The key to remove from replies; empty without a key, or for a key shorter than SHORTEST.
+
+        A short key could equal an ordinary word of a reply.
+        """
         return "" if self.key in (None, NO_KEY) or len(str(self.key)) < SHORTEST else str(self.key)
 
 
 def operators_access(environment: ModelEnvironment, profile: ModelProfile) -> Access:
-    """The operator's key for the profile's address."""
+    """Return the operator's key for the profile's address."""
     return Access(key=key_for(environment, profile))
 
 
 def tenants_access(tenant_id: UUID, profile: ModelProfile) -> Access:
-    """The tenant's own key for the profile's address, and leave to go there. Asks the database, whose
-    connection is given back: for a thread beside the loop."""
+    """Return the tenant's own key for the profile's address, and the permission to connect there.
+
+    Queries the database and closes the connection afterwards: call it in a worker thread, not in the event
+    loop.
+    """
     try:
         with tenant_transaction(tenant_id):
             origin = target_of(profile.base_url or AT[profile.provider]).origin
             key = reveal_secret(tenant_id, profile.secret, origin) if profile.secret else NO_KEY
-            # The provider's own address is known to us, and may be reached by way of the operator's proxy.
+            # The provider's public address is known and may be reached through the operator's proxy.
             return Access(key=key, own=True, leave=leave_for(origin) if profile.base_url else None)
     except SecretUnusable as refused:
         return Access(key=None, own=True, why=f"the secret {profile.secret}: {refused.data['detail']}")

@@ -1,4 +1,4 @@
-"""Calling a model over HTTP, by pydantic_ai.direct alone (R-LOOP-9). Every failure becomes an outcome."""
+"""Calls a model over HTTP, through pydantic_ai.direct only. Every failure becomes an outcome (R-LOOP-9)."""
 
 import asyncio
 from functools import partial
@@ -48,7 +48,7 @@ from orchestrator.gateways.llm.stream_assembler import ASKED, STREAMS
 from orchestrator.gateways.llm.transport import CAPTURE, http_client
 from orchestrator.gateways.tools.guarded_transport import resolve_allowed_addresses
 
-# No connection was made to whoever answers, or none was allowed: nothing of the request went out.
+# No connection was made, or none was allowed: nothing of the request was sent.
 UNSENT = (
     httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError,
     httpx2.UnsupportedProtocol, EgressRefused,
@@ -56,7 +56,7 @@ UNSENT = (
 
 
 async def perform_model_call(loop: EffectLoop, access: Access, call: ModelCall) -> Performed:
-    """Call the model and normalise what comes back. Raises nothing but cancellation."""
+    """Call the model and normalize the reply. Raises nothing but cancellation."""
     utterance = Utterance(call.audience, access.secret)
     try:
         return await _run_model_call(loop, access, call, utterance)
@@ -92,14 +92,21 @@ async def _run_model_call(
 
 
 async def _check_destination(access: Access, profile: ModelProfile) -> None:
-    """Whether a tenant's address may be asked: the transport judges it again as it connects, but tells a
-    refusal like a dead server. Raises EgressRefused."""
+    """Check that a tenant's address may be connected to.
+
+    The transport checks the address again when it connects, but reports a refusal like a dead server.
+
+    Raises: EgressRefused.
+    """
     if access.leave is not None:
         await resolve_allowed_addresses(target_of(str(profile.base_url)), access.leave)
 
 
 def _build_failure(call: ModelCall, access: Access, capture: Capture, error: Exception | None) -> Performed:
-    """What went wrong, in our closed words; the key is in none of them."""
+    """Return the failure outcome of a call, with one of our closed error codes.
+
+    The key is removed from the detail.
+    """
     after = None
     if isinstance(error, EgressRefused):
         unresolved = bool(error.data.get("unresolved"))
@@ -112,7 +119,8 @@ def _build_failure(call: ModelCall, access: Access, capture: Capture, error: Exc
         wish, detail = error.retry_after, str(error)
         after = int(min(wish, 86_400.0) * 1000) if wish is not None and isfinite(wish) else None
     else:
-        # A reply that is none; worth another attempt where the wire was to blame (M9).
+        # The body is not a valid reply. Another attempt is worthwhile where the connection was to blame
+        # (M9).
         word, transient = "cut_off" if capture.cut else "malformed", capture.fault is not None
         detail = capture.fault or f"{type(error).__name__}: {error}"
     detail = redact_secret(detail, access.secret, cut=True)
@@ -135,11 +143,11 @@ def _parse_request(request: bytes) -> NeutralRequest:
 async def _request_reply(loop: EffectLoop, access: Access, call: ModelCall, capture: Capture) -> Reply:
     effect, profile, asked = call.effect, call.profile, _parse_request(call.request)
     names = WireNames(tool.name for tool in asked.tools)
-    # The wall's own output limit: whatever the prompt says, no more is asked for than was reserved.
+    # The gateway's own output limit: the request never asks for more than was reserved.
     limit = min(effect.max_output_tokens, profile.max_output_tokens)
     settings = ModelSettings(max_tokens=limit, timeout=effect.timeout_ms / 1000)
     if profile.streams:
-        # The library asks for a whole reply, and gets one: the transport puts it together.
+        # The library asks for a whole reply and gets one: the transport assembles the stream.
         settings["extra_body"] = ASKED[profile.provider]
     response = await model_request(
         _build_model(loop, access, profile),
@@ -152,7 +160,10 @@ async def _request_reply(loop: EffectLoop, access: Access, call: ModelCall, capt
 
 
 def _build_model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Model:
-    """The library's model over the client that this loop keeps for the provider, address, key and leave."""
+    """Return the library's model, on an HTTP client that the loop caches.
+
+    The cache key is the provider, address, key and egress permission.
+    """
     kept = (str(access.key), access.own, access.leave)
     if profile.provider == "anthropic":
         url = profile.base_url or ANTHROPIC_URL
@@ -160,7 +171,7 @@ def _build_model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Mod
         return AnthropicModel(profile.model, provider=AnthropicProvider(anthropic_client=anthropic))
     url = profile.base_url or OPENAI_URL
     openai = loop.client(("openai", url, *kept), lambda: _build_openai_client(url, access))
-    # Compatible servers know the older name of the output limit; only OpenAI itself insists on the newer one.
+    # Compatible servers know the older name of the output limit; only OpenAI itself requires the newer one.
     official = url.rstrip("/") == OPENAI_URL
     known = OpenAIModelProfile(
         openai_chat_supports_max_completion_tokens=official, openai_supports_strict_tool_definition=False
@@ -171,7 +182,7 @@ def _build_model(loop: EffectLoop, access: Access, profile: ModelProfile) -> Mod
 def _build_openai_client(url: str, access: Access) -> tuple[AsyncOpenAI, Close]:
     key = str(access.key)
     under = http_client(url, access.leave, bare={"authorization": f"Bearer {key}"} if access.own else None)
-    # A retry inside the library would be a call that nobody reserved or recorded.
+    # A retry inside the library would be a call that is neither reserved nor recorded.
     client = AsyncOpenAI(base_url=url, api_key=key, max_retries=0, http_client=under)
     return client, client.close
 
@@ -187,7 +198,7 @@ def _classify_error(error: ModelAPIError, status: int | None) -> tuple[str, bool
     if isinstance(error, ModelTimeoutError):
         return ("unreachable", True) if _is_unsent_error(error) else ("timeout", True)
     if isinstance(error, ModelConnectionError):
-        # What went out and brought no whole reply may be charged, though no status was seen.
+        # A request that was sent and got no complete reply may be charged, even without a status.
         return ("unreachable", True) if _is_unsent_error(error) else ("cut_off", True)
     if isinstance(error, ModelRateLimitError) or status in (402, 429):
         return "rate_limited", isinstance(error, ModelRateLimitError)
@@ -200,7 +211,7 @@ def _word_of(status: int | None) -> tuple[str, bool]:
     if status in (404, 410):
         return "no_such_model", False
     if status in (503, 529):
-        # It says that it takes nothing just now, as a server does that is loading its model.
+        # The server reports that it is temporarily unavailable, for example while it loads its model.
         return "unavailable", True
     if status is not None and (status >= 500 or status in (408, 409, 425)):
         return "server_error", True
@@ -208,7 +219,7 @@ def _word_of(status: int | None) -> tuple[str, bool]:
 
 
 def _is_unsent_error(error: BaseException) -> bool:
-    """Whether it went wrong before anything could be sent."""
+    """Return whether the call failed before anything could be sent."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, UNSENT):

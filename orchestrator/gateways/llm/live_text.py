@@ -1,5 +1,7 @@
-"""The text of a reply while it is written, for whoever watches its run. Nothing depends on it: it is lost
-without harm, and what is committed replaces it (docs/console.md).
+"""The live text of a reply while it is written, for the viewers of its run.
+
+Nothing depends on this text: it may be lost without harm, and the committed reply replaces it
+(docs/console.md).
 """
 
 import asyncio
@@ -10,32 +12,34 @@ from traces.core.redaction import redact_begun
 
 PACE_SECONDS: Final = 0.2
 AGAIN_SECONDS: Final = 1.0
-# What is told each time: the end of the text so far. A page has room for less.
+# The number of characters sent each time: the end of the text so far. A page has room for less.
 WINDOW: Final = 800
-# Whoever was told so much of one reply is told the rest of it once a second; its text is followed up to here.
+# After this many bytes of one reply a viewer gets the rest once a second; text is followed up to MOST_TEXT.
 MOST_BYTES: Final = 256 * 1024
 MOST_TEXT: Final = 64 * 1024
-# All effects of the process share the loop: at most this part of its time goes into one reply's text.
+# All effects of the process share the loop: at most this part of its time is spent on one reply's text.
 SHARE: Final = 0.05
 
 
 class Audience(Protocol):
-    """Who watches one call's run (traces/live/text_deltas.py). Neither method waits or raises."""
+    """The viewers of one call's run (traces/live/text_deltas.py). Neither method waits or raises."""
 
     def there(self) -> bool:
-        """Whether anybody does, as this process last knew."""
+        """Return whether the run has a viewer, as far as this process last knew."""
         ...
 
     def tell(self, at: int, text: str) -> None:
-        """Say what the text is from its character `at` on, as far as it goes."""
+        """Send the text from its character `at` on, as far as it goes."""
         ...
 
 
 class Utterance:
-    """One reply's text. Told five times a second at most, without secrets (R-TRACE-5), its last word held
-    back while it grows; told again every second, so that whoever comes meanwhile sees it too. Nothing is made
-    ready while nobody is there. All of it belongs to one event loop. `secret` is the key that its call went
-    out with.
+    """The live text of one reply.
+
+    The text is sent at most five times a second, without secrets (R-TRACE-5); its last, incomplete word is
+    held back. Every second it is sent again, so that new viewers see it, too. Nothing is prepared while the
+    run has no viewer. The object belongs to one event loop. `secret` is the key that the call was sent
+    with.
     """
 
     def __init__(self, audience: Audience | None, secret: str = "") -> None:
@@ -47,7 +51,7 @@ class Utterance:
         self._due: asyncio.TimerHandle | None = None
 
     def add(self, text: str) -> None:
-        """The next piece."""
+        """Add the next piece of text."""
         if self._audience is None or self._size >= MOST_TEXT:
             return
         piece = text[: MOST_TEXT - self._size]
@@ -57,13 +61,13 @@ class Utterance:
             self._arm(self._next)
 
     def close(self) -> None:
-        """The reply is there, or will never be: say nothing more."""
+        """Stop sending: the reply is complete, or will never be."""
         self._audience = None
         if self._due is not None:
             self._due.cancel()
 
     def _hidden(self, text: str) -> str:
-        """The text without the key, nor what may yet become one at its end."""
+        """Return the text without the key, and without a possible beginning of the key at the end."""
         if not self._secret:
             return text
         found = without_secret(text.encode("utf-8", "replace"), self._secret, cut=True)

@@ -1,4 +1,4 @@
-"""What the gateway asks of the line in front of a model (R-TOOL-22)."""
+"""The gateway's interface to the queue in front of a model (R-TOOL-22)."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from orchestrator.core.tools.circuit_breaker import Kind
 
 
 class Lines(Protocol):
-    """The places of one run in front of models. Each method may wait for the database."""
+    """The places of one run in model queues. Each method may wait for the database."""
 
     @property
     def waits(self) -> bool:
@@ -14,21 +14,24 @@ class Lines(Protocol):
         ...
 
     def enter(self, subject: str, most: int, *, own: bool, timeout_ms: int) -> bool:
-        """Whether the run may ask now a model that takes `most` calls at once; where not, it is in line."""
+        """Return whether the run may call the model now; otherwise queue the run.
+
+        The model takes `most` calls at once.
+        """
         ...
 
     def leave(self) -> None:
-        """The run's call is over, and so is its place: whoever is next in line is called up."""
+        """Release the run's place because its call is over, and call up the next run in the queue."""
         ...
 
     def stand_behind(self, kind: Kind, subject: str) -> None:
-        """The run waits until the circuit lets a call through."""
+        """Let the run wait until the circuit lets a call through."""
         ...
 
     def stand_behind_again(self, kind: Kind, subject: str) -> None:
-        """The probe of a run that waits has failed: the run stands behind the circuit as before."""
+        """Let the run wait behind the circuit again, because its probe has failed."""
         ...
 
     def call_all(self) -> None:
-        """A circuit has closed: those who stood behind it are woken."""
+        """Wake the runs that wait behind a circuit that has closed."""
         ...

@@ -1,4 +1,4 @@
-"""The neutral request, as the core compiles it: one canonical document for every provider (R-LOOP-11)."""
+"""The neutral request that the core compiles: one canonical document for every provider (R-LOOP-11)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ class OfferedTool(FrozenModel):
 
 
 class NeutralRequest(FrozenModel):
-    """What a model is asked. `max_output_tokens` is the wish; the effect's limit binds."""
+    """The request to a model. `max_output_tokens` is a wish; the effect's limit is binding."""
 
     v: Literal[1]
     role: str
@@ -61,8 +61,10 @@ class NeutralRequest(FrozenModel):
 
 
 class Conversation(FrozenModel):
-    """Of a request what was said so far. What is offered beside it, which is most of a request, is passed
-    over."""
+    """The conversation part of a request.
+
+    The offered tools, which are most of a request, are not parsed.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
@@ -72,17 +74,23 @@ class Conversation(FrozenModel):
 
 
 def read_conversation(body: bytes) -> Conversation:
-    """The conversation in the core's bytes. Raises ValidationError for anything else."""
+    """Parse the conversation from the core's bytes.
+
+    Raises: ValidationError for anything else.
+    """
     return Conversation.model_validate_json(body)
 
 
 def read_request(body: bytes) -> NeutralRequest:
-    """The request in the core's bytes. Raises ValidationError for anything else."""
+    """Parse the request from the core's bytes.
+
+    Raises: ValidationError for anything else.
+    """
     return NeutralRequest.model_validate_json(body)
 
 
 class WireNames:
-    """Tool names as providers take them ([a-zA-Z0-9_-]{1,64}) and back. One-to-one among those offered."""
+    """Maps tool names to the form that providers accept ([a-zA-Z0-9_-]{1,64}) and back, one-to-one."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._out: dict[str, str] = {}
@@ -101,15 +109,17 @@ class WireNames:
         return candidate
 
     def out(self, name: str) -> str:
-        """The name on the wire; a name that is not offered (any more) is only made harmless."""
+        """Return the name on the wire; a name that is not (or no longer) offered is only sanitized."""
         return self._out.get(name) or _sanitize_name(name)
 
     def back(self, wire: str) -> str:
-        """Our name of it; a name nobody offered stays as it is, for the core to refuse."""
+        """Return our name for a wire name; a name that was not offered is unchanged, and the core refuses
+        it.
+        """
         return self._back.get(wire, wire)
 
     def mapping(self) -> Mapping[str, str]:
-        """Our names to the wire's."""
+        """Return the mapping from our names to the wire names."""
         return dict(self._out)
 
 

@@ -1,4 +1,4 @@
-"""A reply in one form, whoever gave it: answer, requests, refusal, or none of them (R-LOOP-9)."""
+"""One form for the replies of all providers: answer, requests, refusal, or none of them (R-LOOP-9)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,11 +32,11 @@ class WrittenCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came back, before it is bounded. `usage` is as reported, with the provider's words made ours;
-    `unkept` are bytes that were written beside what is kept, such as thoughts.
+    """A reply before it is truncated.
 
-    `dropped` counts requests beyond the first 64 that were left out earlier, `capped` names what was cut
-    earlier.
+    `usage` is as reported, under our own names. `unkept` counts bytes that were written in addition to what
+    is kept, such as thoughts. `dropped` counts requests beyond the first 64 that were left out earlier.
+    `capped` names what was truncated earlier.
     """
 
     text: str = ""
@@ -51,7 +51,7 @@ class Reply:
 
 
 def estimate_usage(effect: CallModel, request: bytes, reply_bytes: int) -> dict[str, Decimal]:
-    """Usage counted by us: a byte is a token, and never more than what was reserved (M11)."""
+    """Estimate usage: each byte counts as one token, and never more than what was reserved (M11)."""
     counted = {"input_tokens": Decimal(len(request)), "output_tokens": Decimal(reply_bytes)}
     return {name: min(amount, effect.reserve.get(name, amount)) for name, amount in counted.items()}
 
@@ -59,8 +59,11 @@ def estimate_usage(effect: CallModel, request: bytes, reply_bytes: int) -> dict[
 def build_reply_outcome(
     effect: CallModel, request: bytes, reply: Reply, salt: bytes, vault: Vault | None = None
 ) -> Performed:
-    """The outcome of a call that brought a reply. What is sensitive in the arguments of its calls is sealed
-    in the `vault` and stands as a reference wherever they are kept; without one it is redacted."""
+    """Build the outcome of a call that brought a reply.
+
+    Sensitive values in the arguments of its calls are sealed in the `vault` and kept as references. Without
+    a vault they are redacted.
+    """
     keeper = Keeper(salt)
     bounded = _truncate_reply(reply)
     written = len(bounded.text.encode()) + sum(
@@ -97,7 +100,7 @@ def build_failure_outcome(
     retry_after_ms: int | None = None,
     usage: Mapping[str, Decimal] | None = None,
 ) -> Performed:
-    """The outcome of a call that brought none. `retry_after_ms` is capped at 30 s (M10)."""
+    """Build the outcome of a call that brought no reply. `retry_after_ms` is capped at 30 s (M10)."""
     keeper = Keeper(salt)
     wish = None if retry_after_ms is None else max(0, min(MAX_RETRY_AFTER_MS, retry_after_ms))
     fields = {
@@ -108,8 +111,10 @@ def build_failure_outcome(
 
 
 def redact_secret(text: str, secret: str, *, cut: bool = False) -> str:
-    """A text without the key that its call went out with, which some servers repeat. `cut`: it may
-    end in the middle of one."""
+    """Remove from a text the key that its call was sent with, which some servers repeat.
+
+    `cut`: the text may end in the middle of a key.
+    """
     if not secret:
         return text
     found = without_secret(text.encode("utf-8", "surrogatepass"), secret, cut=cut)
@@ -117,7 +122,7 @@ def redact_secret(text: str, secret: str, *, cut: bool = False) -> str:
 
 
 def redact_reply(reply: Reply, secret: str) -> Reply:
-    """A reply without the key that its call went out with: it would stand in the next prompt (M16)."""
+    """Remove the call's key from a reply, which would otherwise appear in the next prompt (M16)."""
     if not secret:
         return reply
 
@@ -143,7 +148,10 @@ def redact_reply(reply: Reply, secret: str) -> Reply:
 
 
 def distinct_ids(wanted: list[str]) -> list[str]:
-    """Call ids made present and distinct, the same way every time; its first owner keeps it (M13)."""
+    """Fill in missing call ids and make all of them distinct, deterministically.
+
+    The first call with an id keeps it (M13).
+    """
     taken: set[str] = set()
     found: list[str] = []
     for number, raw in enumerate(wanted, start=1):
@@ -158,8 +166,9 @@ def distinct_ids(wanted: list[str]) -> list[str]:
 
 
 def truncate_utf8(text: str, limit: int) -> str:
-    """At most `limit` bytes of UTF-8, never half a character; what is no Unicode (a lone surrogate) is made
-    visible.
+    """Return at most `limit` bytes of UTF-8, without splitting a character.
+
+    Invalid Unicode (a lone surrogate) is written as an escape.
     """
     body = text.encode("utf-8", "backslashreplace")
     return body[:limit].decode("utf-8", "ignore")
@@ -193,7 +202,10 @@ def _truncate_reply(reply: Reply) -> Reply:
 
 
 def _seal_reply(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
-    """The reply with references; twice, for what one call names a secret may stand in another, too."""
+    """Replace sensitive values in a reply by references.
+
+    This runs twice, because a value that one call marks as secret may appear in another call, too.
+    """
     calls = list(reply.calls)
     for _ in range(2):
         for number, call in enumerate(calls):
@@ -206,7 +218,7 @@ def _seal_reply(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
 
 
 def _build_reply_document(reply: Reply) -> dict[str, Any]:
-    """What is kept of a reply, and what the next prompt quotes from."""
+    """Build the stored document of a reply, which the next prompt quotes from."""
     document: dict[str, Any] = {
         "v": 1,
         "text": reply.text,

@@ -1,9 +1,8 @@
-"""Replies of the two protocols made safe before any library reads them (M7, M8, M9, M11, M13).
+"""Sanitizes replies of the two protocols before any library parses them (M7, M8, M9, M11, M13).
 
-A hostile or broken server can send anything. Each reader takes the document apart by hand, keeps what is of
-the right type and bounded, and puts together a conformant document; what the library then parses holds no
-surprise. Usage is set aside as it was reported: the library would turn a wrong figure into nothing, or
-nothing into a crash.
+A hostile or broken server can send anything. Each reader keeps the members that have the right type and are
+bounded, and builds a conformant document from them, so that the library cannot fail on it. Usage is kept
+separately, as reported: the library would drop a wrong figure, or crash on a missing one.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -34,27 +33,34 @@ class BrokenReply(Exception):
 
 
 class Assembly(Protocol):
-    """What llm/streaming.py offers: a streamed reply on its way to being a whole one."""
+    """A streamed reply that is being assembled (llm/stream_assembler.py)."""
 
     over: bool
     unkept: int
 
     def feed(self, chunk: bytes) -> None:
-        """Take in what arrived. Raises BrokenReply."""
+        """Add the bytes that arrived.
+
+        Raises: BrokenReply.
+        """
         ...
 
     def body(self) -> bytes:
-        """The whole reply's JSON. Raises BrokenReply."""
+        """Return the whole reply's JSON.
+
+        Raises: BrokenReply.
+        """
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class Capture:
-    """What one exchange showed on the wire: filled by the transport, read by the gateway. `assemble` is there
-    where a stream was asked for. `until`: the call's deadline by the loop's clock. `cut`: the
-    connection broke in the middle of the reply. `unkept`: bytes of text that were written and are not part
-    of the reply, such as thoughts. `secret` is the key that went out: no body is read before it is taken out
-    of it.
+    """The observations of one HTTP exchange: filled by the transport, read by the gateway.
+
+    `assemble` is set where a stream was requested. `until` is the call's deadline by the loop's clock.
+    `cut`: the connection broke in the middle of the reply. `unkept` counts bytes of text that were written
+    and are not part of the reply, such as thoughts. `secret` is the key that was sent: it is removed from a
+    body before the body is read.
     """
 
     clean: Callable[[Json, "Capture"], Json]
@@ -72,7 +78,10 @@ class Capture:
 
 
 def document_of(body: bytes) -> Json:
-    """The JSON object in a body. Raises BrokenReply."""
+    """Parse the JSON object in a body.
+
+    Raises: BrokenReply.
+    """
     try:
         document = read_json(body)
     except orjson.JSONDecodeError as error:
@@ -83,7 +92,10 @@ def document_of(body: bytes) -> Json:
 
 
 def clean_openai(document: Json, capture: Capture) -> Json:
-    """A chat completion rebuilt from what is usable of it. Raises BrokenReply."""
+    """Rebuild a chat completion from its usable members.
+
+    Raises: BrokenReply.
+    """
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise BrokenReply("no choices")
@@ -113,7 +125,10 @@ def clean_openai(document: Json, capture: Capture) -> Json:
 
 
 def clean_anthropic(document: Json, capture: Capture) -> Json:
-    """A message rebuilt from what is usable of it. Raises BrokenReply."""
+    """Rebuild a message from its usable members.
+
+    Raises: BrokenReply.
+    """
     blocks = document.get("content")
     if not isinstance(blocks, list):
         raise BrokenReply("no content")
@@ -170,7 +185,7 @@ def _limit_calls(calls: list[Json], capture: Capture) -> list[Json]:
 
 
 def _truncate_arguments(value: Any, call_id: str, capture: Capture) -> str:
-    """Argument text; some servers send the object itself."""
+    """Return the arguments as bounded text; some servers send the object itself."""
     text = value if isinstance(value, str) else "" if value is None else orjson.dumps(value).decode()
     bounded = truncate_utf8(text, MAX_ARGUMENTS)
     if len(bounded) < len(text):
@@ -179,14 +194,14 @@ def _truncate_arguments(value: Any, call_id: str, capture: Capture) -> str:
 
 
 def _sanitize_input(value: Any, call_id: str, capture: Capture) -> Json:
-    """An input object; one too large or of another type travels as text for the core to refuse."""
+    """Return an input object; one too large or of another type is kept as text for the core to refuse."""
     text = _truncate_arguments(value, call_id, capture)
     whole = isinstance(value, dict) and f"arguments:{call_id}" not in capture.capped
     return value if whole else {UNREADABLE: text}
 
 
 def text_bytes(value: Any) -> int:
-    """How many bytes all text in a value has, wherever it stands."""
+    """Count the bytes of all text in a value, at any depth."""
     found, left = 0, [value]
     while left:
         one = left.pop()
@@ -198,12 +213,15 @@ def text_bytes(value: Any) -> int:
 
 
 def count_unkept_bytes(document: Json, kept: Collection[str]) -> int:
-    """Bytes of the text in a document outside its members in `kept`."""
+    """Count the bytes of text in a document outside its members in `kept`."""
     return text_bytes([one for name, one in document.items() if name not in kept])
 
 
 def beside_choice(message: Json) -> int:
-    """Bytes of text in a message, or a part of one, that is neither said nor asked: thoughts, by any name."""
+    """Count the bytes of text in a message that belong to neither its answer nor its calls.
+
+    The message may be a part of one. Such text is, for example, a thought, under any name.
+    """
     content = message.get("content")
     parts = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
     thoughts = count_unkept_bytes(message, ("role", "content", "refusal", "tool_calls"))
@@ -211,13 +229,13 @@ def beside_choice(message: Json) -> int:
 
 
 def beside_block(block: Json) -> int:
-    """The same of a message's block."""
+    """Count the bytes of text in a content block that belong to neither the answer nor a call."""
     use = ("type", "id", "name", "input", "text")
     return count_unkept_bytes(block, use if block.get("type") == "tool_use" else ("type", "text"))
 
 
 def flatten_content(content: Any) -> Any:
-    """Text, or the text of a list of parts."""
+    """Return text, or the joined text of a list of parts; any other value is unchanged."""
     if not isinstance(content, list):
         return content
     parts = [part.get("text") for part in content if isinstance(part, dict)]
@@ -252,7 +270,7 @@ def _note_openai_usage(usage: Any, capture: Capture) -> None:
 
 
 def _note_anthropic_usage(usage: Any, capture: Capture) -> None:
-    """Cached tokens stand beside the input tokens there; ours include them."""
+    """Record the usage; Anthropic reports cached tokens apart from input tokens, ours include them."""
     if not isinstance(usage, dict):
         return
     fresh, said = usage.get("input_tokens"), usage.get("output_tokens")

@@ -1,7 +1,8 @@
-"""The scripted provider: plays a named scenario, the same way every time (R-LOOP-10).
+"""The scripted provider: plays a named scenario, deterministically (R-LOOP-10).
 
-A line says what must stand in the compiled prompt, takes its arguments from there, and is used once. Nothing
-is keyed by turn number: a line that demands nothing of the prompt is refused when the scenario is read.
+A line names the patterns that must occur in the compiled prompt, takes its arguments from the prompt, and
+is used once. Nothing is keyed by turn number: a line without a pattern is refused when the scenario is
+read.
 """
 
 import re
@@ -31,7 +32,7 @@ PASSING = ("timeout", "rate_limited", "server_error", "unreachable", "malformed"
 WORDS = re.compile(r"\s*\S+\s*")
 PLACE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 BYTES_PER_TOKEN = 4
-# In as many pieces a text is written where somebody watches; one of fewer words is there at once.
+# The number of pieces in which a text is sent to viewers; a text of fewer words is sent at once.
 PIECES = 3
 LEAST_WORDS = 8
 
@@ -43,9 +44,9 @@ class ScenarioInvalid(OrchestratorError):
 
 
 class When(FrozenModel):
-    """What must hold: every pattern of `contains` is found in the prompt, none of `absent` is.
+    """The condition of a line: every pattern of `contains` and none of `absent` is found in the prompt.
 
-    A pattern is a plain text, or a regular expression between slashes.
+    A pattern is plain text, or a regular expression between slashes.
     """
 
     role: str | None = None
@@ -65,7 +66,7 @@ class When(FrozenModel):
 
 
 class ScriptedCall(FrozenModel):
-    """A call to ask for; texts may hold {{name}} of what was taken."""
+    """A call to request; texts may contain {{name}} of an extracted value."""
 
     name: str
     arguments: dict[str, Any] | str = Field(default_factory=dict)
@@ -95,11 +96,10 @@ class Fails(FrozenModel):
 
 
 class Line(FrozenModel):
-    """One line: when it may be played, what it takes from the prompt, what it then says. Exactly one of reply
-    and fail.
+    """One line: when it may be played, which values it extracts, and its reply or failure (exactly one).
 
-    `take` names the one group of each of its patterns; every named group of a pattern in `take_all` is taken
-    under its own name. A line whose patterns are not all found is not played.
+    `take` names the one group of each of its patterns. Every named group of a pattern in `take_all` is
+    extracted under its own name. A line whose patterns are not all found is not played.
     """
 
     when: When
@@ -144,19 +144,22 @@ class Scenario(FrozenModel):
 
 @lru_cache(maxsize=512)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern as it is searched for."""
+    """Compile a pattern of a scenario."""
     is_expression = len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/")
     return re.compile(pattern[1:-1] if is_expression else re.escape(pattern), re.DOTALL | re.MULTILINE)
 
 
 def scenario_names() -> tuple[str, ...]:
-    """The scenarios that ship."""
+    """Return the names of the bundled scenarios."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
 
 
 @lru_cache(maxsize=64)
 def load_scenario(name: str, folder: Path = FOLDER) -> Scenario:
-    """Read and check a scenario. Raises ScenarioInvalid."""
+    """Read and check a scenario.
+
+    Raises: ScenarioInvalid.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_-]{0,63}", name):
         raise ScenarioInvalid(name=name[:64], detail="not a name")
     try:
@@ -176,7 +179,7 @@ def play_scenario(
     folder: Path = FOLDER,
     vault: Vault | None = None,
 ) -> Performed:
-    """The outcome of the first line that holds and was not used up. Raises nothing."""
+    """Return the outcome of the first line that matches and was not used up. Raises nothing."""
     try:
         scenario = load_scenario(profile.scenario or "", folder)
         asked = read_conversation(request)
@@ -197,7 +200,7 @@ def play_scenario(
 
 
 def split_reply_text(performed: Performed) -> tuple[str, ...]:
-    """The text of a played reply in a few pieces of whole words; none where it is short."""
+    """Split the text of a played reply into a few pieces of whole words; empty for a short text."""
     if performed.kind is not ModelReplied:
         return ()
     text: str = orjson.loads(performed.bodies[performed.fields["reply"]])["text"]
@@ -211,10 +214,10 @@ def split_reply_text(performed: Performed) -> tuple[str, ...]:
 def choose_line(
     scenario: Scenario, effect: CallModel, asked: Conversation
 ) -> tuple[Line, dict[str, str]] | None:
-    """The line to play and what it took.
+    """Return the line to play and the values that it extracted.
 
-    A line is used up when its reply stands in the conversation already: the prompt alone decides, nothing is
-    kept between calls, so a retry, a crash or a replay plays the same line again.
+    A line is used up when its reply is already part of the conversation. The prompt alone decides and
+    nothing is kept between calls, so a retry, a crash or a replay plays the same line again.
     """
     prompt = prompt_text(asked)
     for line in scenario.lines:
@@ -227,7 +230,7 @@ def choose_line(
 
 
 def prompt_text(asked: Conversation) -> str:
-    """What a line may look at: the system text and every message but the model's own words."""
+    """Return the text that a line may match: the system text and every message not written by the model."""
     said = [turn.text for turn in asked.messages if not isinstance(turn, AssistantTurn)]
     return "\n\n".join([asked.system, *said])
 
@@ -246,7 +249,7 @@ def _extract_values(line: Line, prompt: str) -> dict[str, str] | None:
         found = re.findall(pattern, prompt, re.DOTALL | re.MULTILINE)
         if not found:
             return None
-        # The newest stands last.
+        # The newest occurrence is the last one.
         taken[name] = found[-1]
     for pattern in line.take_all:
         matches = list(re.finditer(pattern, prompt, re.DOTALL | re.MULTILINE))
@@ -257,7 +260,10 @@ def _extract_values(line: Line, prompt: str) -> dict[str, str] | None:
 
 
 def _used_up(line: Line, taken: dict[str, str], effect: CallModel, asked: Conversation) -> bool:
-    """Whether the line was played: its calls stand in the conversation, or its failures were had."""
+    """Return whether the line was played.
+
+    Its calls are in the conversation then, or its failures have occurred.
+    """
     if line.reply is None:
         return line.fail is not None and line.fail.times is not None and effect.attempt > line.fail.times
     calls = [(call.name, call.arguments) for call in _build_calls(line.reply, taken)]

@@ -1,4 +1,4 @@
-"""What is sensitive in the arguments that a model writes is sealed before anything of them is kept."""
+"""Seals sensitive values in the arguments that a model writes, before any of them are stored."""
 
 import orjson
 
@@ -14,17 +14,19 @@ UNNAMED = '"(sealed)"'
 
 
 def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[str]]:
-    """The arguments of one call with references in place of what is sensitive, and the kinds of what was
-    sealed. What holds nothing of that, or is no argument object and so is never sent, comes back as it is.
+    """Return a call's arguments with references for sensitive values, and the kinds of sealed values.
 
-    A value that the vault knows is sensitive wherever it stands: it is sealed for that place, so that what is
-    sent is what was written. Not so in a call that is open as it was written before that was known: the same
-    words are the same call, and are sealed as they were.
+    Arguments without sensitive values are returned unchanged, and so are those that are not an object,
+    because they are never sent.
+
+    A value that the vault knows is sensitive in every position: it is sealed for its position, so that the
+    sent text equals the written text. An exception is a call that was already open before the value was
+    known to be sensitive: the same text is the same call, and is sealed as it was.
     """
     body = raw.encode("utf-8", "surrogatepass")
     if not may_hold_secret(body) and not vault.known:
         return raw, frozenset()
-    # By the rules that take most: a secret is sealed though its name stands there twice.
+    # Parse by the most permissive rules: a secret is sealed even if its member occurs twice.
     parsed = parse_arguments(body, version=0)
     if not isinstance(parsed, Arguments):
         return raw, frozenset()
@@ -49,18 +51,20 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
 
 
 def _as_wrong(body: bytes, sealed: str) -> str:
-    """The sealed arguments; where a member stood twice in what was written, with that member twice again, so
-    that they are refused as they would have been."""
+    """Return the sealed arguments, with a repeated member repeated again.
+
+    A repeated member in the original would have been refused, so the sealed form must be refused, too.
+    """
     try:
         written = read_json(body)
         if isinstance(written, str):
             read_json(written)
     except MemberRepeated as repeated:
         name = orjson.dumps(repeated.name).decode()
-        # A name that sealing took out is said no more.
+        # A name that sealing removed must not appear again.
         name = name if name in sealed else UNNAMED
         return f"{{{name}:null,{name}:null,{sealed[1:]}"
     except orjson.JSONDecodeError:
-        # What is nested too deep is refused for its depth, which sealing leaves as it is.
+        # Arguments nested too deep are refused for their depth, which sealing does not change.
         return sealed
     return sealed

@@ -1,9 +1,9 @@
-"""A streamed reply put together into the document that a whole one would have been (R-LOOP-9, M8, M9).
+"""Assembles a streamed reply into the document that a whole reply would have been (R-LOOP-9, M8, M9).
 
-A hostile or broken server can send anything. Its events are taken apart by hand, within a bound, and what
-they amount to goes the way of every reply from there on: a stream changes nothing but when its text is heard.
-A figure of usage is believed only where nothing was written after it, be it a thought that nobody keeps: a
-stream that tells it early or in between tells too little.
+A hostile or broken server can send anything. Events are parsed within bounds, and the resulting document is
+then sanitized like any other reply: streaming only changes when the text is shown. A usage figure is used
+only if nothing was written after it, not even a thought that is not kept: a stream that reports usage early
+or in between reports too little.
 """
 
 from abc import ABC, abstractmethod
@@ -25,11 +25,11 @@ from orchestrator.gateways.llm.response_sanitizing import (
     text_bytes,
 )
 
-# An event a token, each with its frame: what arrives is many times what is said.
+# One event per token, each with its frame: the stream is many times larger than its text.
 MAX_STREAM: Final = 32 * 1024 * 1024
 MAX_REPLY: Final = 4 * 1024 * 1024
 CALL_BYTES: Final = 64
-# A name is cut to MAX_NAME letters of so many bytes at most; what is behind them is not even put together.
+# A name is cut to MAX_NAME letters of at most this many bytes in total; the rest is not even assembled.
 LONGEST_NAME: Final = 4 * MAX_NAME
 DONE: Final = b"[DONE]"
 Say = Callable[[str], None]
@@ -38,8 +38,8 @@ Say = Callable[[str], None]
 class ReplyStream(ABC):
     """One streamed reply. `say` gets each piece of its text: never arguments of calls, never thoughts.
 
-    `over`: the server said that nothing follows. `unkept`: bytes of text that are not part of the reply's
-    document, such as thoughts, for what is counted by us.
+    `over`: the server reported the end of the stream. `unkept` counts bytes of text that are not part of
+    the reply's document, such as thoughts, for our own count of usage.
     """
 
     def __init__(self, say: Say) -> None:
@@ -55,7 +55,10 @@ class ReplyStream(ABC):
         self._usage: Mapping[str, Any] | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """Take in what arrived. Raises BrokenReply."""
+        """Add the bytes that arrived.
+
+        Raises: BrokenReply.
+        """
         self._arrived += len(chunk)
         if self._arrived > MAX_STREAM:
             raise BrokenReply(f"the stream is larger than {MAX_STREAM} bytes")
@@ -64,17 +67,21 @@ class ReplyStream(ABC):
             self._hold(tail=self._tail_size + len(chunk))
             return
         lines = b"".join((*self._tail, chunk)).splitlines(keepends=True)
-        # A line whose end has not come, or may be half of one.
+        # An incomplete line, or one that may be half of a line break.
         self._tail = [] if lines[-1].endswith(b"\n") else [lines.pop()]
         for line in lines:
             self._line(line.rstrip(b"\r\n"))
         self._hold(tail=sum(map(len, self._tail)))
 
     def body(self) -> bytes:
-        """The whole reply's JSON. Raises BrokenReply where the stream broke off, or is too much."""
+        """Return the whole reply's JSON.
+
+        Raises: BrokenReply where the stream broke off, or is too large.
+        """
         self._line(b"".join(self._tail).rstrip(b"\r\n"))
         self._line(b"")
-        # A stream that only ends may have been cut on its way. Where nothing began, that is what is wrong.
+        # A stream that just ends may have been cut off. Where nothing had begun, the body is empty and
+        # cleaning reports the fault.
         if self._finish is None and (self._begun or not self.over):
             raise BrokenReply("the stream broke off")
         whole = _encode_json(self._document())
@@ -94,7 +101,12 @@ class ReplyStream(ABC):
                 self._heard(document_of(data))
 
     def _hold(self, *, tail: int | None = None, data: int | None = None) -> None:
-        """Bytes that wait for the rest of their line or event: one event is never larger than a reply."""
+        """Track the bytes that wait for the rest of their line or event.
+
+        One event is never larger than a reply.
+
+        Raises: BrokenReply.
+        """
         self._tail_size = self._tail_size if tail is None else tail
         self._data_size = self._data_size if data is None else data
         if self._tail_size + self._data_size > MAX_REPLY:
@@ -107,21 +119,27 @@ class ReplyStream(ABC):
 
     @abstractmethod
     def _event(self, event: Json) -> None:
-        """Take in one event. Raises BrokenReply."""
+        """Process one event.
+
+        Raises: BrokenReply.
+        """
 
     @abstractmethod
     def _document(self) -> Json:
-        """What all of them amount to."""
+        """Return the document that all events amount to."""
 
     def _wrote(self, size: int) -> None:
-        """Something more of the reply: so much for what was said of its usage."""
+        """Count more bytes of the reply, and drop any usage figure that was reported before them.
+
+        Raises: BrokenReply where the reply is too large.
+        """
         self._usage = None
         self._size += size
         if self._size > MAX_REPLY:
             raise BrokenReply(_too_large())
 
     def _passed(self, size: int) -> None:
-        """Something that was written and is not kept: it costs like all else."""
+        """Count bytes that were written and are not kept, because they cost the same."""
         if size:
             self._wrote(size)
             self.unkept += size
@@ -134,7 +152,7 @@ class ReplyStream(ABC):
 
 @dataclass(slots=True)
 class _Call:
-    """One requested call as its parts came."""
+    """One requested call, assembled from its parts."""
 
     id: str = ""
     name: str = ""
@@ -191,7 +209,7 @@ class OpenAIStream(ReplyStream):
             self._wrote(len(part["id"]))
             call.id = part["id"]
         name, given = function.get("name"), function.get("arguments")
-        # Some servers say the name with every part.
+        # Some servers repeat the name in every part.
         if isinstance(name, str) and name != call.name:
             self._wrote(len(name))
             call.name += name[: LONGEST_NAME - len(call.name)]
@@ -201,7 +219,7 @@ class OpenAIStream(ReplyStream):
             call.arguments.append(text)
 
     def _call_of(self, part: Json) -> _Call:
-        """The call that a part belongs to: by its place, else by its id, else the one before."""
+        """Return the call that a part belongs to: by its index, else by its id, else the previous call."""
         at, last = part.get("index"), next(reversed(self._calls), None)
         key: object = at
         if isinstance(at, bool) or not isinstance(at, int):
@@ -223,7 +241,7 @@ class OpenAIStream(ReplyStream):
 
 @dataclass(slots=True)
 class _Block:
-    """One block of a message as its parts came."""
+    """One block of a message, assembled from its parts."""
 
     given: Json
     text: list[str] = field(default_factory=list)
@@ -235,7 +253,7 @@ class _Block:
         return {"type": "text", "text": "".join(self.text)}
 
     def _input(self) -> Any:
-        """The input; what is no JSON travels as text for the core to refuse."""
+        """Return the input; text that is not JSON is kept as text for the core to refuse."""
         written = "".join(self.arguments)
         if not written.strip():
             return self.given.get("input")
@@ -304,7 +322,7 @@ class AnthropicStream(ReplyStream):
     def _ends(self, delta: Any, usage: Any) -> None:
         if isinstance(delta, dict) and isinstance(delta.get("stop_reason"), str):
             self._finish = delta["stop_reason"]
-        # What the first event says of output is a beginning; only here is it all of it.
+        # The first event only reports the output so far; the final count is here.
         if isinstance(usage, dict) and "output_tokens" in usage:
             told = {name: one for name, one in usage.items() if one is not None}
             self._usage = self._at_first | {
@@ -321,7 +339,7 @@ class AnthropicStream(ReplyStream):
 STREAMS: Final[Mapping[str, Callable[[Say], ReplyStream]]] = {
     "openai": OpenAIStream, "anthropic": AnthropicStream,
 }  # fmt: skip
-# What makes the provider stream, and tell its usage at the end.
+# The request members that make the provider stream, and report its usage at the end.
 ASKED: Final[Mapping[str, Json]] = {
     "openai": {"stream": True, "stream_options": {"include_usage": True}}, "anthropic": {"stream": True},
 }  # fmt: skip
@@ -340,7 +358,10 @@ def _encode_json(value: Any) -> bytes:
 
 
 def _pick_larger_figure(first: Any, then: Any) -> Any:
-    """The greater of two figures, for what was told is not taken back; a senseless one stays as it is."""
+    """Return the greater of two figures, because reported usage is not taken back.
+
+    Where the figures cannot be compared, the second one is returned as it is.
+    """
     figures = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (first, then))
     return max(first, then) if figures and then >= 0 else then
 

@@ -15,7 +15,7 @@ from orchestrator.gateways.llm.response_sanitizing import Assembly, BrokenReply,
 from orchestrator.gateways.tools.guarded_transport import GuardedTransport, Resolver, system_resolver
 from orchestrator.gateways.tools.secret_redaction import without_secret
 
-# A reply of 2 MB is cut to size and used; one beyond this is not even read.
+# A reply of 2 MB is cut to size and used; one beyond this limit is not even read.
 MAX_BODY = 4 * 1024 * 1024
 MAX_ERROR_BODY = 64 * 1024
 CAPTURE: ContextVar[Capture] = ContextVar("interlock_model_exchange")
@@ -25,21 +25,22 @@ NEEDED = frozenset(
 )  # fmt: skip
 KEPT_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
 CONNECT_SECONDS = 5.0
-# How long the end of a stream may take to come after its last word: until then its connection is kept.
+# The time to wait for the end of a stream after its last event, so that its connection can be reused.
 REST_SECONDS = 0.2
 
 
 class CleaningTransport(httpx2.AsyncBaseTransport):
-    """Reads each reply whole within its bound and hands on a conformant document, or notes what is wrong with
-    it. With `bare` no header goes out but those that a call needs, with these of its own: the libraries add
-    what the operator's environment says for the operator's own providers (P9).
+    """Reads each reply whole within its bound and returns a conformant document, or records its fault.
+
+    With `bare` only the headers that a call needs are sent, plus those in `bare`: the libraries add headers
+    that the operator's environment sets for the operator's own providers (P9).
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, *, bare: Mapping[str, str] | None = None) -> None:
         self._inner, self._bare = inner, bare
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """One exchange; the capture of the current task learns what was seen."""
+        """Perform one exchange; the capture of the current task records what was observed."""
         capture = CAPTURE.get()
         capture.fault, capture.cut, capture.unkept = None, False, 0
         if self._bare is not None:
@@ -77,7 +78,7 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
         return bytes(body[:limit])
 
     async def _follow(self, response: httpx2.Response, capture: Capture, reply: Assembly) -> bytes:
-        """The whole reply that a stream amounts to; with a fault noted, anything."""
+        """Return the whole reply that a stream amounts to; empty with a fault recorded."""
         chunks = response.aiter_bytes()
         try:
             async for chunk in chunks:
@@ -107,18 +108,27 @@ class CleaningTransport(httpx2.AsyncBaseTransport):
 
 
 def _has_time(capture: Capture) -> bool:
-    """Whether to wait for a stream's end: a reply that is there must not be late for a connection."""
+    """Return whether there is time to wait for a stream's end.
+
+    A complete reply must not be delayed for the sake of a reusable connection.
+    """
     return capture.until is None or capture.until - asyncio.get_running_loop().time() > 2 * REST_SECONDS
 
 
 def _is_stream(response: httpx2.Response) -> bool:
-    """Whether the server streams: one that was asked to may answer whole all the same, or refuse."""
+    """Return whether the server streams.
+
+    A server may also answer a stream request with a whole reply or an error.
+    """
     kind: str = response.headers.get("content-type", "")
     return response.is_success and kind.partition(";")[0].strip().lower() == "text/event-stream"
 
 
 def _clean_body(body: bytes, capture: Capture) -> bytes:
-    """A document the library can read; with a fault noted, any: the gateway looks at the fault first."""
+    """Return a document that the library can parse; with a fault recorded, an empty one.
+
+    The gateway checks the fault first.
+    """
     if capture.fault is not None:
         return b"{}"
     try:
@@ -136,9 +146,11 @@ def http_client(
     connections: int = 64,
     resolver: Resolver = system_resolver,
 ) -> httpx2.AsyncClient:
-    """A client for one provider. A proxy of the environment is used, except towards this very machine. With
-    `leave` each connection is judged by that instead, and no proxy stands in between (W3). `bare`: see
-    CleaningTransport."""
+    """Build a client for one provider.
+
+    A proxy of the environment is used, except for loopback hosts. With `leave` each connection is checked
+    against that permission instead, and no proxy is used (W3). `bare`: see CleaningTransport.
+    """
     if leave is not None:
         return _build_client(GuardedTransport(leave, most_bytes=MAX_BODY + 1, resolver=resolver), bare)
     parts = urlsplit(base_url)

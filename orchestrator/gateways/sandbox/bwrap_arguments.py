@@ -1,4 +1,4 @@
-"""The command line of one sandbox: what is there, and nothing else is (bubblewrap)."""
+"""The bubblewrap command line of one sandbox: only what is listed here exists inside."""
 
 import importlib.util
 import itertools
@@ -16,36 +16,39 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "PYTHONNOUSERSITE": "1",
     "PYTHONPATH": "/work:/packages",
 }  # fmt: skip
-# Users that no account has: one each for the sandboxes of a root process, whose limits must not be shared.
+# Unused user ids: each sandbox of a root process gets its own, so that limits are not shared.
 UIDS = range(61_184, 65_500)
 _next_uid = itertools.count()
 
 
 def resolve_interpreter_path() -> str:
-    """The Python that this process runs under, without its virtual environment."""
+    """Return the real path of the Python that this process runs under, without its virtual environment."""
     return os.path.realpath(sys.executable)
 
 
 def fresh_uid() -> int:
-    """Who the work runs as: for root a user of its own, else (0) whoever this process is."""
+    """Return the user id that the work runs as: for root an unused one, else 0 for the current user."""
     if os.geteuid() != 0:
         return 0
     return UIDS[(os.getpid() * 64 + next(_next_uid)) % len(UIDS)]
 
 
 def build_namespace_arguments(uid: int) -> Iterator[str]:
-    """Own processes, network, names, queues; and the way to be nobody in them."""
+    """Give the sandbox its own processes, network, host name and queues, and an unprivileged user."""
     yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
     yield from ("--die-with-parent", "--clearenv", "--hostname", "sandbox")
     if uid:
-        # Root drops to its user inside; until then it has nothing but the right to.
+        # Root drops to its user inside; until then it has only the capabilities to do so.
         yield from ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     else:
         yield from ("--unshare-user", "--disable-userns", "--uid", "65534", "--gid", "65534")
 
 
 def build_folder_arguments(*places: Path) -> Iterator[str]:
-    """Folders that anybody may walk through: those made on the way to a bind only their owner may enter."""
+    """Create folders that every user may enter.
+
+    bwrap makes the parents of a bind accessible to their owner only.
+    """
     chain = (folder for place in places for folder in (*reversed(place.parents), place))
     for folder in dict.fromkeys(chain):
         if folder != Path("/"):
@@ -53,7 +56,7 @@ def build_folder_arguments(*places: Path) -> Iterator[str]:
 
 
 def build_system_arguments() -> Iterator[str]:
-    """The interpreter and the libraries it stands on, read-only; a few devices that hold nothing."""
+    """Bind the interpreter and the system libraries read-only, with a few harmless devices."""
     prefixes = dict.fromkeys((SYSTEM, Path(sys.base_prefix)))
     yield from build_folder_arguments(*prefixes, SYSTEM / "share", Path("/dev"), Path("/packages"))
     for place in (prefix / part for prefix in prefixes for part in ("bin", "lib", "lib64")):
@@ -71,7 +74,7 @@ def build_system_arguments() -> Iterator[str]:
 
 
 def build_writable_arguments(limits: Limits) -> Iterator[str]:
-    """Where it may write: two folders in memory, of a size. The root itself may not be written to."""
+    """Mount the writable folders, in memory and of limited size, and make the root read-only."""
     for place in ("/work", "/tmp"):  # noqa: S108 - the sandbox's own
         yield from ("--perms", "1777", "--size", str(limits.space_bytes), "--tmpfs", place)
     yield from ("--perms", "1777", "--size", str(1024 * 1024), "--tmpfs", "/code")
@@ -79,7 +82,7 @@ def build_writable_arguments(limits: Limits) -> Iterator[str]:
 
 
 def build_library_arguments(names: tuple[str, ...]) -> Iterator[str]:
-    """Packages of this process's own environment, each bound where the work can import it."""
+    """Bind packages of this process's own environment where the work can import them."""
     for name in names:
         found = importlib.util.find_spec(name)
         if found is None or found.origin is None:
@@ -92,18 +95,18 @@ def build_library_arguments(names: tuple[str, ...]) -> Iterator[str]:
 
 
 def build_program_arguments(programs: tuple[str, ...]) -> Iterator[str]:
-    """Single programs of this machine."""
+    """Bind single programs of this machine."""
     for program in programs:
         yield from ("--ro-bind", program, f"/packages/{Path(program).name}")
 
 
 def can_import(name: str) -> bool:
-    """Whether there is such a package to give to a sandbox."""
+    """Return whether the package is installed here and can be bound into a sandbox."""
     return importlib.util.find_spec(name) is not None
 
 
 def build_bwrap_command(bwrap: str, job: Job, uid: int, seccomp: int, program: list[str]) -> list[str]:
-    """The whole command; `seccomp` is the descriptor of the filter, `program` what runs inside."""
+    """Build the whole command; `seccomp` is the filter's file descriptor, `program` is run inside."""
     return [
         bwrap,
         *build_namespace_arguments(uid),

@@ -1,7 +1,8 @@
-"""The first program in the sandbox: lays out the files, takes on the limits, runs the work and reports.
+"""The first program in the sandbox: writes the files, sets the limits, runs the work and reports.
 
-It is started by its source, under whatever Python there is, and imports nothing of ours. Its one argument is
-a JSON object; a tar of the files comes on its standard input, the report goes to the descriptor `report`.
+It is started from its source, under any available Python, and imports no code of ours. Its one argument is
+a JSON object; a tar of the files arrives on its standard input, the report goes to the file descriptor
+`report`.
 """
 
 import base64
@@ -14,13 +15,13 @@ import tarfile
 import time
 
 PAUSE = 0.02
-# As many as a process usually may have; where a limit was lowered, some beyond it may still be open.
+# The usual maximum of a process; where a limit was lowered, descriptors above it may still be open.
 DESCRIPTORS = 1 << 20
 LARGEST_RESULT = 4 * 1024 * 1024
 
 
 def drop_privileges(uid: int) -> None:
-    """Be nobody in particular: a user that owns nothing outside."""
+    """Switch to a user that owns nothing outside."""
     if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -29,7 +30,7 @@ def drop_privileges(uid: int) -> None:
 
 
 def lay_out() -> None:
-    """Write the files that came on the standard input, each new, and close it."""
+    """Write the files from the standard input, each new, and replace the standard input by /dev/null."""
     with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as files:
         for member in files:
             content = files.extractfile(member)
@@ -41,7 +42,7 @@ def lay_out() -> None:
 
 
 def spawn_workload(asked: dict) -> int:  # type: ignore[type-arg]
-    """Run the work under its limits, with nothing open but its three streams."""
+    """Start the work under its limits, with only its three streams open, and return its process id."""
     pid = os.fork()
     if pid:
         return pid
@@ -58,17 +59,20 @@ def spawn_workload(asked: dict) -> int:  # type: ignore[type-arg]
 
 
 def close_all() -> None:
-    """Close everything but the three streams, whatever its number."""
+    """Close every file descriptor except the three streams."""
     os.closerange(3, max(resource.getrlimit(resource.RLIMIT_NOFILE)[1], DESCRIPTORS))
 
 
 def count_files() -> int:
-    """How many files there are now."""
+    """Count the files in the writable folders."""
     return sum(found.f_files - found.f_ffree for found in map(os.statvfs, ("/work", "/tmp")))  # noqa: S108
 
 
 def wait_for(pid: int, most: int) -> tuple[str, int]:
-    """Its end, or the end it is given for its files."""
+    """Wait for the work and return how it ended with its exit status.
+
+    Work that has created too many files is reported as ended by its files; the caller kills it.
+    """
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
@@ -79,11 +83,11 @@ def wait_for(pid: int, most: int) -> tuple[str, int]:
 
 
 def kill_leftover_processes() -> None:
-    """End whatever it left behind."""
+    """Kill every process that the work left behind."""
     for _ in range(500):
         try:
             os.kill(-1, 9)
-            # What nobody has asked for is still there to be ended.
+            # Reap zombies, which would otherwise still count as running.
             os.waitpid(-1, os.WNOHANG)
         except (ProcessLookupError, ChildProcessError):
             if not has_leftover_processes():
@@ -92,7 +96,7 @@ def kill_leftover_processes() -> None:
 
 
 def has_leftover_processes() -> bool:
-    """Whether there is another process still."""
+    """Return whether another process still exists."""
     try:
         os.kill(-1, 0)
     except ProcessLookupError:
@@ -101,7 +105,7 @@ def has_leftover_processes() -> bool:
 
 
 def read_result(path: str) -> "str | None":
-    """The file that is handed out, if there is one of a size that may be."""
+    """Return the result file in base64; None if it is missing or too large."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             content = file.read(LARGEST_RESULT + 1)
@@ -111,9 +115,9 @@ def read_result(path: str) -> "str | None":
 
 
 def main() -> None:
-    """The whole of it."""
+    """Run the job and write its report."""
     asked = json.loads(sys.argv[1])
-    # Whoever watches from outside may be gone: with this program the whole sandbox ends.
+    # The outside monitor may be gone: when this program ends, the whole sandbox ends.
     signal.alarm(asked["seconds"])
     drop_privileges(asked["uid"])
     lay_out()

@@ -1,4 +1,4 @@
-"""What code in a sandbox may use, and what came of it."""
+"""The limits of code in a sandbox, the job to run, and its result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,12 @@ Why = Literal["ended", "timeout", "memory", "output", "processes", "files", "cra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of one piece of work. Bytes, seconds, and numbers of processes and files.
+    """Bounds of one job, in bytes, seconds, and numbers of processes and files.
 
-    `cpu_seconds` and `file_bytes` hold for each process and file, `memory_bytes` for each process and for all
-    together; a process that reserves more than it uses may have `address_bytes` of addresses instead (0: as
-    `memory_bytes`). `space_bytes` is the room of the work folder, and once more of that for temporary files.
+    `cpu_seconds` and `file_bytes` hold for each process and file, `memory_bytes` for each process and for
+    all together. A process that reserves more than it uses may have `address_bytes` of address space
+    instead (0: the same as `memory_bytes`). `space_bytes` is the size of the work folder; temporary files
+    have the same size again.
     """
 
     seconds: float = 10.0
@@ -31,10 +32,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What to run: `argv` in the folder /work, with `files` (path from the root to content) laid out before.
+    """A job: `argv` is run in the folder /work.
 
-    The interpreter stands for `python` as the first word. `result` names a file that is handed out at the
-    end. `packages` of this process's own environment are lent to it, and `programs`, found in /packages.
+    `files` (path from the root to content) are written before. `python` as the first argument is replaced
+    by the interpreter. `result` names a file that is returned at the end. `packages` of this process's own
+    environment, and `programs`, are made available in /packages.
     """
 
     argv: tuple[str, ...]
@@ -48,9 +50,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What came of it. `status` is the exit status, negative for a signal; None where nobody saw the end.
+    """The result of a job.
 
-    `cut`: it said more than is kept.
+    `status` is the exit status, negative for a signal; None where the end was not observed. `cut`: the job
+    wrote more output than is kept.
     """
 
     why: Why
@@ -63,5 +66,5 @@ class Ended:
 
     @property
     def fine(self) -> bool:
-        """Whether it came to its own end without a fault."""
+        """True if the job ended by itself, with exit status 0."""
         return self.why == "ended" and self.status == 0

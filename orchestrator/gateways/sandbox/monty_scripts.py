@@ -1,9 +1,10 @@
-"""Small scripts in a subset of Python that has no way out (R-TOOL-19): no files, no sockets, no processes, no
-imports but a few pure modules, and limits on time, memory and depth (Monty).
+"""Small scripts in a restricted subset of Python (R-TOOL-19).
 
-The interpreter is a program of its own, started for one script and ended with it. It runs in a sandbox of the
-operating system where the machine has one, so that a hole in the interpreter leads nowhere. Elsewhere it
-runs by itself, unless the operator insists (`INTERLOCK_SCRIPT_ISOLATION=required`).
+A script has no files, sockets or processes and imports only a few pure modules; time, memory and depth are
+limited (Monty). The interpreter is a separate program, started for one script and ended with it. The
+interpreter runs in a sandbox of the operating system where the machine has one, so that a hole in the
+interpreter leads nowhere. Elsewhere it runs without a sandbox, unless the operator requires one
+(`INTERLOCK_SCRIPT_ISOLATION=required`).
 """
 
 import asyncio
@@ -28,19 +29,19 @@ from orchestrator.gateways.sandbox.process_io import Followed
 from orchestrator.gateways.subprocess_groups import spawn_process_group
 
 log = structlog.stdlib.get_logger(__name__)
-# The interpreter reserves more addresses than it uses.
+# The interpreter reserves more address space than it uses.
 LIMITS = Limits(
     seconds=6.0, cpu_seconds=6, memory_bytes=256 * 1024 * 1024, address_bytes=1024 * 1024 * 1024,
     processes=1, output_bytes=64 * 1024,
 )  # fmt: skip
 SECONDS, MEGABYTES, DEPTH = 5, 64, 200
-# Before the value of the last expression the program says how long it took.
+# Before the value of the last expression the program prints the elapsed time.
 _PLACE = re.compile(r"/dev/fd/\d+|/code/script\.py")
 _LAST = re.compile(r"(?:^|\n)[0-9.]+\S{1,2} ❯ (.*)\Z", re.DOTALL)
 
 
 def explain_unavailability() -> str:
-    """Why no script can be run here; empty where it can."""
+    """Return why no script can be run here; empty where scripts can be run."""
     if sys.platform != "linux":
         return "scripts are run on Linux alone"
     if _find_program() is None:
@@ -51,12 +52,12 @@ def explain_unavailability() -> str:
 
 
 def missing_isolation() -> str:
-    """Why scripts run here without a sandbox of the operating system around them; empty where they do not."""
+    """Return why scripts run here without an operating-system sandbox; empty where they do not."""
     return bubblewrap.explain_unavailability() if not explain_unavailability() else ""
 
 
 def report_isolation() -> None:
-    """Try the sandbox once, and log in one line where scripts run without it or are refused for that."""
+    """Try the sandbox once, and log whether scripts run without it or are refused for its lack."""
     if why := bubblewrap.explain_unavailability():
         log.warning(
             "sandbox.unavailable",
@@ -66,9 +67,10 @@ def report_isolation() -> None:
 
 
 async def run_script(code: str, limits: Limits = LIMITS) -> Ended:
-    """Run a script to its end or its limits; `result` is the value of its last expression, as it is written.
+    """Run a script to its end or its limits; `result` is the value of its last expression, as written.
 
-    Raises bubblewrap.Unavailable where there is no interpreter, or no isolation and the operator insists.
+    Raises: bubblewrap.Unavailable where there is no interpreter, or no isolation and the operator requires
+    it.
     """
     if why := await asyncio.to_thread(explain_unavailability):
         raise bubblewrap.Unavailable(why)
@@ -78,7 +80,10 @@ async def run_script(code: str, limits: Limits = LIMITS) -> Ended:
 
 
 async def run_bare(code: str, limits: Limits = LIMITS) -> Ended:
-    """Run a script by its interpreter alone. Raises bubblewrap.Unavailable where there is none."""
+    """Run a script by its interpreter, without a sandbox.
+
+    Raises: bubblewrap.Unavailable where there is no interpreter.
+    """
     program, began = _find_program(), read_monotonic_clock()
     if program is None:
         raise bubblewrap.Unavailable(explain_unavailability())
@@ -106,15 +111,20 @@ async def run_bare(code: str, limits: Limits = LIMITS) -> Ended:
 
 
 async def run_apart(code: str, limits: Limits = LIMITS) -> Ended:
-    """Run a script in a sandbox of the machine around its interpreter. Raises bubblewrap.Unavailable."""
+    """Run a script in an operating-system sandbox around its interpreter.
+
+    Raises: bubblewrap.Unavailable.
+    """
     ended = await bubblewrap.run_sandbox_job(script_job(code, limits))
     said, value = _split_output(ended.stderr)
     return replace(ended, stderr=said, result=value)
 
 
 def script_job(code: str, limits: Limits = LIMITS) -> Job:
-    """The job of a script in a sandbox of the machine. Raises bubblewrap.Unavailable where there is no
-    interpreter."""
+    """Build the sandbox job of a script.
+
+    Raises: bubblewrap.Unavailable where there is no interpreter.
+    """
     program = _find_program()
     if program is None:
         raise bubblewrap.Unavailable(explain_unavailability())
@@ -137,7 +147,7 @@ def _build_limit_options() -> tuple[str, ...]:
 
 
 def _apply_process_limits(pid: int, limits: Limits) -> None:
-    """Limits of the operating system around those of the interpreter."""
+    """Set limits of the operating system in addition to those of the interpreter."""
     addresses = limits.address_bytes or limits.memory_bytes
     for name, bound in (
         (resource.RLIMIT_CPU, limits.cpu_seconds), (resource.RLIMIT_AS, addresses),
@@ -147,7 +157,7 @@ def _apply_process_limits(pid: int, limits: Limits) -> None:
 
 
 def _split_output(said: bytes) -> tuple[bytes, bytes | None]:
-    """What was said of faults, and the last value."""
+    """Split the program's output into error text and the value of the last expression."""
     text = _PLACE.sub("script.py", said.decode("utf-8", "backslashreplace"))
     found = _LAST.search(text)
     if found is None:

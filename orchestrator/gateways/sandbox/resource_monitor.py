@@ -1,4 +1,4 @@
-"""Watching the processes of a sandbox from outside: how many there are, and what they hold in memory."""
+"""Monitors the processes of a sandbox from outside: their number and their resident memory."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ PROCESSES = Path("/proc")
 
 
 def iter_process_tree(pid: int) -> Iterator[int]:
-    """A process and all that come from it, as far as they can be seen now."""
+    """Yield a process and its descendants, as far as they are visible now."""
     level = [pid]
     while level:
         one = level.pop()
@@ -26,7 +26,7 @@ def iter_process_tree(pid: int) -> Iterator[int]:
 
 
 def measure_process_tree(pid: int) -> tuple[int, int]:
-    """The number of processes in a family, and the bytes that they hold."""
+    """Return the number of processes in a process tree, and their resident memory in bytes."""
     number = held = 0
     for one in iter_process_tree(pid):
         number += 1
@@ -38,7 +38,7 @@ def measure_process_tree(pid: int) -> tuple[int, int]:
 
 
 def first_to_go(pid: int) -> None:
-    """Where memory runs out after all, the kernel takes this family before anything else."""
+    """Make the kernel kill this process tree first where memory runs out."""
     try:
         (PROCESSES / str(pid) / "oom_score_adj").write_text("1000")
     except OSError:

@@ -1,4 +1,4 @@
-"""A test suite in the sandbox, and what came of it (R-LOOP-21)."""
+"""Runs a test suite in the sandbox and returns its report (R-LOOP-21)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from orchestrator.gateways.sandbox import bubblewrap, bwrap_arguments
 from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
 
 SUITE = Path(__file__).with_name("suite_worker.py").read_text(encoding="utf-8")
-# What pytest is made of, as far as it is here.
+# The packages that pytest consists of; missing ones are left out.
 PYTEST: Final = (
     "pytest",
     "_pytest",
@@ -31,7 +31,7 @@ Count = Field(ge=0, le=1_000_000)
 
 
 class Failure(BaseModel):
-    """A test that did not pass: what was compared, where, and the end of its trace."""
+    """A test that did not pass: the compared values, the location, and the end of its trace."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,7 +45,7 @@ class Failure(BaseModel):
 
 
 class Counts(BaseModel):
-    """How many tests came to which end."""
+    """The number of tests by result."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,7 +56,7 @@ class Counts(BaseModel):
 
 
 class Report(BaseModel):
-    """What the runner wrote."""
+    """The report that the runner wrote."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -65,22 +65,26 @@ class Report(BaseModel):
 
 
 def has_pytest() -> bool:
-    """Whether there is a pytest to lend; without one tests are those of unittest."""
+    """Return whether pytest is installed here; without pytest only unittest suites can be run."""
     return bwrap_arguments.can_import("pytest")
 
 
 async def run_suite(
     files: Mapping[str, bytes], folder: str, runner: Runner, limits: Limits = LIMITS
 ) -> tuple[Ended, Report | None]:
-    """Run the tests of a folder of these files. No report: the runner came to no end, or what it wrote is
-    none. Raises bubblewrap.Unavailable."""
+    """Run the tests in a folder of these files.
+
+    The report is None where the runner did not finish, or wrote no valid report.
+
+    Raises: bubblewrap.Unavailable.
+    """
     place = f"/work/{folder}".rstrip("/")
     laid = {f"work/{path}": body for path, body in files.items()}
     job = Job(
         argv=("python", "/code/suite.py", runner, place, RESULT),
         files={**laid, "code/suite.py": SUITE.encode()},
         limits=limits,
-        # What else the machine's Python may have must not change what a suite says.
+        # Other packages of the machine's Python must not change the result of a suite.
         environment={"PYTHONPATH": "/work:/work/src:/packages", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         packages=tuple(filter(bwrap_arguments.can_import, PYTEST)) if runner == "pytest" else (),
         result=RESULT,

@@ -1,8 +1,8 @@
-"""Runs a folder of tests inside the sandbox and writes what came of each to a file.
+"""Runs a folder of tests inside the sandbox and writes their results to a file.
 
-It is laid out beside the tests by its source, and imports nothing of ours. Its arguments: the runner
-(`pytest` or `unittest`), the folder, and where to write. Tests run in this very process, so what they say of
-themselves is their word; nothing outside follows from it but what a verifier makes of it.
+The module is copied into the sandbox as source and imports no code of ours. Its arguments: the runner
+(`pytest` or `unittest`), the folder, and the output path. Tests run in this very process and can forge
+their results, so nothing outside relies on the report beyond what a verifier makes of it.
 """
 
 import importlib
@@ -20,14 +20,14 @@ _COMPARED = re.compile(
 
 
 class Tally:
-    """What came of the tests so far."""
+    """The results of the tests so far."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(("passed", "failed", "errors", "skipped"), 0)
         self.failures = []  # type: ignore[var-annotated]
 
     def fault(self, kind: str, name: str, message: str, trace: str, location: str) -> None:
-        """One test that did not pass, or could not be run."""
+        """Record one test that did not pass, or could not be run."""
         self.counts[kind] += 1
         if len(self.failures) >= MOST_FAILURES:
             return
@@ -43,40 +43,40 @@ class Tally:
 
 
 class Results(unittest.TestResult):
-    """A result that tells the tally."""
+    """A unittest result that records to the tally."""
 
     def __init__(self, tally: Tally) -> None:
         super().__init__()
         self.tally = tally
 
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - its name there
-        """One passed."""
+        """Count a test that passed."""
         super().addSuccess(test)
         self.tally.counts["passed"] += 1
 
     def addFailure(self, test, err) -> None:  # type: ignore[no-untyped-def]  # noqa: N802
-        """One did not."""
+        """Record a test that failed."""
         self._fault("failed", test, err)
 
     def addError(self, test, err) -> None:  # type: ignore[no-untyped-def]  # noqa: N802
-        """One could not be run to its end."""
+        """Record a test that could not be completed."""
         self._fault("errors", test, err)
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802 - its name there
-        """One was left out."""
+        """Count a test that was skipped."""
         super().addSkip(test, reason)
         self.tally.counts["skipped"] += 1
 
     def addExpectedFailure(self, test, err) -> None:  # type: ignore[no-untyped-def]  # noqa: N802
-        """One failed as it said."""
+        """Count a test that failed as expected, as passed."""
         self.tally.counts["passed"] += 1
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802 - its name there
-        """One passed that said it would fail."""
+        """Record a test that passed although it was expected to fail."""
         self.tally.fault("failed", test.id(), "it passed, and says that it fails", "", "")
 
     def addSubTest(self, test, subtest, err) -> None:  # type: ignore[no-untyped-def]  # noqa: N802
-        """A part of one."""
+        """Record a failed subtest; a subtest that passed is not counted."""
         if err is not None:
             self._fault("failed" if issubclass(err[0], AssertionError) else "errors", subtest, err)
 
@@ -88,13 +88,13 @@ class Results(unittest.TestResult):
 
 
 class Plugin:
-    """What pytest tells, told to the tally."""
+    """A pytest plugin that records results to the tally."""
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
 
     def pytest_runtest_logreport(self, report) -> None:  # type: ignore[no-untyped-def]
-        """A test was set up, called or torn down."""
+        """Record the set-up, call or tear-down of a test."""
         if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
             self.tally.counts["skipped"] += 1
         elif report.outcome == "failed":
@@ -103,7 +103,7 @@ class Plugin:
             self.tally.counts["passed"] += 1
 
     def pytest_collectreport(self, report) -> None:  # type: ignore[no-untyped-def]
-        """A file was read."""
+        """Record a test file that could not be collected."""
         if report.outcome == "failed":
             self._fault("errors", report)
 
@@ -115,7 +115,7 @@ class Plugin:
 
 
 def main(runner: str, folder: str, place: str) -> None:
-    """Run them all and write what came of it."""
+    """Run all tests and write their results."""
     tally = Tally()
     sys.path.insert(0, folder)
     if runner == "pytest":

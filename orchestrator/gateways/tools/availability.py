@@ -1,5 +1,7 @@
-"""What this machine lacks for a tool, and what a tenant's house has not set up for it: said where tools are
-shown, and to the run that would call them."""
+"""Missing dependencies of tools on this machine, and missing settings of a tenant.
+
+The reasons are shown where tools are listed, and to the run that would call them.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -17,25 +19,28 @@ from tenancy.models import Secret
 
 
 class Readiness(NamedTuple):
-    """Tools that cannot be called as the house is now, and those whose credential ends soon, with why."""
+    """Tools that cannot be called now, and tools whose credential expires soon, each with the reason."""
 
     left_out: dict[str, str]
     cautions: dict[str, str]
 
 
 def list_missing_dependencies() -> dict[str, str]:
-    """The shipped tools that cannot be called on this machine, with the reason."""
+    """Return the bundled tools that cannot be called on this machine, with the reason."""
     return {declared.spec.name: why for declared in particular_tools() if (why := declared.lacks())}
 
 
 def missing_isolation() -> dict[str, str]:
-    """The shipped tools that run on this machine without the system's isolation, with the reason."""
+    """Return the bundled tools that run here without the system's isolation, with the reason."""
     return {"sandbox.script": why} if (why := monty_scripts.missing_isolation()) else {}
 
 
 def list_unavailable_tools(pinned: Mapping[str, ToolSpec], named: tuple[str, ...]) -> dict[str, str]:
-    """Of the tools that a run is pinned to and its workflow names, those that cannot be called as the run has
-    them, with the reason: not at all, or not in isolation."""
+    """Return the tools of a run that cannot be called as pinned, with the reason.
+
+    Only tools that the run is pinned to and its workflow names are checked. A tool is listed if it cannot
+    be called at all, or not in isolation.
+    """
     found: dict[str, str] = {}
     for declared in particular_tools():
         name = declared.spec.name
@@ -49,8 +54,12 @@ def list_unavailable_tools(pinned: Mapping[str, ToolSpec], named: tuple[str, ...
 
 
 def assess_tool_readiness(tools: Iterable[ToolSpec], at: datetime, until: datetime) -> Readiness:
-    """How tools stand for a run from `at` to `until` at the latest (R-TOOL-6, R-TOOL-13). Inside the tenant's
-    context."""
+    """Return the readiness of tools for a run from `at` to `until` at the latest.
+
+    Call it inside the tenant's context.
+
+    Spec: R-TOOL-6, R-TOOL-13.
+    """
     asked = tuple(tools)
     left_out = {
         spec.name: why for spec in asked if spec.remote is None and (why := _find_missing_setting(spec))
@@ -72,7 +81,7 @@ def _find_missing_setting(spec: ToolSpec) -> str:
 
 
 def _credential_lacks(remote: list[ToolSpec], at: datetime, until: datetime) -> dict[str, Lack]:
-    """Of tools that are no code of ours, how the secrets stand that they are called with."""
+    """Return the state of the credentials of remote tools, by tool."""
     if not remote:
         return {}
     servers = dict(ToolServer.objects.filter(removed_at=None).values_list("slug", "secret"))
@@ -86,7 +95,7 @@ def _credential_lacks(remote: list[ToolSpec], at: datetime, until: datetime) -> 
         if (secret := names.get(spec.name)) is None:
             continue
         row = kept.get(secret)
-        # What is sent to a server of tools is kept anew by hand; the secret of a request renews itself.
+        # The secret of a tool server is replaced manually; the secret of a request can renew itself.
         renews = row is not None and bool(row.renews_at) and _require_remote(spec).kind == "http"
         life = Life(row.expires_at, renews) if row is not None else None
         found[spec.name] = credential_lack(secret, life, at, until)

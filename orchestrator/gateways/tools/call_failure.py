@@ -1,4 +1,4 @@
-"""A failed call as the outcome of its effect, and what it tells of the tool's health."""
+"""A failed call as the outcome of its effect, and as evidence about the tool's health."""
 
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import ToolFailed
@@ -23,7 +23,7 @@ def read_error(performed: Performed) -> str:
 
 
 def assess_health(performed: Performed, effect: CallTool, spec: ToolSpec) -> bool | None:
-    """Whether the tool did its part; None where a timeout was the run's hurry."""
+    """Return whether the tool worked; None where the run's own timeout was too short to judge."""
     error = read_error(performed)
     if error in ("timeout", "unreachable") and not tool_silence_tells(effect.timeout_ms, spec.timeout_ms):
         return None

@@ -1,8 +1,8 @@
-"""What a page's styles take from sight, element by element (R-TOOL-19, M14).
+"""Applies a page's styles to find the text that they hide, element by element (R-TOOL-19, M14).
 
-The page's own sheets and inline styles are cascaded as a browser does it: what is important, inline, more
-specific or later wins. What wins and is understood decides; what is not understood, or holds only under a
-condition, leaves the text and is named.
+The page's own sheets and inline styles are cascaded as in a browser: important, inline, more specific or
+later declarations win. A winning declaration that is understood decides. One that is not understood, or
+holds only under a condition, leaves the text in place and is reported.
 """
 
 import re
@@ -43,7 +43,7 @@ class _TooDeep(Exception):
 
 
 class _Rule(NamedTuple):
-    """A rule of a sheet; `sure` False: it holds only under a condition that is not judged."""
+    """A rule of a sheet; `sure` is False for a rule under a condition that is not evaluated."""
 
     selector: str
     said: tuple[Declared, ...]
@@ -51,7 +51,7 @@ class _Rule(NamedTuple):
 
 
 class _Held:
-    """One element and the values that won."""
+    """One element and its winning values."""
 
     def __init__(self, node: LexborNode) -> None:
         self.node = node
@@ -70,13 +70,13 @@ class _Held:
 
     @property
     def colour(self) -> Shade | Literal["transparent"]:
-        """Its own colour of writing; none where it has its parent's."""
+        """The element's own text colour; none where it is inherited."""
         value = self.values.get("color", "inherit")
         return "none" if value in ("inherit", "unset", "currentcolor", "revert") else colour_of(value)
 
     @property
     def ground(self) -> Shade:
-        """Its own background; none where what is behind shows."""
+        """The element's own background; none where the background behind it shows."""
         both = [self._won[name] for name in ("background", "background-color") if name in self._won]
         image = self.values.get("background-image", "none")
         if image not in ("none", "initial", "inherit", "unset", "revert"):
@@ -84,13 +84,16 @@ class _Held:
         return ground_of(max(both)[1]) if both else "none"
 
     def sight(self) -> Sight:
-        """What its own values make of its text, colours aside."""
+        """Return the visibility of the element's text by its own values, colours aside."""
         return sight_of_all(frozenset(self.values.items()))
 
 
 def take_hidden(tree: LexborHTMLParser, body: LexborNode, always: str) -> tuple[int, bool]:
-    """Take out what no reader sees, with what `always` selects; how many characters of text that was, and
-    whether something may hide more than was understood."""
+    """Remove the invisible elements of a page, and those that `always` selects.
+
+    Returns the number of removed characters of text, and whether something may hide more text than was
+    understood.
+    """
     rules, missed = _parse_rules(tree)
     held, cut = _apply_cascade(body, rules)
     missed = missed or cut or any(_may_hide_text(rule) for rule in rules if not _is_applicable_rule(rule))
@@ -110,7 +113,7 @@ def take_hidden(tree: LexborHTMLParser, body: LexborNode, always: str) -> tuple[
 
 
 def _apply_cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _Held], bool]:
-    """The styled elements, and whether something was left out."""
+    """Return the styled elements, and whether something was left out."""
     held: dict[int, _Held] = {body.mem_id: _Held(body)}
     missed, count = False, 0
     for words, name in (("font[color]", "color"), ("[bgcolor]", "background"), ("body[text]", "color")):
@@ -133,7 +136,7 @@ def _apply_cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _Hel
 
 
 def _select_elements(body: LexborNode, part: str) -> list[LexborNode] | None:
-    """What a selector means; None where it is not understood."""
+    """Return the elements that a selector matches; None where the selector is not understood."""
     try:
         return [body] if part.lower() in _PAGE else body.css(part)
     except (SelectolaxError, ValueError):
@@ -141,7 +144,7 @@ def _select_elements(body: LexborNode, part: str) -> list[LexborNode] | None:
 
 
 def _apply_inline_styles(body: LexborNode, held: dict[int, _Held]) -> bool:
-    """Put the inline styles above the rules; whether one of them could not be read."""
+    """Apply the inline styles over the rules; return whether one of them could not be read."""
     missed = False
     for node in _with_self(body, "[style]"):
         said = parse_declarations(node.attributes.get("style") or "")
@@ -161,7 +164,7 @@ def _is_applicable_rule(rule: _Rule) -> bool:
 
 
 def _may_hide_text(rule: _Rule) -> bool:
-    """Whether a rule that is not applied may hide something."""
+    """Return whether a rule that is not applied may hide text."""
     values = {one.name: one.value for one in rule.said}
     if sight_of_all(frozenset(values.items())) != "seen":
         return True
@@ -172,7 +175,7 @@ def _may_hide_text(rule: _Rule) -> bool:
 
 
 def _parse_rules(tree: LexborHTMLParser) -> tuple[list[_Rule], bool]:
-    """The rules of the page's own sheets, and whether some of them could not be read."""
+    """Return the rules of the page's own sheets, and whether some of them could not be read."""
     written = "\n".join(node.text() for node in tree.css("style"))
     sheet = re.sub(r"/\*.*?(?:\*/|$)", " ", written[:MOST_SHEET], flags=re.S)
     found: list[_Rule] = []
@@ -197,7 +200,7 @@ def _parse_rules(tree: LexborHTMLParser) -> tuple[list[_Rule], bool]:
 
 
 def _iter_blocks(sheet: str) -> Iterator[tuple[list[str], str, str]]:
-    """Each block with what it stands in, outermost first; what the sheet leaves open ends with it."""
+    """Yield each block with its enclosing blocks, outermost first; an unclosed block ends with the sheet."""
     frames: list[tuple[str, list[str]]] = []
     written = ""
     for piece in _TOKEN.findall(sheet):
@@ -226,7 +229,7 @@ def _split_selector(selector: str) -> list[str]:
 
 
 def _compute_specificity(selector: str) -> tuple[int, int, int]:
-    """How specific a selector is, as CSS counts it."""
+    """Return the specificity of a selector, as CSS counts it."""
     bare = re.sub(r"\[[^\]]*\]", "[", selector)
     types = len(re.findall(r"(?:^|[\s>+~])[a-zA-Z]", bare))
     return bare.count("#"), bare.count(".") + bare.count("[") + bare.count(":"), types
@@ -236,7 +239,7 @@ def _compute_specificity(selector: str) -> tuple[int, int, int]:
 
 
 def _find_unreadable_texts(body: LexborNode, held: dict[int, _Held]) -> tuple[list[LexborNode], bool]:
-    """The texts that are written in what is behind them, and whether one could not be judged."""
+    """Return the texts in the colour of their background, and whether a text could not be judged."""
     attached = {body.mem_id, *(node.mem_id for node in body.css("*"))}
     styled = {key: one for key, one in held.items() if key in attached}
     shades = {key: (one.colour, one.ground) for key, one in styled.items()}
@@ -256,7 +259,7 @@ def _find_unreadable_texts(body: LexborNode, held: dict[int, _Held]) -> tuple[li
 
 
 def _collect_texts(top: LexborNode, own: dict[int, _Held]) -> list[LexborNode]:
-    """The texts below an element, but for those of elements with colours of their own."""
+    """Return the texts below an element, except those of elements with colours of their own."""
     found: list[LexborNode] = []
     stack = [top]
     while stack:
@@ -269,7 +272,7 @@ def _collect_texts(top: LexborNode, own: dict[int, _Held]) -> list[LexborNode]:
 
 
 class _Nearest:
-    """The value of an element: its own or the nearest ancestor's, else the page's."""
+    """Resolves the value of an element: its own or the nearest ancestor's, else the page's."""
 
     def __init__(self, own: dict[int, str | Colour], page: Colour) -> None:
         self._own = {key: value for key, value in own.items() if value != "none"}
@@ -277,7 +280,7 @@ class _Nearest:
         self._seen: dict[int, str | Colour] = {}
 
     def of(self, node: LexborNode) -> str | Colour:
-        """It, looked up once an element."""
+        """Return the value of an element; each element is looked up once."""
         way: list[int] = []
         found: str | Colour | None = None
         above: LexborNode | None = node
@@ -289,11 +292,11 @@ class _Nearest:
         return found or self._page
 
 
-# -- taking out
+# -- removal
 
 
 def _select_outermost(nodes: list[LexborNode], body: LexborNode) -> list[LexborNode]:
-    """Each of them once, and none that goes with another one: what was taken out is gone with all it held."""
+    """Return each node once, without nodes inside another one: a removed node takes its content along."""
     wanted = {node.mem_id: node for node in nodes if node.mem_id != body.mem_id}
     within: dict[int, bool] = {}
     for node in wanted.values():

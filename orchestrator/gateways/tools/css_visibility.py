@@ -1,8 +1,7 @@
-"""What one style declaration does to the sight of a text: shows it, hides it, or cannot be told
-(R-TOOL-19, M14).
+"""Judges the effect of one style declaration on a text: seen, hidden, or unsure (R-TOOL-19, M14).
 
-Only what is fully understood counts as seen or hidden: a variable, a calculation, an escape, a unit or a word
-that is not known here may hide anything, and is said to.
+Only what is fully understood counts as seen or hidden. A variable, a calculation, an escape, or an unknown
+unit or keyword may hide anything, and counts as unsure.
 """
 
 import colorsys
@@ -63,7 +62,7 @@ Colour = tuple[int, int, int]
 
 
 class Declared(NamedTuple):
-    """One declaration, in small letters with single spaces."""
+    """One declaration, in lower case with single spaces."""
 
     name: str
     value: str
@@ -72,7 +71,7 @@ class Declared(NamedTuple):
 
 @lru_cache(maxsize=4_096)
 def parse_declarations(style: str) -> tuple[Declared, ...] | None:
-    """The declarations of a style; None where it is written so that it cannot be read here."""
+    """Parse the declarations of a style; None where they cannot be read here."""
     if len(style) > LONGEST or "\\" in style:
         return None
     plain = re.sub(r"/\*.*?(?:\*/|$)", " ", style, flags=re.S).lower()
@@ -89,14 +88,16 @@ def parse_declarations(style: str) -> tuple[Declared, ...] | None:
 
 @lru_cache(maxsize=4_096)
 def sight_of_all(values: frozenset[tuple[str, str]]) -> Sight:
-    """What all the values of an element make of its text."""
+    """Return the visibility of an element's text by all its values."""
     others = dict(values)
     return pick_worst_sight(sight_of(name, value, others) for name, value in values)
 
 
 def sight_of(name: str, value: str, others: Mapping[str, str]) -> Sight:
-    """What a declaration does to the text of its element; `others` are the element's other values. Colours
-    are judged against what is behind them, not here."""
+    """Return the visibility of an element's text by one declaration.
+
+    `others` are the element's other values. Colours are compared with their background elsewhere.
+    """
     judge = _JUDGES.get(name)
     if judge is None and name not in _SIZED and name not in _PLACES:
         return "seen"
@@ -111,7 +112,7 @@ def sight_of(name: str, value: str, others: Mapping[str, str]) -> Sight:
 
 @lru_cache(maxsize=4_096)
 def colour_of(value: str) -> Colour | Literal["transparent", "unknown"]:
-    """A colour, one that cannot be seen, or one that is not understood."""
+    """Parse a colour; "transparent" or "unknown" where it is invisible or not understood."""
     if value == "transparent":
         return "transparent"
     if (named := NAMES.get(value)) is not None:
@@ -136,7 +137,7 @@ def colour_of(value: str) -> Colour | Literal["transparent", "unknown"]:
 
 @lru_cache(maxsize=4_096)
 def ground_of(value: str) -> Colour | Literal["none", "unknown"]:
-    """The colour that a background lays behind a text; `none`: what is behind it shows."""
+    """Return the colour of a background; "none" where the background behind it shows."""
     if value in (*_WIDE, "none", "transparent", ""):
         return "none"
     if "url(" in value or "gradient(" in value or "image" in value:
@@ -151,12 +152,12 @@ def ground_of(value: str) -> Colour | Literal["none", "unknown"]:
 
 
 def is_similar_colour(one: Colour, other: Colour) -> bool:
-    """Whether a reader cannot tell them apart."""
+    """Return whether two colours look the same to a reader."""
     return max(abs(a - b) for a, b in zip(one, other, strict=True)) <= 24
 
 
 def pick_worst_sight(found: Iterable[Sight]) -> Sight:
-    """Hidden before unsure before seen."""
+    """Return the worst of several results: hidden before unsure before seen."""
     held = set(found)
     return "hidden" if "hidden" in held else "unsure" if "unsure" in held else "seen"
 
@@ -180,7 +181,7 @@ def _seen_through(colour: Colour, alpha: float) -> Colour | Literal["transparent
 
 
 def _parse_length(value: str) -> tuple[float, str] | None:
-    """The number and the unit of a length, None where it is none."""
+    """Return the number and the unit of a length; None for any other value."""
     found = _LENGTH.fullmatch(value)
     if found is None or (found[2] != "%" and found[2] not in _PIXELS):
         return None
@@ -193,7 +194,7 @@ def _parse_pixels(value: str) -> float | None:
 
 
 def _judge_ratio(value: str) -> Sight:
-    """A number from nothing to all: opacity, zoom, scale."""
+    """Judge a ratio from 0 to 1: opacity, zoom, scale."""
     found = _parse_length(value)
     if found is None or found[1] not in ("", "%"):
         return "seen" if value in ("normal", "none") else "unsure"
@@ -289,7 +290,7 @@ def _make_keyword_judge(*plain: str) -> "_Words":
 
 
 class _Words:
-    """A property of which some words hide, some show, and no other is understood."""
+    """Judges a property by keyword: some hide, some show, and no other is understood."""
 
     def __init__(self, plain: frozenset[str], hidden: frozenset[str] = frozenset()) -> None:
         self._plain, self._hidden = plain, hidden

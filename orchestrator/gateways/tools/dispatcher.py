@@ -1,4 +1,6 @@
-"""Calling a tool: bounded, under its deadline, with its one key. Never raises (R-TOOL-8 to 11, G5 to G9)."""
+"""Calls a tool: bounded, under its deadline, with its idempotency key. Never raises (R-TOOL-8 to 11, G5 to
+G9).
+"""
 
 import asyncio
 import os
@@ -55,20 +57,23 @@ AnyTool = Tool[Any, Any]
 
 
 class Remotes(Protocol):
-    """Knows the tools that are no code of ours, as they are at the moment of a call."""
+    """The lookup of remote tools, as they are configured at the moment of a call."""
 
     def find(self, spec: ToolSpec) -> AnyTool:
-        """The tool behind a version with a `remote`. Raises CallFailed; nothing was sent then."""
+        """Return the tool behind a version with a `remote`.
+
+        Raises: CallFailed; nothing was sent then.
+        """
         ...
 
 
 def from_environment(name: str) -> str | None:
-    """A variable as it is at this moment, else as the settings have it."""
+    """Return an environment variable as it is now, else the setting of that name."""
     return os.environ.get(name) or getattr(settings, name, None)
 
 
 class ToolGateway:
-    """Performs CallTool. `tools` are what may be called at all; `env` is asked for a service's origin at each
+    """Performs CallTool. `tools` are the callable tools; `env` is asked for a service's origin at each
     call.
     """
 
@@ -99,13 +104,12 @@ class ToolGateway:
         before_wait: BeforeWait = do_nothing,
         sealed: Sealed | None = None,
     ) -> "Future[Performed]":
-        """Start one call; a future of its outcome (ToolAnswered or ToolFailed).
+        """Start one call and return a future of its outcome (ToolAnswered or ToolFailed).
 
-        `arguments` are the very bytes that were hashed and approved; `sealed` opens what stands in them as
-        a reference. A local tool's result is there at once;
-        `before_wait` is called before anything that waits. `circuits` are the house's; without them the
-        gateway keeps its own. `remotes` knows the tools that are no code of ours; `tenant` is whose rows a
-        tool may ask for, `files` changes the files of the run.
+        `arguments` are the very bytes that were hashed and approved; `sealed` resolves references in them.
+        A local tool's result is available at once; `before_wait` is called before anything that waits.
+        `circuits` are those of the deployment; without them the gateway keeps its own. `remotes` looks up
+        remote tools; `tenant` owns the rows that a tool may read; `files` changes the files of the run.
         """
         keeper = Keeper(salt)
         refused = check_before_send(permit)
@@ -147,11 +151,10 @@ class ToolGateway:
         before_wait: BeforeWait = do_nothing,
         sealed: Sealed | None = None,
     ) -> Found:
-        """Whether a call that was sent did happen, asked of the tool's own look-up by its key; three tries.
-        Waits.
+        """Find out whether a call that was sent took effect, by the tool's look-up; three tries. Waits.
 
-        It goes through the wall like a call: permit, rate and circuit (R-BUDGET-17). Where one of them does
-        not let it pass, nobody knows.
+        The look-up uses the call's key. It passes the same guard as a call: permit, rate and circuit
+        (R-BUDGET-17). Where one of them refuses, the result is unknown.
         """
         found = self._looked(
             loop, effect, arguments, spec, salt, permit, circuits=circuits or self.circuits, remotes=remotes,
@@ -200,7 +203,10 @@ class ToolGateway:
         return found
 
     def _paced(self, caller: Hashable, spec: ToolSpec) -> None:
-        """Count one call. Raises CallFailed where it comes too soon."""
+        """Count one call.
+
+        Raises: CallFailed where the rate is exceeded.
+        """
         wait = self._pace.take(caller, spec.rate_per_minute)
         if wait:
             detail = f"{spec.name} takes {spec.rate_per_minute} calls a minute; again in {wait} s".encode()
@@ -212,7 +218,7 @@ class ToolGateway:
     # ------------------------------------------------------------------------------------------------
 
     def _declared(self, spec: ToolSpec, remotes: Remotes | None) -> AnyTool:
-        """The tool behind a pinned version. Raises CallFailed."""
+        """Return the tool behind a pinned version, or raise CallFailed."""
         if spec.remote is not None and remotes is not None:
             return remotes.find(spec)
         declared = self._tools().get(spec.name) if spec.remote is None else None
@@ -246,7 +252,10 @@ class ToolGateway:
         *,
         mutating: bool,
     ) -> ToolContext:
-        """The origin is configured, never in the arguments. Raises CallFailed where it is missing."""
+        """Build the call's context. The origin comes from configuration, never from the arguments.
+
+        Raises: CallFailed where the origin is missing.
+        """
         address = (self._env(declared.service) if declared.service else "") or ""
         origin = origin_of(address)
         if declared.service and origin is None:
@@ -301,8 +310,10 @@ class ToolGateway:
     async def _reported(
         self, call: Coroutine[Any, Any, Performed], spec: ToolSpec, admitted: Admitted, effect: CallTool
     ) -> Performed:
-        """The call's outcome, once its circuit has been told. A call that is cut short tells nothing; where
-        it was the probe, its lease ends."""
+        """Await the call and report its result to its circuit.
+
+        A cancelled call reports nothing; if it was the probe, its lease expires.
+        """
         performed = await call
         await admitted.tell_aside(
             healthy=assess_health(performed, effect, spec), reason=read_error(performed)
@@ -315,14 +326,17 @@ class ToolGateway:
     def _answered(
         self, effect: CallTool, spec: ToolSpec, answer: ServiceResponse[Any], keeper: Keeper
     ) -> Performed:
-        """The observation as it came; what is no JSON is kept too, and malformed. So is whatever of a change
-        cannot be read: it says nothing of what was done."""
+        """Build the outcome of an answer, with the observation as it came.
+
+        An answer that is not JSON is kept, too, as malformed. The same holds for an unreadable answer to a
+        change, which does not say what was done.
+        """
         fault = fault_of(spec, answer.body, cut=answer.truncated)
         if fault == NO_JSON or (fault and effect.mutating):
             failed = CallFailed("malformed", sent=True, detail=answer.body, unread=answer)
             return build_failure(effect, keeper, failed, fault)
         TALLY.add("tool", effect.tool, "answered")
-        # Of a result that was cut, the digest of the whole travels with its id (G7).
+        # The digest of a truncated result's whole is stored with its request id (G7).
         mark = f" sha256={answer.whole}" if answer.truncated else ""
         fields = {
             "effect": effect.id, "observation": keeper.keep(answer.body), "size": answer.size,
@@ -336,7 +350,10 @@ class ToolGateway:
 
 
 def _admit_call(circuits: Circuits, effect: CallTool) -> Admitted:
-    """The right to make the call. Raises CallFailed where the tool's circuit lets none through."""
+    """Return the admission of a call.
+
+    Raises: CallFailed where the tool's circuit lets no call through.
+    """
     ticket = circuits.admit("tool", effect.tool, timeout_ms=effect.timeout_ms)
     if isinstance(ticket, Blocked):
         raise CallFailed(
@@ -374,7 +391,7 @@ def _as_found(answer: ServiceResponse[Any] | None, keeper: Keeper) -> Found:
 
 
 def _build_crash_failure(declared: AnyTool, error: Exception, *, sent: bool) -> CallFailed:
-    """A fault in the tool's own code; the trace learns its kind and words, the log only its kind."""
+    """Build the failure for an exception in a tool: the trace gets its message, the log only its type."""
     log.error("tool.crashed", tool=declared.spec.name, error=type(error).__name__)
     words = f"{type(error).__name__}: {error}"[:1_000]
     return CallFailed("crashed", sent=sent, detail=words.encode("utf-8", "backslashreplace"))

@@ -1,4 +1,4 @@
-"""What a service says, with references in place of the values that were opened for its call (M16, W8)."""
+"""Replaces values that were unsealed for a call by their references in the service's answer (M16, W8)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,13 +7,16 @@ import orjson
 
 from orchestrator.gateways.tools.secret_redaction import without_secret
 
-# A shorter value stands in too many texts by chance; it is taken out where it is all of a text or a number.
+# A shorter value occurs in too many texts by chance; it is only replaced where it is a whole text or
+# number.
 LEAST = 6
 
 
 def replace_opened_values(body: bytes, opened: Mapping[str, str]) -> bytes:
-    """The bytes without the values of `opened` (value to reference), in the spellings of an echo. JSON stays
-    JSON: there, numbers that are such a value go too."""
+    """Replace the values of `opened` (value to reference) in all the spellings of an echo.
+
+    JSON stays JSON: numbers that equal such a value are replaced, too.
+    """
     if not opened:
         return body
     try:

@@ -1,8 +1,8 @@
-"""The one way out for tools: every request is judged on the address it connects (P8, G3, W3).
+"""The outbound transport for tools: every request is checked by its resolved address (P8, G3, W3).
 
-The name is resolved here, each address is judged, and the connection goes to a judged address itself, under
-the name's own certificate: a name that answers differently a moment later leads nowhere. Redirects come
-back through here hop by hop. No proxy, no compression, a bound on bytes.
+The name is resolved here, each address is checked, and the connection goes to a checked address, under the
+name's own certificate: a name that resolves differently a moment later is not resolved again. Redirects
+pass through here hop by hop. There is no proxy and no compression, and bytes are bounded.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 MOST_BYTES = 16 * 1024 * 1024
 MOST_ADDRESSES = 16
 RESOLVE_SECONDS = 5.0
-# So much is kept of an answer that was not read to its end.
+# The number of bytes kept of an answer that was not read to its end.
 FIRST = 16 * 1024
 
 
@@ -40,7 +40,10 @@ class TooMuch(httpx2.TransportError):
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """The addresses the system knows for a name. Raises EgressRefused where there is none."""
+    """Return the addresses that the system resolves for a name.
+
+    Raises: EgressRefused where there is none.
+    """
     try:
         async with asyncio.timeout(RESOLVE_SECONDS):
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -52,7 +55,10 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
 async def resolve_allowed_addresses(
     target: Target, leave: Leave, resolver: Resolver = system_resolver
 ) -> tuple[str, ...]:
-    """The addresses to connect for a target, each allowed. Raises EgressRefused."""
+    """Return the addresses to connect to for a target, each allowed.
+
+    Raises: EgressRefused.
+    """
     leave.admit(target)
     if target.literal is not None:
         found = [target.host]
@@ -62,21 +68,29 @@ async def resolve_allowed_addresses(
 
 
 def look_before_saving(url: str, leave: Leave, resolver: Resolver = system_resolver) -> Target:
-    """What a URL points to, judged as it would be when it is connected. Waits. Raises EgressRefused."""
+    """Return the target of a URL, checked as it will be when it is connected. Waits.
+
+    Raises: EgressRefused.
+    """
     target = target_of(url)
     asyncio.run(resolve_allowed_addresses(target, leave, resolver))
     return target
 
 
 def operators_leave(origin: str) -> Leave:
-    """Leave for an origin that the operator's own settings name exactly: it may be private, and a server of
-    our own, at its own port only."""
+    """Build the permission for an origin that the operator's own settings name exactly.
+
+    The origin may be private, or a server of this deployment, at its own port only.
+    """
     target = target_of(origin)
     return Leave(origins=(target.origin,), private=(target.place,))
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Connects what `leave` allows and nothing else. Raises EgressRefused before anything is sent."""
+    """Connects to what `leave` allows and nothing else.
+
+    Raises: EgressRefused before anything is sent.
+    """
 
     def __init__(
         self,
@@ -93,7 +107,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """One hop."""
+        """Perform one hop."""
         target = target_of(str(request.url))
         addresses = await resolve_allowed_addresses(target, self._leave, self._resolver)
         response = await self._connected(request, target, addresses)
@@ -109,7 +123,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def _connected(
         self, request: httpx2.Request, target: Target, addresses: Sequence[str]
     ) -> httpx2.Response:
-        """The answer of the first address that can be connected; nothing was sent to the others."""
+        """Return the answer of the first address that can be connected; nothing was sent to the others."""
         for place, address in enumerate(addresses):
             try:
                 return await self._inner.handle_async_request(_pin_request(request, target, address))
@@ -132,7 +146,7 @@ def guarded_client(
     headers: dict[str, str] | None = None,
     **more: Any,
 ) -> httpx2.AsyncClient:
-    """A client whose every hop is judged: no proxy, no cookies of others, nothing followed unasked."""
+    """Build a client whose every hop is checked: no proxy, no foreign cookies, no implicit redirects."""
     transport = GuardedTransport(leave, resolver=resolver, limits=limits, most_bytes=most_bytes)
     return httpx2.AsyncClient(
         transport=transport, trust_env=False, follow_redirects=False,
@@ -141,7 +155,7 @@ def guarded_client(
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends in TooMuch past its bound."""
+    """A body that raises TooMuch past its bound."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, most: int, status: int) -> None:
         self._inner, self._most, self._status = inner, most, status
@@ -164,7 +178,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _pin_request(request: httpx2.Request, target: Target, address: str) -> httpx2.Request:
-    """The same request to one address, with the name's own Host header and certificate."""
+    """Return the same request to one address, with the name's own Host header and certificate."""
     return httpx2.Request(
         request.method, request.url.copy_with(host=address), headers=request.headers, stream=request.stream,
         extensions={**request.extensions, "sni_hostname": target.host},

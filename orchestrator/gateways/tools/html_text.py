@@ -1,9 +1,10 @@
-"""A web page as its readers see it: text and links, without what the page hides (R-TOOL-19, M14).
+"""Reads a web page as its readers see it: text and links, without hidden text (R-TOOL-19, M14).
 
-Hidden is what attributes, inline styles and the page's own style sheet take from sight: not shown, of no
-size, off the screen, see-through, or in the colour of its ground (`hiding`). What could hide more and cannot
-be judged from the page alone is said beside the text (`unsure`): sheets in other files, which are not
-fetched, styles that depend on a state or are not understood, and scripts. The text is untrusted either way.
+Hidden is the text that attributes, inline styles and the page's own style sheet make invisible: not
+displayed, of no size, off the screen, transparent, or in the colour of its background (css_cascade.py).
+Causes that could hide more and cannot be judged from the page alone are listed in `unsure`: sheets in other
+files, which are not fetched, styles that depend on a state or are not understood, and scripts. The text is
+untrusted in any case.
 """
 
 import re
@@ -22,7 +23,7 @@ MOST_LINKS = 200
 MOST_NODES = 200_000
 DEEPEST = 400
 LONGEST_LINK = 200
-# Never text of the page.
+# Elements that are never text of the page.
 _NEVER = "script, style, noscript, template, iframe, object, embed, svg, canvas, select, textarea, "
 _NEVER += "dialog, video, audio, datalist, noframes, noembed"
 _HIDDEN = "[hidden], [popover], input[type=hidden], details:not([open]) > :not(summary)"
@@ -31,7 +32,7 @@ address article aside blockquote br dd details div dl dt fieldset figcaption fig
 h6 header hr li main nav ol p pre section summary table tbody td tfoot th thead title tr ul
 """
 _BLOCKS = frozenset(_BLOCK_WORDS.split())
-# No depth: what has no content, and what the next of its kind ends.
+# Elements without depth: those without content, and those that the next of their kind closes.
 _UNCOUNTED_WORDS = """
 area base br col embed hr img input link meta source track wbr p li dd dt td th tr option optgroup tbody thead
 tfoot colgroup rp rt html head body path circle rect line use g stop
@@ -46,7 +47,7 @@ _EVENT = re.compile(r"[\s\"'/]on[a-z]+\s*=", re.I)
 
 
 class Link(BaseModel):
-    """A link of a page, by the number that stands in the text."""
+    """A link of a page, by its number in the text."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -56,8 +57,11 @@ class Link(BaseModel):
 
 
 class PageRead(BaseModel):
-    """A page, read. `hidden` counts characters that were left out; `cut` says that there was more. `unsure`:
-    what may hide some of the text from its readers, and could not be read."""
+    """The text of a page.
+
+    `hidden` counts characters that were left out; `cut`: there was more. `unsure` lists causes that may
+    hide some of the text from readers and could not be judged.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -71,7 +75,7 @@ class PageRead(BaseModel):
 
 
 def read_page(html: str, url: str) -> PageRead:
-    """Read a page. Characters that do not show are written out; nothing in the text is markup any more."""
+    """Read a page. Invisible characters are written out; the text contains no markup."""
     within = _within_bounds(html)
     tree = LexborHTMLParser(within)
     found = tree.css_first("title")
@@ -97,9 +101,10 @@ def read_page(html: str, url: str) -> PageRead:
 
 
 def _within_bounds(html: str) -> str:
-    """The page up to where it is nested deeper, or has more elements, than a page for people.
+    """Return the page up to where its depth or its number of elements exceeds the limits.
 
-    A parser looks through all open elements at many a tag: what opens without end would cost it minutes.
+    A parser looks through all open elements at many tags: a page with elements that are opened without end
+    would take minutes.
     """
     depth = 0
     for count, tag in enumerate(_TAG.finditer(html)):
@@ -112,7 +117,7 @@ def _within_bounds(html: str) -> str:
 
 
 def _list_unsure_causes(tree: LexborHTMLParser, html: str) -> list[Unsure]:
-    """What of the page may hide text and is not in the page, or runs in it."""
+    """Return the causes that may hide text and are outside of the page, or run in it."""
     found: list[Unsure] = []
     linked = [node for node in tree.css("link[rel]") if "stylesheet" in _parse_rel(node)]
     if linked or any(_IMPORT.search(node.text().lower()) for node in tree.css("style")):
@@ -130,7 +135,7 @@ def _parse_rel(node: LexborNode) -> list[str]:
 
 
 def _extract_text(body: LexborNode, base: str) -> tuple[str, list[Link], bool]:
-    """The text, its links numbered, and whether something was left out for its size."""
+    """Return the text, its links by number, and whether something was left out for its size."""
     parts: list[str] = []
     links: list[Link] = []
     seen = 0
@@ -157,7 +162,7 @@ def _extract_text(body: LexborNode, base: str) -> tuple[str, list[Link], bool]:
 
 
 def _walk_nodes(top: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Every node in order, elements at their beginning (True) and at their end; no depth exhausts a stack."""
+    """Yield every node in order, elements at their start (True) and end, without recursion."""
     stack: list[tuple[LexborNode, bool]] = [(top, True)]
     while stack:
         node, opening = stack.pop()

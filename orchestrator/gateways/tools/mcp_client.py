@@ -1,8 +1,8 @@
-"""Tool servers of the Model Context Protocol: looked at, and called, within bounds (R-TOOL-21, P1 to P13).
+"""Lists and calls the tools of Model Context Protocol servers, bounded (R-TOOL-21, P1 to P13).
 
-A session lives for one look or one call. Just before a call the tool is listed again in the same session;
-where it is not what an admin admitted, nothing is called. Nothing a server asks of us (sampling, a person's
-input, roots) is granted, and nothing is sent twice.
+A session serves one listing or one call. Just before a call the tool is listed again in the same session;
+where the tool is not what an admin admitted, nothing is called. Server requests to the client (sampling,
+user input, roots) are refused, and nothing is sent twice.
 """
 
 import asyncio
@@ -66,13 +66,15 @@ NO_ANSWER = (CONNECTION_CLOSED, REQUEST_TIMEOUT)
 _RESULT: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 
 for _name in ("mcp", "client"):
-    # The SDK writes what servers said into its log, tracebacks and all.
+    # The SDK logs what servers sent, tracebacks included.
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a server is and how to get in. `secret` is the value to send, if any; it is shown nowhere."""
+    """The address and credentials of a server. `secret` is the value to send, if any; it is never
+    displayed.
+    """
 
     server: str
     url: str = ""
@@ -93,7 +95,10 @@ class Changed(Exception):
 
 
 async def list_server_tools(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
-    """Everything a server offers. Raises ServerUnreachable, EgressRefused."""
+    """Return everything that a server offers.
+
+    Raises: ServerUnreachable, EgressRefused.
+    """
     try:
         async with asyncio.timeout(seconds), _open_session(place) as client:
             tools = tuple(
@@ -129,9 +134,11 @@ async def call_server_tool(
     watch: Watch,
     mutating: bool,
 ) -> ServiceResponse[Any]:
-    """Call a tool once, if it is still what was admitted. Raises Changed (nothing was called), CallFailed.
+    """Call a tool once, if it is still what was admitted. The caller sets the deadline.
 
-    The caller sets the deadline. `watch` says whether the call itself has left.
+    `watch` records whether the call itself has been sent.
+
+    Raises: Changed (nothing was called), CallFailed.
     """
     try:
         async with _open_session(place, watch, follows=not mutating) as client:
@@ -160,8 +167,11 @@ async def call_server_tool(
 async def _open_session(
     place: Place, watch: Watch | None = None, *, follows: bool = True
 ) -> AsyncIterator[Client]:
-    """A session with nothing granted to the server: no sampling, no input, no roots, no cache. `follows`:
-    redirects within the server's own origin are followed; that would send a change a second time."""
+    """Open a session that grants nothing to the server: no sampling, input, roots or cache.
+
+    `follows`: redirects within the server's own origin are followed. A redirect would send a change a
+    second time.
+    """
     async with AsyncExitStack() as stack:
         if place.argv:
             transport: Any = child_process(place.argv, place.environment)
@@ -183,7 +193,10 @@ async def _open_session(
 
 
 async def _iter_offered_tools(client: Client) -> AsyncIterator[Tool]:
-    """The tools of all pages. Raises TooMuch past their bound; a cursor that comes again is endless."""
+    """Yield the tools of all pages.
+
+    Raises: TooMuch past the limits; a repeated cursor counts as an endless list.
+    """
     cursor: str | None = None
     seen: set[str] = set()
     count = 0
@@ -204,7 +217,7 @@ async def _iter_offered_tools(client: Client) -> AsyncIterator[Tool]:
 
 
 async def _listed_now(client: Client, name: str, secret: str) -> Listed | None:
-    """A tool as it is offered at this moment; two of one name are none."""
+    """Return a tool as it is offered now; a name that is offered twice is refused."""
     found = [
         parse_listed_tool(_dump_raw_tool(tool, secret))
         async for tool in _iter_offered_tools(client)
@@ -216,7 +229,7 @@ async def _listed_now(client: Client, name: str, secret: str) -> Listed | None:
 
 
 def _dump_raw_tool(tool: Tool, secret: str) -> dict[str, Any]:
-    """A tool as it came, without what it repeats of the secret: its words go into pages and prompts."""
+    """Return a tool as it came, without the secret: its text is shown on pages and in prompts."""
     raw: dict[str, Any] = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
     if secret:
         raw = json.loads(without_secret(json.dumps(raw).encode(), secret))
@@ -232,14 +245,17 @@ def _redact_text(text: str, secret: str, *, cut: bool = False) -> str:
 def _build_answer(
     result: CallToolResult | InputRequiredResult, *, typed: bool, mutating: bool
 ) -> ServiceResponse[Any]:
-    """The result as an observation. Raises CallFailed for what is no result."""
+    """Return the result as an observation.
+
+    Raises: CallFailed for an answer that is not a result.
+    """
     if isinstance(result, InputRequiredResult):
         detail = b"the server asked for input during the call; none is given"
         word = "crashed" if mutating else "refused"
         raise CallFailed(word, sent=True, detail=detail, answer=Reply.UNREADABLE)
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     if result.is_error:
-        # What went wrong after a change was made is said in the same words as what went wrong before.
+        # An error after a change was made has the same form as an error before the change.
         detail = "\n".join(texts)[:KEPT].encode("utf-8", "backslashreplace")
         raise CallFailed("refused", sent=True, detail=detail, answer=Reply.ERROR)
     if typed:
@@ -272,7 +288,7 @@ def _redact_answer(answer: ServiceResponse[Any], secret: str) -> ServiceResponse
 
 
 def _find_root_cause(error: BaseException) -> BaseException:
-    """What lies at the bottom of the groups that task groups raise: our own word first."""
+    """Return the root cause of the exception groups that task groups raise, our own exceptions first."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     causes = [_find_root_cause(one) for one in error.exceptions]
@@ -281,8 +297,11 @@ def _find_root_cause(error: BaseException) -> BaseException:
 
 
 def _build_failure(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
-    """A failure in the closed words of ToolFailed: before the call has left it was not made; after that,
-    nothing but a result says what became of a change. Its class says how far an answer goes."""
+    """Map an exception to a failure with one of the error codes of ToolFailed.
+
+    Before the call was sent it was not made. After that, only a result shows whether a change took effect.
+    `answer` is the class of the answer, which limits what it proves.
+    """
     words = _describe_error(error).encode("utf-8", "backslashreplace")
     if isinstance(error, EgressRefused):
         word = "crashed" if mutating and watch.sent else "refused"
@@ -301,8 +320,10 @@ def _build_failure(error: Exception, watch: Watch, *, mutating: bool) -> CallFai
 
 
 def _classify_answer(error: Exception, code: int, watch: Watch) -> Reply:
-    """What an error after the call has left says of it: by the status of the answer, where it was none of
-    success, else by what the server said."""
+    """Return the class of the answer behind an error after the call was sent.
+
+    An error status decides; otherwise the server's error code does.
+    """
     if watch.status >= 400:
         return answer_of(watch.status)
     if code in NOT_READ or isinstance(error, TooMuch | ValidationError):

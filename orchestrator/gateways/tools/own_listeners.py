@@ -1,4 +1,7 @@
-"""Our own servers, where they listen: what no tenant's list opens, by resolved address and port (P8, W3)."""
+"""The listeners of this deployment's own servers, which no tenant's list may open (P8, W3).
+
+They are compared by resolved address and port.
+"""
 
 import socket
 import time
@@ -17,13 +20,16 @@ REMEMBERED_SECONDS: Final = 60
 
 
 def own_listeners() -> tuple[Listener, ...]:
-    """The web server, the metrics, the database, the broker and the demo company, as this deployment's
-    settings name them. Waits for names that were not resolved within the last minute."""
+    """Return the listeners of the web server, metrics, database, broker and demo company.
+
+    They come from this deployment's settings. Waits for names that were not resolved within the last
+    minute.
+    """
     return tuple(_build_listener(name, host, port) for name, host, port in _list_own_endpoints())
 
 
 def is_here(address: str) -> bool:
-    """Whether an address is one of this machine's: the system lets a socket be bound to no other."""
+    """Return whether an address belongs to this machine: a socket can be bound to no other address."""
     found = plain_address(ip_address(address))
     if found.is_loopback or found.is_unspecified:
         return True
@@ -37,7 +43,7 @@ def is_here(address: str) -> bool:
 
 
 def _list_own_endpoints() -> Iterator[tuple[str, str, int]]:
-    """What listens, at which host, at which port; an empty host is this machine."""
+    """Yield name, host and port of each listener; an empty host is this machine."""
     yield "web server", "", settings.INTERLOCK_PORT
     for port in (settings.INTERLOCK_METRICS_PORT, settings.INTERLOCK_WEB_METRICS_PORT):
         if port is not None:
@@ -53,8 +59,10 @@ def _list_own_endpoints() -> Iterator[tuple[str, str, int]]:
 
 
 def _of_database(hosts: str, ports: str) -> Iterator[tuple[str, str, int]]:
-    """PostgreSQL's own form: several hosts with commas between them, a folder for a socket of this machine.
-    The embedded server listens at its socket alone."""
+    """Parse PostgreSQL's form: several hosts separated by commas; a folder is a local socket.
+
+    The embedded server listens at its socket only.
+    """
     named, of_each = hosts.split(","), ports.split(",")
     for place, host in enumerate(named):
         port = int((of_each[place] if len(of_each) == len(named) else of_each[0]) or 5432)
@@ -71,7 +79,7 @@ def _build_listener(name: str, host: str, port: int) -> Listener:
 
 @lru_cache(maxsize=64)
 def _resolve_addresses(host: str, _minute: int) -> tuple[str, ...]:
-    """The addresses of a host; none where nobody knows it."""
+    """Return the addresses of a host; empty where it cannot be resolved."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

@@ -1,14 +1,15 @@
-"""Declaring a tool: one decorated, typed function (R-TOOL-20). Its schemas are derived, its version is what
-it declares.
+"""Declares tools: a tool is one decorated, typed function (R-TOOL-20).
+
+Its schemas are derived from the function; its version is what the decorator declares.
 
     @tool(name="clock.now", category="lookup", capability="time",
           risk=Risk.READ_ONLY, reversibility=Reversibility.PURE)
     def now(zone: Annotated[str, Field(max_length=64)] = "UTC") -> Now:
         \"\"\"The current time in a named zone.\"\"\"
 
-A plain function is local: it waits for nobody and bounds its own work. An async function may take a
-ToolContext first and reach the one service it names by `service`; it returns `ServiceResponse[Model]`, the
-bytes as they came.
+A plain function is local: it never waits and bounds its own work. An async function may take a ToolContext
+as its first argument and call the one service that it names by `service`; it returns
+`ServiceResponse[Model]`, the bytes as they came.
 """
 
 import inspect
@@ -51,15 +52,17 @@ LookUp = Callable[[ToolContext, Any], Awaitable["ServiceResponse[Any] | None"]]
 
 
 class ToolResult(BaseModel):
-    """Base of what tools return: frozen; a service may say more than we read."""
+    """Base class of tool results: frozen; a service may return more members than we read."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class Described(TypedDict, total=False):
-    """What a tool declares of itself; see ToolSpec for the meaning of each. `service` names the variable of
-    its origin; `lacks` says what this machine lacks for it, and nothing where nothing; `unset` what nobody
-    has set up for it, asked in the tenant's context when a run is admitted.
+    """The declaration of a tool without its risk class; see ToolSpec for the meaning of each member.
+
+    `service` names the variable of its origin. `lacks` returns what this machine lacks for the tool, empty
+    where nothing. `unset` returns what is not configured for the tool; it is called in the tenant's context
+    when a run is admitted.
     """
 
     name: Required[str]
@@ -104,13 +107,13 @@ class Described(TypedDict, total=False):
 
 
 class Declaration(Described, total=False):
-    """The whole declaration: what kind of move the tool is, too."""
+    """The whole declaration: also the tool's risk and reversibility."""
 
     risk: Required[Risk]
     reversibility: Required[Reversibility]
 
 
-# Looking something up at a service: pure, so it may run beside others, and often.
+# A lookup at a service: pure, so it may run in parallel and often.
 READING: Mapping[str, Any] = {
     "risk": Risk.READ_ONLY,
     "reversibility": Reversibility.PURE,
@@ -120,7 +123,7 @@ READING: Mapping[str, Any] = {
 }
 
 
-# What is declared and is no part of the pinned version.
+# Declared members that are not part of the pinned version.
 UNPINNED = ("service", "lacks", "unset")
 
 
@@ -129,7 +132,7 @@ def _return_empty_text() -> str:
 
 
 class Tool(Generic[P, R]):
-    """A declared tool: its specification, and the function behind it, callable as before."""
+    """A declared tool: its specification and its function, callable as before."""
 
     def __init__(self, function: Callable[P, R], declared: Mapping[str, Any]) -> None:
         self.function = function
@@ -151,12 +154,14 @@ class Tool(Generic[P, R]):
         )  # fmt: skip
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function itself."""
+        """Call the function itself."""
         return self.function(*args, **kwargs)
 
     def lookup(self, function: LookUp) -> LookUp:
-        """Declare how an effect of this tool is found again: the answer it would have given, or None when it
-        is not there.
+        """Declare how an effect of this tool is looked up.
+
+        The function returns the answer that the effect would have given, or None when there is no such
+        effect.
         """
         self.look_up = function
         self.spec = self.spec.evolve(lookup=True)
@@ -164,8 +169,9 @@ class Tool(Generic[P, R]):
 
 
 def tool(**declared: Unpack[Declaration]) -> Callable[[Callable[P, R]], Tool[P, R]]:
-    """Make a tool of a function. The docstring is the description; raises pydantic's ValidationError for a
-    bad declaration.
+    """Make a tool of a function. The docstring is the description.
+
+    Raises: pydantic's ValidationError for a bad declaration.
     """
     return lambda function: Tool(function, declared)
 
@@ -177,7 +183,10 @@ def read_only_tool(**declared: Unpack[Described]) -> Callable[[Callable[P, R]], 
 
 @cache
 def shipped_tools() -> Mapping[str, Tool[Any, Any]]:
-    """The tools of `builtin`, by name. Raises ValueError where two have one name."""
+    """Return the tools of `builtin`, by name.
+
+    Raises: ValueError where two have the same name.
+    """
     found: dict[str, Tool[Any, Any]] = {}
     for module in sorted(module.name for module in iter_modules(builtin.__path__)):
         members = vars(import_module(f"{builtin.__name__}.{module}"))
@@ -191,7 +200,7 @@ def shipped_tools() -> Mapping[str, Tool[Any, Any]]:
 
 @cache
 def particular_tools() -> tuple[Tool[Any, Any], ...]:
-    """The shipped tools that want something of the machine, or may."""
+    """Return the bundled tools that have dependencies on the machine, or may run isolated by it."""
     return tuple(
         declared
         for declared in shipped_tools().values()
@@ -200,13 +209,13 @@ def particular_tools() -> tuple[Tool[Any, Any], ...]:
 
 
 def input_schema(arguments: type[BaseModel]) -> dict[str, Any]:
-    """The JSON Schema of a call's arguments: closed, strict types, no titles."""
+    """Return the JSON Schema of a call's arguments: closed, strict types, no titles."""
     schema: dict[str, Any] = _strip_schema_titles(arguments.model_json_schema())
     return schema
 
 
 def output_schema(result: Any) -> dict[str, Any]:
-    """The JSON Schema of a result: of the model inside `ServiceResponse[…]`, or of the returned type."""
+    """Return the JSON Schema of a result: of the model inside `ServiceResponse[…]`, or of the type itself."""
     told = get_args(result)[0] if get_origin(result) is ServiceResponse else result
     schema: dict[str, Any] = _strip_schema_titles(TypeAdapter(told).json_schema(mode="serialization"))
     return schema
@@ -224,8 +233,9 @@ def _argument_model(function: Callable[..., Any], hints: Mapping[str, Any]) -> t
 
 
 def _strip_schema_titles(schema: Any, *, names: bool = False) -> Any:
-    """The schema without titles and null defaults; under `properties` and `$defs` the keys are names, not
-    words.
+    """Return the schema without titles and null defaults.
+
+    Under `properties` and `$defs` the keys are names, not keywords.
     """
     if isinstance(schema, list):
         return [_strip_schema_titles(item) for item in schema]

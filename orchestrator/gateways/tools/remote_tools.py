@@ -1,7 +1,6 @@
-"""Tools that are no code of ours, as the gateway calls them: a server's, or one HTTP request (R-TOOL-20, 21).
+"""Remote tools as the gateway calls them: a tool of a server, or one HTTP request (R-TOOL-20, 21).
 
-Where they are and with which secret is read for each call, so that what an admin takes away is gone at the
-next one.
+Addresses and secrets are read for each call, so that an admin's removal takes effect at the next call.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ Renew = Callable[[], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """The secret of one request: its value, whether it lasts long enough, and how a new one is had."""
+    """The secret of one request: its value, whether it expires too soon, and a function that renews it."""
 
     value: str = ""
     expired: bool = False
@@ -50,13 +49,13 @@ NO_SECRET = Sealed()
 
 
 class Given(BaseModel):
-    """Arguments that were checked against the pinned schema, and travel as the bytes that were approved."""
+    """Arguments that were checked against the pinned schema, and are sent as the bytes that were approved."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class RemoteTool(Tool[Any, Any]):
-    """A remote tool in the shape of a declared one."""
+    """A remote tool with the interface of a declared tool."""
 
     def __init__(
         self,
@@ -72,7 +71,10 @@ class RemoteTool(Tool[Any, Any]):
 
 
 def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> RemoteTool:
-    """A tool of a server. `changed` is told, beside the loop, when it is not what was admitted."""
+    """Build a tool of a server.
+
+    `changed` is called in a worker thread when the tool is not what was admitted.
+    """
     remote = spec.remote
     assert remote is not None
 
@@ -112,7 +114,7 @@ def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> Re
 def request_tool(
     spec: ToolSpec, leave: Leave, secret: Sealed, *, resolver: Resolver = system_resolver
 ) -> RemoteTool:
-    """A tool that is one HTTP request."""
+    """Build a tool that is one HTTP request."""
     remote = spec.remote
     assert remote is not None
     assert remote.request is not None
@@ -149,9 +151,12 @@ async def _send_with_renewal(
     secret: Sealed,
     resolver: Resolver,
 ) -> ServiceResponse[Any]:
-    """Send under a secret that lasts; one that is turned away is renewed, and what may be sent twice (a read,
-    or a change under its key) is sent once more (R-TOOL-13). Of any other change nobody knows whether it was
-    done before it was turned away: it is not repeated (R-TOOL-10)."""
+    """Send a request under a secret that has not expired, and renew a secret that is rejected.
+
+    A request that is safe to repeat (a read, or a change under its idempotency key) is then sent once more
+    (R-TOOL-13). Any other change is not repeated, because it may have been made before the secret was
+    rejected (R-TOOL-10).
+    """
     if secret.expired and secret.renew is None:
         raise CallFailed("credential_expired", sent=False, detail=b"its secret lasts no longer")
     value = await secret.renew() if secret.expired and secret.renew is not None else secret.value
@@ -161,7 +166,7 @@ async def _send_with_renewal(
         if failure.error != "unauthorized" or secret.renew is None or value != secret.value:
             raise
         if not _is_safe_to_repeat(context):
-            # Whatever comes of renewing, this call stays as open as it is; the next one has the new secret.
+            # Whether or not the renewal succeeds, this call stays open; the next call has the new secret.
             with suppress(CallFailed):
                 await secret.renew()
             raise
@@ -169,7 +174,7 @@ async def _send_with_renewal(
 
 
 def _is_safe_to_repeat(context: ToolContext) -> bool:
-    """Whether sending twice does no more than sending once."""
+    """Return whether sending twice has the same effect as sending once."""
     return not context.mutating or (context.spec is not None and context.spec.honours_keys)
 
 
@@ -211,21 +216,24 @@ def _parse_call_arguments(context: ToolContext) -> dict[str, Any]:
 
 
 def _build_lookup_arguments(lookup: RemoteLookup, context: ToolContext) -> Mapping[str, Any]:
-    """The arguments of a look-up, from the call's key and arguments."""
+    """Build the arguments of a look-up from the call's key and arguments."""
     document = {"key": context.key, "arguments": _parse_call_arguments(context)}
     found = {name: resolve_pointer(document, pointer) for name, pointer in lookup.arguments.items()}
     return {name: value for name, value in found.items() if value is not MISSING}
 
 
 def _extract_lookup_result(lookup: RemoteLookup, answer: ServiceResponse[Any]) -> ServiceResponse[Any] | None:
-    """What the answer has where the effect would stand; None where it says that nothing is there. Raises
-    CallFailed for an answer that was cut or lacks that place: it does not say what became of the effect."""
+    """Return the entry of the effect in the look-up's answer; None where the answer has no such entry.
+
+    Raises: CallFailed for an answer that was cut or lacks the place of the entry, because it does not say
+    whether the effect exists.
+    """
     if answer.truncated:
         raise CallFailed("malformed", sent=True)
     document = answer.json()
     found = resolve_pointer(document, lookup.found)
     if isinstance(found, list) and found:
-        # An entry without content is there all the same, and nobody can read which one it is.
+        # An entry without content still exists, and cannot be identified.
         found = found[-1] or MISSING
     if found is MISSING and not _is_short_list(document, lookup.found):
         raise CallFailed("malformed", sent=True)
@@ -236,6 +244,6 @@ def _extract_lookup_result(lookup: RemoteLookup, answer: ServiceResponse[Any]) -
 
 
 def _is_short_list(document: Any, pointer: str) -> bool:
-    """True if the pointer names an entry of a list that has none, as of a search that found nothing."""
+    """True if the pointer names an entry of an empty list, as in a search without results."""
     parent, _, entry = pointer.rpartition("/")
     return entry.isdigit() and resolve_pointer(document, parent) == []

@@ -1,4 +1,4 @@
-"""What a tool of ours returned, as the answer that is kept."""
+"""Encodes the result of a bundled tool as the answer that is stored."""
 
 from hashlib import sha256
 from typing import Any
@@ -15,13 +15,17 @@ UNREADABLE = "the answer cannot be read"
 
 
 def is_isolated_call(context: ToolContext) -> bool:
-    """Whether the call is made in isolation."""
+    """Return whether the call is made in isolation."""
     return context.spec is not None and context.spec.isolated
 
 
 def encode_tool_result(result: Any, *, apart: bool = False) -> ServiceResponse[Any]:
-    """What a tool returned, as an answer within the bound; marked where it was called in isolation. Raises
-    CallFailed."""
+    """Encode a tool's result as an answer within the size limit.
+
+    The answer is marked where the tool was called in isolation (`apart`).
+
+    Raises: CallFailed for a result that is too large.
+    """
     if isinstance(result, ServiceResponse):
         return result
     plain = result.model_dump(mode="json") if isinstance(result, BaseModel) else result
@@ -37,7 +41,7 @@ def encode_tool_result(result: Any, *, apart: bool = False) -> ServiceResponse[A
 
 
 def unread_of(keeper: Keeper, answer: ServiceResponse[Any], fault: str) -> Unread:
-    """What is kept of an answer that could not be read: its status, its digest and its first bytes."""
+    """Return the record of an unreadable answer: its status, its digest and its first bytes."""
     return Unread(
         observation=keeper.keep(answer.body), size=answer.size or len(answer.body), status=answer.status,
         whole=answer.whole or sha256(answer.body).hexdigest(), fault=fault or UNREADABLE,

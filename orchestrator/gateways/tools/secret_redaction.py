@@ -1,5 +1,7 @@
-"""What a service says, without the secret that it was sent: no answer may carry one into a prompt or a trace
-(M16, W8)."""
+"""Removes a secret from the answer of the service that it was sent to (M16, W8).
+
+No answer may carry a secret into a prompt or a trace.
+"""
 
 import json
 from base64 import b64encode
@@ -10,10 +12,10 @@ HIDDEN = b"[secret]"
 
 
 def without_secret(text: bytes, secret: str, *, cut: bool = False, by: bytes = HIDDEN) -> bytes:
-    """The text without the secret, as it is or in any of the spellings that an echo brings it back in.
+    """Return the text without the secret, in plain form or any spelling of an echo.
 
-    `cut`: the text may end in the middle of the secret; what stands there of its beginning goes too. `by`
-    stands in its place.
+    `cut`: the text may end in the middle of the secret; a beginning of the secret at the end is removed,
+    too. `by` replaces the secret.
     """
     if not secret:
         return text
@@ -24,7 +26,7 @@ def without_secret(text: bytes, secret: str, *, cut: bool = False, by: bytes = H
 
 
 def _list_secret_encodings(secret: str) -> tuple[bytes, ...]:
-    """The longest first: a shorter one may stand within it."""
+    """Return the encodings of a secret, longest first: a shorter one may be part of a longer one."""
     quoted = json.dumps(secret)[1:-1]
     twice = json.dumps(quoted)[1:-1]
     found = {

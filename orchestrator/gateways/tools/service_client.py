@@ -1,5 +1,6 @@
-"""How a tool reaches its one service: bounded, without redirects, to no other origin (R-TOOL-11, R-BUDGET-17,
-G7).
+"""Bounded access of a tool to its one service, without redirects, to no other origin.
+
+Spec: R-TOOL-11, R-BUDGET-17, G7.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,10 +35,10 @@ WORDS = {"refused": Reply.REFUSED, "unauthorized": Reply.REFUSED, "malformed": R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceResponse(Generic[T]):
-    """A service's answer as it came; T is what its JSON must fit. `whole` is the SHA-256 of all that was
-    read.
+    """A service's answer as it came; T is the type that its JSON must fit.
 
-    `size` is in bytes; above 256 KiB the body is cut and `truncated`.
+    `whole` is the SHA-256 of all that was read. `size` is in bytes; above 256 KiB the body is cut and
+    `truncated` is set.
     """
 
     body: bytes
@@ -48,17 +49,27 @@ class ServiceResponse(Generic[T]):
     truncated: bool = False
 
     def json(self) -> Any:
-        """The body's JSON, no member of which is given twice. Raises JSONDecodeError."""
+        """Parse the body's JSON, in which no member may be repeated.
+
+        Raises: JSONDecodeError.
+        """
         return read_json(self.body)
 
     def contradicts(self, why: str) -> NoReturn:
-        """For an answer that is not to what was asked: kept, as a failure. Raises CallFailed."""
+        """Reject an answer that does not match the request; the answer is kept as a failure.
+
+        Raises: CallFailed.
+        """
         detail = self.body + f"\n{why}".encode()
         raise CallFailed("malformed", sent=True, detail=detail, unread=self)
 
     def newest(self, listing: str, **equal: str) -> "ServiceResponse[Any] | None":
-        """Of a listing, oldest first, the last entry with these values, as an answer of its own. Raises
-        CallFailed where it is no list."""
+        """Return the last entry of a listing (oldest first) with these values, as an answer of its own.
+
+        None where no entry matches.
+
+        Raises: CallFailed where it is not a list.
+        """
         listed = self.json()[listing]
         if not isinstance(listed, list):
             raise CallFailed("malformed", sent=True, unread=self)
@@ -90,12 +101,12 @@ class CallFailed(Exception):
         super().__init__(error)
         self.error, self.sent, self.transient = error, sent, transient
         self.detail, self.retry_after_ms = detail, retry_after_ms
-        # What a service of ours refuses it has not done; of what cannot be read it may have.
+        # A refusal by a bundled service proves that nothing was done; an unreadable answer does not.
         self.answer = WORDS.get(error, Reply.NONE) if answer is None else answer
         self.unread = unread
 
     def clean(self, clean: Callable[[bytes], bytes]) -> "CallFailed":
-        """The same failure, with what must not be kept taken out of all that came."""
+        """Redact everything that came with the failure, and return the failure itself."""
         self.detail = clean(self.detail)
         if self.unread is not None:
             self.unread = replace(self.unread, body=clean(self.unread.body))
@@ -104,15 +115,17 @@ class CallFailed(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """Whether the first byte of a request has left: from then on nobody knows what happened without an
-    answer. `status` is that of the last one, where it was noted.
+    """Tracks whether the first byte of a request was sent.
+
+    From then on the outcome is unknown without an answer. `status` is that of the last answer, where it was
+    noted.
     """
 
     sent: bool = False
     status: int = 0
 
     async def answered(self, response: httpx2.Response) -> None:
-        """Note the status of what answers a call that has left."""
+        """Record the status of an answer to a call that was sent."""
         if self.sent and response.request.method == "POST":
             self.status = response.status_code
 
@@ -123,9 +136,10 @@ class Watch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a waiting tool may use: the call's key and exact argument bytes, its environment, its one service,
-    the version it is called as, the tenant and run that it is called for (None: nobody's), and the one way
-    to change the run's files.
+    """The resources of a waiting tool.
+
+    These are the call's key and exact argument bytes, its environment, its one service, the pinned version,
+    the tenant and run (None: the call belongs to none), and the only way to change the run's files.
     """
 
     key: str
@@ -144,11 +158,17 @@ class ToolContext:
     async def get(
         self, path: str, *parts: str, query: Mapping[str, str] | None = None
     ) -> ServiceResponse[Any]:
-        """GET below the service's origin; each `{}` of `path` is one quoted part. Raises CallFailed."""
+        """GET a path below the service's origin; each `{}` of `path` is one quoted part.
+
+        Raises: CallFailed.
+        """
         return await self._request("GET", path.format(*(quote(part, safe="") for part in parts)), query=query)
 
     async def post(self, path: str, body: bytes) -> ServiceResponse[Any]:
-        """POST JSON bytes, under the call's idempotency key. Raises CallFailed."""
+        """POST JSON bytes, under the call's idempotency key.
+
+        Raises: CallFailed.
+        """
         headers = {"content-type": "application/json", "idempotency-key": self.key}
         return await self._request("POST", path, body=body, headers=headers)
 
@@ -180,8 +200,13 @@ async def send_bounded_request(
     follow: bool = False,
     clean: Callable[[bytes], bytes] = bytes,
 ) -> ServiceResponse[Any]:
-    """Send a request and read its answer, bounded; every failure as CallFailed. `follow`: redirects, each hop
-    judged anew. `clean` takes out of the answer's name what must not be kept, before it is cut."""
+    """Send a request and read its answer, bounded.
+
+    `follow`: follow redirects, each hop checked again. `clean` redacts the answer's request id before it is
+    cut.
+
+    Raises: CallFailed for every failure.
+    """
     with as_failures(watch):
         async with _streaming(client, request, follow=follow) as response:
             answer = await _read_bounded_answer(response, clean)
@@ -190,7 +215,7 @@ async def send_bounded_request(
 
 @contextmanager
 def as_failures(watch: Watch) -> Iterator[None]:
-    """Everything that goes wrong on the way out, as CallFailed."""
+    """Convert every transport error to CallFailed."""
     try:
         yield
     except EgressRefused as error:
@@ -208,7 +233,7 @@ def as_failures(watch: Watch) -> Iterator[None]:
 
 
 def too_much(error: Exception) -> ServiceResponse[Any] | None:
-    """The first bytes of an answer that was not read to its end; None where none came."""
+    """Return the first bytes of an answer that was not read to its end; None where none came."""
     if not isinstance(error, TooMuch) or not error.size:
         return None
     return ServiceResponse(
@@ -223,7 +248,7 @@ def _unsent_or(word: str, error: Exception, watch: Watch) -> CallFailed:
 
 
 def origin_of(url: str) -> str | None:
-    """scheme://host:port of an http address without credentials, or None."""
+    """Return scheme://host:port of an http address without credentials, or None."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -271,7 +296,10 @@ async def _read_bounded_answer(
 
 
 def _require_success(answer: ServiceResponse[Any], response: httpx2.Response) -> ServiceResponse[Any]:
-    """The answer of a call that was done; any other says that it failed, and how far that is believed."""
+    """Return the answer of a successful call.
+
+    Raises: CallFailed for any other status, with the class of the answer, which limits what it proves.
+    """
     if response.is_success:
         return answer
     kind = answer_of(answer.status)
@@ -298,9 +326,10 @@ def retry_after(response: httpx2.Response) -> int | None:
 
 
 def _build_client(origin: str, *, reuse: bool) -> tuple[httpx2.AsyncClient, Close]:
-    """The operator's settings name the origin exactly, so it may be private; nothing else is reached.
+    """Build a client that reaches only the operator's configured origin, which may be private.
 
-    A change goes out on a connection of its own: a stale one would leave it in doubt for nothing.
+    A change is sent on a connection of its own: a stale connection would leave the change in doubt for no
+    reason.
     """
     limits = httpx2.Limits(
         max_connections=256, max_keepalive_connections=32 if reuse else 0, keepalive_expiry=2

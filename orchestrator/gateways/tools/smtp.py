@@ -1,8 +1,8 @@
-"""Giving up a letter to a mail server: to all of its recipients or to none (R-TOOL-19).
+"""Submits a message to a mail server, for all of its recipients or none (R-TOOL-19).
 
-The protocol has no key and nothing to look up: once the text was sent, only the server's answer tells, and
-without one a person has to say whether the letter went out. Its Message-ID is made of the call's key, so that
-they can find it.
+SMTP has no idempotency key and no look-up: once the text was sent, only the server's answer shows the
+outcome, and without an answer a person has to find out whether the message was sent. The Message-ID is
+derived from the call's key, so that a person can find the message.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ BACKEND = "django.core.mail.backends.smtp.EmailBackend"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """What is sent: recipients as plain addresses, a subject of one line, a text."""
+    """A message: recipients as plain addresses, a one-line subject, a text."""
 
     to: tuple[str, ...]
     cc: tuple[str, ...]
@@ -47,7 +47,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """A way to a mail server, and who the letters are from."""
+    """A mail server with its login, and the sender of the messages."""
 
     server: MailServer
     user: str
@@ -56,13 +56,18 @@ class Post:
 
 
 async def mail_post(context: ToolContext) -> Post:
-    """The tenant's way to its mail server. Raises CallFailed where there is none."""
+    """Return the tenant's mail server and login.
+
+    Raises: CallFailed where there is none.
+    """
     return await in_house(context, lambda: _resolve_mail_server(context))
 
 
 def build_mail_message(letter: Letter, server: MailServer, *, key: str, at: datetime) -> EmailMessage:
-    """The letter as it goes over the wire; the same key, the same Message-ID. Raises CallFailed for what
-    cannot stand in a header."""
+    """Build the message as it is sent; the same key gives the same Message-ID.
+
+    Raises: CallFailed for values that are invalid in a header.
+    """
     message = EmailMessage(policy=WIRE)
     try:
         message["From"] = Address(display_name=server.name, addr_spec=server.sender)
@@ -82,12 +87,15 @@ def build_mail_message(letter: Letter, server: MailServer, *, key: str, at: date
 
 
 def message_id(key: str, server: MailServer) -> str:
-    """The Message-ID of the one letter of a key."""
+    """Return the Message-ID of the message with this key."""
     return f"<{key}@{server.sender.rpartition('@')[2]}>"
 
 
 async def send_letter(context: ToolContext, letter: Letter, message: EmailMessage, post: Post) -> str:
-    """Give the letter up; the server's answer. Raises CallFailed. Neither says what we logged in with."""
+    """Send the message and return the server's answer. Login data is removed from answers and failures.
+
+    Raises: CallFailed.
+    """
     try:
         answer = await _given_up(context, letter, message, post)
     except CallFailed as failure:
@@ -97,7 +105,7 @@ async def send_letter(context: ToolContext, letter: Letter, message: EmailMessag
 
 
 def _without_login(said: bytes, post: Post) -> bytes:
-    """The password, and the line that a server is told it in (RFC 4616)."""
+    """Remove the password, and the login line that is sent to a server (RFC 4616)."""
     line = f"\0{post.user}\0{post.password}" if post.password else ""
     return without_secret(without_secret(said, line, cut=True), post.password, cut=True)
 
@@ -108,7 +116,8 @@ async def _given_up(context: ToolContext, letter: Letter, message: EmailMessage,
     try:
         await client.mail(post.server.sender)
         for address in (*letter.to, *letter.cc):
-            # One refused recipient refuses the letter: what was approved goes to all of them or to nobody.
+            # One refused recipient refuses the message: what was approved goes to all recipients or to
+            # none.
             await client.rcpt(address)
         context.watch.sent = True
         answer = await client.data(message.as_bytes())
@@ -125,7 +134,10 @@ async def _given_up(context: ToolContext, letter: Letter, message: EmailMessage,
 
 
 async def _open_mail_session(context: ToolContext, post: Post) -> aiosmtplib.SMTP:
-    """A session with the server at a judged address, under its own name's certificate."""
+    """Open a session with the server at a checked address, under its own name's certificate.
+
+    Raises: CallFailed.
+    """
     server, seconds = post.server, min(CONNECT_SECONDS, context.seconds)
     target = server.target
     try:
@@ -161,7 +173,7 @@ async def _connect_socket(address: str, port: int, seconds: float) -> socket.soc
 
 
 def no_mail_server() -> str:
-    """Says that letters have no way out; inside the tenant's context."""
+    """Return why no mail can be sent; empty where it can. Call it inside the tenant's context."""
     server = mail_server()
     if server is None:
         return "no administrator has said from whom letters are"
@@ -170,7 +182,10 @@ def no_mail_server() -> str:
 
 
 def _resolve_mail_server(context: ToolContext) -> Post:
-    """Inside the tenant's context. Raises CallFailed."""
+    """Return the mail server and login. Call it inside the tenant's context.
+
+    Raises: CallFailed.
+    """
     server = mail_server()
     if server is None or context.tenant is None:
         raise _build_refusal("no admin has said from whom letters are")
@@ -191,7 +206,7 @@ def _resolve_mail_server(context: ToolContext) -> Post:
 
 
 def _resolve_operator_mail_server(server: MailServer) -> Post:
-    """The mail server of the operator's settings, which may be private; the sender is the tenant's."""
+    """Return the mail server of the operator's settings, which may be private; the sender is the tenant's."""
     if settings.EMAIL_BACKEND != BACKEND or not settings.EMAIL_HOST:
         raise _build_refusal("there is no mail server: neither the tenant nor the operator names one")
     found = server.evolve(
@@ -205,7 +220,10 @@ def _resolve_operator_mail_server(server: MailServer) -> Post:
 
 
 def _within_domains(letter: Letter, server: MailServer) -> None:
-    """Raises CallFailed for a recipient that the tenant writes to nobody at."""
+    """Check that every recipient is in a domain that the tenant allows.
+
+    Raises: CallFailed.
+    """
     if server.domains is None:
         return
     for address in (*letter.to, *letter.cc):

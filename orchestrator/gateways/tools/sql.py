@@ -1,8 +1,9 @@
-"""Asking a PostgreSQL database for a tool, and changing it: one statement, bounded, under a role that can do
-no more than it is for (R-TOOL-19).
+"""Queries and changes a PostgreSQL database for a tool (R-TOOL-19).
 
-What keeps a query from writing is the database's own: a transaction that only reads, a cursor that takes
-nothing but a query, and a role without a right to write. None of it reads the statement.
+Each call is one statement, bounded, under a role with minimal privileges.
+
+The database itself keeps a query from writing: a read-only transaction, a cursor that accepts only a query,
+and a role without write privileges. None of this depends on parsing the statement.
 """
 
 import json
@@ -33,18 +34,18 @@ Scalar: TypeAlias = str | int | bool | None
 MOST_BYTES = 150_000
 LARGEST_ROW = 32_000
 AT_ONCE = 100
-# A cursor takes a query and nothing that changes; a row that is too large is not even sent.
+# A cursor accepts a query but no change; a row that is too large is not even transferred.
 DECLARE = f"""DECLARE interlock_rows NO SCROLL CURSOR FOR SELECT
   CASE WHEN octet_length(t::text) <= {LARGEST_ROW} THEN to_json(t)::text END FROM"""
 SSL = {"verified": "verify-full", "required": "require", "off": "disable"}
 CHANGES = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(insert|update|delete|merge|with)\b", re.I | re.S)
 TAGS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 BIG = 2**53
-# Errors by which a COMMIT says that it took the change back; any other leaves open what it did.
+# Error classes by which a COMMIT reports a rollback; any other error leaves the outcome open.
 TAKEN_BACK = ("23", "25", "40", "44", "P0")
-# What a role may become counts as what it is, also where it does not inherit it.
+# A role that the role may switch to counts as its own, even without inheritance.
 MINE = "WITH mine AS (SELECT * FROM pg_roles WHERE pg_has_role(oid, 'MEMBER'))"
-# A role that could reach past the tables: the server's files and programs, other servers, everybody's rows.
+# A role with access beyond the tables: server files and programs, other servers, every user's rows.
 MIGHTY = """
 SELECT EXISTS (SELECT FROM mine WHERE rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication
                OR rolbypassrls OR rolname IN ('pg_read_server_files', 'pg_write_server_files',
@@ -64,11 +65,11 @@ SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamesp
     OR EXISTS (SELECT FROM mine WHERE has_database_privilege(mine.oid, current_database(), 'CREATE'))
     OR EXISTS (SELECT FROM pg_namespace n CROSS JOIN mine WHERE n.nspname NOT LIKE 'pg\_%'
                AND has_schema_privilege(mine.oid, n.oid, 'CREATE'))"""
-# The rows that this transaction has touched so far, by table: those of triggers and cascades among them.
+# The rows that this transaction has touched so far, by table, including those of triggers and cascades.
 TOUCHED = r"""
 SELECT schemaname || '.' || relname, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_xact_all_tables
  WHERE schemaname NOT LIKE 'pg\_toast%' AND n_tup_ins + n_tup_upd + n_tup_del > 0"""
-# What is in no such count: one that is off, a table emptied or made anew, a table of another server.
+# Changes missing from these counts: counting is off, a table truncated or rewritten, a foreign table.
 UNCOUNTED = """
 SELECT current_setting('track_counts') <> 'on' OR EXISTS (
   SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database LEFT JOIN pg_class c ON c.oid = l.relation
@@ -78,8 +79,10 @@ SELECT current_setting('track_counts') <> 'on' OR EXISTS (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Rows as JSON values; numbers with a fraction are text, exact. `cut`: there are more. `too_large` counts
-    rows that were left out for their size."""
+    """Rows as JSON values; numbers with a fraction are exact text.
+
+    `cut`: there are more rows. `too_large` counts rows that were left out for their size.
+    """
 
     rows: list[dict[str, Any]]
     cut: bool
@@ -88,7 +91,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """How to get to a database as one of its roles; `socket` is a folder that the operator names."""
+    """The connection data of one role of a database; `socket` is a folder named by the operator."""
 
     database: Database
     user: str
@@ -101,7 +104,10 @@ class _Way:
 async def ask_database(
     context: ToolContext, source: str, query: str, parameters: Sequence[Scalar], most: int
 ) -> Rows:
-    """What a query brings, `most` rows of it. Raises CallFailed."""
+    """Run a query and return at most `most` rows.
+
+    Raises: CallFailed.
+    """
     async with _open_connection(context, source, "reader") as connection:
         await _execute_statement(connection, "BEGIN READ ONLY")
         await _check_role(connection, "reader")
@@ -113,8 +119,13 @@ async def ask_database(
 async def change_database(
     context: ToolContext, source: str, statement: str, parameters: Sequence[Scalar], expected: int
 ) -> int:
-    """Change exactly `expected` rows, or none: all tables together, with what triggers and cascades change.
-    Raises CallFailed; after COMMIT only an answer tells."""
+    """Change exactly `expected` rows, or none.
+
+    Rows of all tables are counted, including those changed by triggers and cascades. After COMMIT only an
+    answer shows whether the change was made.
+
+    Raises: CallFailed.
+    """
     if CHANGES.match(statement) is None:
         raise _build_refusal("only INSERT, UPDATE, DELETE and MERGE are taken", sent=False)
     async with _open_connection(context, source, "writer") as connection:
@@ -178,27 +189,30 @@ def _build_connect_parameters(way: _Way, address: str, bound: int, role: Role) -
 
 
 def _bound_of(context: ToolContext) -> int:
-    """Milliseconds: the database gives up a little before we do, so that it says so itself."""
+    """Return the statement timeout in milliseconds, shorter than our own so that the database reports it."""
     return max(100, int(context.seconds * 1000) - 500)
 
 
 async def _set_statement_timeout(connection: "psycopg.AsyncConnection[Any]", bound: int) -> None:
-    """Set the time of the next statement: one that was asked for may have taken it off."""
+    """Set the timeout of the next statement, because the tool's own statement may have removed it."""
     await _execute_statement(connection, f"SET statement_timeout = {bound}")
 
 
 async def _execute_statement(
     connection: "psycopg.AsyncConnection[Any]", statement: str, parameters: Sequence[Scalar] = ()
 ) -> tuple[str, int]:
-    """The command's tag and how many rows it touched."""
+    """Execute a statement and return the command tag and the number of rows."""
     async with psycopg.AsyncRawCursor(connection) as cursor:
-        # The binary form is spoken in the extended protocol alone, which takes one statement and no more.
+        # The binary format forces the extended protocol, which accepts a single statement.
         await cursor.execute(statement.encode(), _encode_parameters(parameters), binary=True)
         return (cursor.statusmessage or "").partition(" ")[0], cursor.rowcount
 
 
 async def _check_role(connection: "psycopg.AsyncConnection[Any]", role: Role) -> None:
-    """Raises CallFailed for a role that could do more than it is for."""
+    """Check that a role has no more privileges than its purpose needs.
+
+    Raises: CallFailed.
+    """
     async with psycopg.AsyncRawCursor(connection) as cursor:
         await cursor.execute(f"{MINE}{MIGHTY}".encode())
         row = await cursor.fetchone()
@@ -215,11 +229,14 @@ async def _check_role(connection: "psycopg.AsyncConnection[Any]", role: Role) ->
 async def _count_changed_rows(
     connection: "psycopg.AsyncConnection[Any]", before: Counter[str], bound: int
 ) -> Counter[str]:
-    """The rows that were touched since, by table. Raises CallFailed where not all of them are counted."""
+    """Return the rows touched since `before`, by table.
+
+    Raises: CallFailed where not all of them are counted.
+    """
     await _set_statement_timeout(connection, bound)
-    # What would be done at COMMIT is done now, so that it counts.
+    # Run deferred checks now instead of at COMMIT, so that their changes are counted.
     await _execute_statement(connection, "SET CONSTRAINTS ALL IMMEDIATE")
-    # The statement may have named other places for the names that we ask by.
+    # The statement may have changed the search path of the names that our queries use.
     await _execute_statement(connection, "SET search_path = pg_catalog, pg_temp")
     await _set_statement_timeout(connection, bound)
     async with psycopg.AsyncRawCursor(connection) as cursor:
@@ -266,7 +283,7 @@ def _parse_integer(digits: str) -> int | str:
 
 
 def _encode_parameters(parameters: Sequence[Scalar]) -> list[str | None]:
-    """As text of no stated type, which takes the type of its place."""
+    """Encode parameters as text of unspecified type, which takes the type of its position."""
     return [value if value is None else _format_parameter(value) for value in parameters]
 
 
@@ -275,8 +292,11 @@ def _format_parameter(value: str | int) -> str:
 
 
 def no_database(role: Role) -> Callable[[], str]:
-    """Says that no database of the tenant, or of the operator, has such a role; inside the tenant's
-    context."""
+    """Build the check that a database with such a role is configured.
+
+    The returned function gives the reason where none is, of the tenant or the operator; call it inside the
+    tenant's context.
+    """
 
     def unset() -> str:
         named: Mapping[str, Mapping[Role, str]] = settings.INTERLOCK_DATABASES
@@ -287,7 +307,10 @@ def no_database(role: Role) -> Callable[[], str]:
 
 
 def _resolve_database(context: ToolContext, source: str, role: Role) -> _Way:
-    """Inside the tenant's context. Raises CallFailed."""
+    """Return the connection data of a database. Call it inside the tenant's context.
+
+    Raises: CallFailed.
+    """
     named: Mapping[str, Mapping[Role, str]] = settings.INTERLOCK_DATABASES
     found = next((one for one in get_allowed_databases().databases if one.name == source), None)
     if found is None and source in named:
@@ -312,7 +335,10 @@ def _resolve_database(context: ToolContext, source: str, role: Role) -> _Way:
 
 
 def _resolve_operator_database(given: Mapping[Role, str], source: str, role: Role) -> _Way:
-    """A database of the operator's own settings: it may be private, as their word is exact."""
+    """Return a database of the operator's settings; it may be private, because they name it exactly.
+
+    Raises: CallFailed.
+    """
     if role not in given:
         raise _build_refusal(f"the database {source} has no {role}", sent=False)
     at = urlsplit(given[role])
@@ -329,7 +355,10 @@ def _resolve_operator_database(given: Mapping[Role, str], source: str, role: Rol
 
 
 def _build_failure(error: psycopg.Error, *, sent: bool) -> CallFailed:
-    """The database's own word; a connection that ended leaves open what was sent."""
+    """Build the failure of a database error, with the database's own message.
+
+    A lost connection leaves open what was sent.
+    """
     words = (error.diag.message_primary or type(error).__name__).encode("utf-8", "replace")[:1_000]
     state = error.sqlstate or ""
     if state in ("57014", "25P03", "55P03"):

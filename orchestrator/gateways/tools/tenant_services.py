@@ -1,5 +1,6 @@
-"""What a shipped tool may ask of the tenant that it is called for: beside the loop, on a connection that is
-given back at once.
+"""Database access of a bundled tool to the tenant that it is called for.
+
+It runs outside the event loop, on a connection that is closed at once.
 """
 
 import asyncio
@@ -17,24 +18,28 @@ _KEEPERS: "dict[str, KeepDraft]" = {}
 
 
 class KeepDraft(Protocol):
-    """Keeps a draft of a run, once a key; its id. Inside the tenant's transaction."""
+    """Stores a draft of a run, once per key, and returns its id. Called inside the tenant's transaction."""
 
     def __call__(self, run: UUID, key: str, body: Mapping[str, object], digest: str) -> UUID: ...
 
 
 def register_draft_keeper(keep: KeepDraft) -> None:
-    """The verb that keeps drafts: gateways know no verbs, they are given them."""
+    """Register the action that stores drafts, because gateways must not import actions."""
     _KEEPERS["draft"] = keep
 
 
 def keep_draft(run: UUID, key: str, body: Mapping[str, object], digest: str) -> UUID:
-    """Keep a draft, by the verb that was registered."""
+    """Store a draft through the registered action."""
     return _KEEPERS["draft"](run, key, body, digest)
 
 
 async def in_house(context: ToolContext, ask: Callable[[], T]) -> T:
-    """What `ask` answers inside the tenant's transaction. Raises CallFailed where there is no tenant, or the
-    database cannot be asked; other errors pass."""
+    """Run `ask` inside the tenant's transaction, in a worker thread, and return its result.
+
+    Other errors of `ask` pass through.
+
+    Raises: CallFailed where there is no tenant, or the database cannot be queried.
+    """
     if context.tenant is None:
         raise CallFailed("refused", sent=False, detail=b"this tool is called for a tenant")
     try:

@@ -1,4 +1,4 @@
-"""What tools of ours say when they cannot do what is asked: an outcome in plain words."""
+"""Converts errors of bundled tools to outcomes in plain words."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,7 +11,10 @@ T = TypeVar("T")
 
 
 def in_words(do: Callable[[], T]) -> T:
-    """What is refused, as the call's outcome. Raises CallFailed."""
+    """Run `do` and return its result; a refusal becomes the call's outcome.
+
+    Raises: CallFailed.
+    """
     try:
         return do()
     except OrchestratorError as error:
@@ -21,5 +24,5 @@ def in_words(do: Callable[[], T]) -> T:
 
 
 def build_tool_refusal(why: str) -> CallFailed:
-    """The refusal of a call; the sentence goes to whoever asked."""
+    """Build the refusal of a call; the sentence is shown to the caller."""
     return CallFailed("refused", sent=True, detail=why.encode("utf-8", "backslashreplace"))

@@ -1,9 +1,10 @@
-"""Reading an address of the web for a tool: hop by hop, each judged, bounded in bytes and in kind
-(R-TOOL-19, G3, P8).
+"""Fetches a web address for a tool: hop by hop, each checked, bounded in bytes and media type.
 
-An address on the list that the run is pinned to is read without a person; then the list of this moment has to
-have it too, and every hop. Any other was put before a person, exactly as it stands: it may lead on within its
-own origin, or to what is on the list.
+An address on the list that the run is pinned to is fetched without approval; the current list must then
+contain it, too, and every hop. Any other address was approved by a person in its exact form: it may
+redirect within its own origin, or to addresses on the list.
+
+Spec: R-TOOL-19, G3, P8.
 """
 
 import re
@@ -43,8 +44,10 @@ _BOMS = ((BOM_UTF8, "utf-8"), (BOM_UTF16_LE, "utf-16"), (BOM_UTF16_BE, "utf-16")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What stood at an address: `url` is where it was found at last, `sha256` of the bytes that were read;
-    `cut` where there was more."""
+    """The content of an address.
+
+    `url` is the final address, `sha256` the digest of the bytes that were read; `cut`: there was more.
+    """
 
     url: str
     media_type: str
@@ -54,21 +57,26 @@ class Found:
     cut: bool
 
     def text(self) -> str:
-        """The body as text; what is none becomes replacement characters."""
+        """Decode the body; invalid bytes become replacement characters."""
         return self.body.decode(self.charset, "replace").removeprefix("\ufeff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """What a call may reach, within what the tenant may at all: the origins of `allow` and, where a person
-    has said yes to it, `approved`."""
+    """The origins that a call may reach, within the tenant's own permission.
+
+    These are the origins of `allow` and, where a person has approved it, `approved`.
+    """
 
     allow: tuple[str, ...]
     tenants: Leave
     approved: str = ""
 
     def leave(self, url: str) -> Leave:
-        """Leave for one hop. Raises EgressRefused."""
+        """Return the permission for one hop.
+
+        Raises: EgressRefused.
+        """
         origin = target_of(url).origin
         if origin != self.approved and not is_url_allowed(self.allow, url):
             raise EgressRefused(detail=f"{url[:300]} is not on the list of this tenant")
@@ -76,7 +84,10 @@ class Reach:
 
 
 async def read_web(context: ToolContext, url: str, *, resolver: Resolver = system_resolver) -> Found:
-    """What stands at an address, redirects followed and judged. Raises CallFailed."""
+    """Fetch an address; redirects are followed and checked.
+
+    Raises: CallFailed.
+    """
     reach = await in_house(context, lambda: _build_egress_reach(context, url))
     at = url
     for _ in range(MOST_HOPS):
@@ -89,8 +100,10 @@ async def read_web(context: ToolContext, url: str, *, resolver: Resolver = syste
 
 
 def _build_egress_reach(context: ToolContext, url: str) -> Reach:
-    """The list of now; the address itself where the pinned list does not have it, for then a person said
-    yes."""
+    """Return the current list, and the address itself where the pinned list lacks it.
+
+    An address outside the pinned list was approved by a person.
+    """
     pinned = context.spec.egress if context.spec is not None else None
     listed = pinned is None or is_url_allowed(pinned.allow, url)
     with as_failures(context.watch):
@@ -99,7 +112,7 @@ def _build_egress_reach(context: ToolContext, url: str) -> Reach:
 
 
 async def _fetch_hop(context: ToolContext, url: str, leave: Leave, resolver: Resolver) -> Found | str:
-    """What stands there, or where it leads."""
+    """Fetch one hop and return its content, or the address that it redirects to."""
     timeout = httpx2.Timeout(context.seconds, connect=min(CONNECT_SECONDS, context.seconds))
     async with guarded_client(
         leave, resolver=resolver, timeout=timeout, most_bytes=4 * MOST_BYTES, headers={"user-agent": AGENT}
@@ -116,7 +129,10 @@ async def _fetch_hop(context: ToolContext, url: str, leave: Leave, resolver: Res
 
 
 def _check_response(response: httpx2.Response) -> None:
-    """Raises CallFailed for an answer that is no content, or none that can be read as text."""
+    """Check that an answer is a success and can be read as text.
+
+    Raises: CallFailed.
+    """
     status = response.status_code
     if not response.is_success:
         late = status in (408, 425, 429) or status >= 500
@@ -148,7 +164,7 @@ def _media_type(response: httpx2.Response) -> str:
 
 
 def _detect_charset(response: httpx2.Response, body: bytes) -> str:
-    """A byte-order mark says it, then the header, then the page itself; else it is UTF-8."""
+    """Return the charset of a byte-order mark, else of the header, else of the page itself, else UTF-8."""
     for mark, name in _BOMS:
         if body.startswith(mark):
             return name

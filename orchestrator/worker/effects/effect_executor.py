@@ -1,9 +1,10 @@
-"""Performing effects: outside any transaction, each under its deadline; failures become events
-(docs/ring.md, R-TOOL-11).
+"""Executes effects outside any transaction, each under its deadline; failures become events.
 
-A batch of read-only calls runs side by side on the process's asyncio thread; local tools, the scripted
-model and a mutating call run one at a time. A mutating call that honours no key is sent only by whoever
-inserts its Dispatch row.
+A batch of read-only calls runs concurrently on the process's asyncio thread; local tools, the scripted
+model and a mutating call run one at a time. A mutating call that honours no key is sent only by the worker
+that inserts its Dispatch row.
+
+Spec: docs/ring.md, R-TOOL-11.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ from orchestrator.worker.effects.sent_request import Request
 from traces.live.text_deltas import RunAudience
 
 LOOK_AGAIN_SECONDS = 2.0
-# Between the attempts at a repetition that could not be sent; one that is put in doubt instead asks a person.
+# Delays between attempts to repeat a call that could not be sent; the alternative, in doubt, asks a person.
 REPEAT_AFTER_SECONDS = (0.5, 1.0, 2.0, 4.0)
 ABSENT = f"{LOOKED}: not there"
 
@@ -50,7 +51,7 @@ class Fault(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcomes:
-    """What came of effects: events with a provisional time, and their content by digest.
+    """The outcomes of effects: events with a provisional time, and their contents by digest.
 
     `overslept`: a read-only call was held back for the moment. The run is then left as it is, with its
     intents, and recovery repeats them under the next lease.
@@ -77,7 +78,7 @@ class Performer:
         *,
         again: bool = False,
     ) -> Outcomes:
-        """Perform all and wait for all. `again`: a worker that died may have sent it before."""
+        """Perform all effects and wait for all. `again`: a worker that died may have sent the call before."""
         at = hand.manifest.admitted_at
         if len(effects) > 1:
             return self._side_by_side(hand, effects, at)
@@ -93,7 +94,10 @@ class Performer:
         return merge_outcomes([future.result() for future in started], at)
 
     def _one(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[Performed]":
-        """Start one effect; a future of its outcome. Gateways never raise: what goes wrong is an outcome."""
+        """Start one effect and return a future of its outcome.
+
+        Gateways never raise: an error is an outcome.
+        """
         known = hand.permits.pop(effect.id, None)
         permit = DatabasePermit(hand.tenant, hand.run, effect.id, hand.fence, known)
         circuits = _circuits_of(hand)
@@ -140,8 +144,11 @@ class Performer:
     def _mutate(
         self, hand: ClaimedRun, effect: CallTool, at: datetime, fault: Fault, *, again: bool
     ) -> Outcomes:
-        """Send one mutating call. What is done where no result came of it says the table of
-        orchestrator/core/domain/call_outcomes.py."""
+        """Send one mutating call.
+
+        The table of orchestrator/core/domain/call_outcomes.py defines the handling of a call without a
+        result.
+        """
         request = Request(hand=hand, effect=effect, again=again)
         if request.looks_first():
             looked = self.resolve(hand, effect, at)
@@ -165,12 +172,13 @@ class Performer:
         if not isinstance(event, ToolFailed):
             return merge_outcomes([performed], at)
         if held_back(event) and not request.before:
-            # Nobody else can know it, so it is said: recovery would have to ask what a `started` row means.
+            # Only this worker knows that the call was not sent, so it is recorded: recovery could not
+            # interpret `started`.
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         return self._without_result(request, performed, event)
 
     def _without_result(self, request: Request, performed: Performed, event: ToolFailed) -> Outcomes:
-        """What is said of a change that brought no result, once it was looked up where that says more."""
+        """Return the outcome of a change that brought no result, after a lookup if that can tell more."""
         came = request.came(event)
         became = request.fate(came)
         if became is Fate.LOOK_UP:
@@ -197,8 +205,10 @@ class Performer:
         late: bool = False,
         performed: Performed | None = None,
     ) -> Outcomes:
-        """What became of a call that was sent and brought no result: found, surely not, or in doubt
-        (R-TOOL-9). `performed` is what it brought instead."""
+        """Determine the fate of a call that was sent and brought no result: found, abandoned or in doubt.
+
+        `performed` is what the call returned instead. A lookup is made if the effect has one. [R-TOOL-9]
+        """
         unread = performed.unread if performed is not None else None
         bodies = performed.bodies if performed is not None else {}
         said = Recovered(at=at, effect=effect.id, resolution="in_doubt", unread=unread)
@@ -206,7 +216,7 @@ class Performer:
             return Outcomes(events=(said,), bodies=bodies)
         found = self.look_up(hand, effect)
         if found.answered and found.observation is None and not effect.conclusive and not late:
-            # It may still be under way: what was sent is given the time that its intent allows for.
+            # The call may still be under way: it is looked up once more after a pause.
             sleep(LOOK_AGAIN_SECONDS)
             found = self.look_up(hand, effect)
         if found.observation is not None:
@@ -222,7 +232,10 @@ class Performer:
         return Outcomes(events=(ended,), bodies=bodies)
 
     def look_up(self, hand: ClaimedRun, effect: CallTool, *, late: bool = False) -> Found:
-        """Ask the tool what became of a change; `late` after the end of its run. Raises ContentMissing."""
+        """Ask the tool for the fate of a change; `late` means after the end of its run.
+
+        Raises: ContentMissing.
+        """
         return self.tools.look_up(
             self.loop,
             effect,
@@ -243,12 +256,12 @@ def _circuits_of(hand: ClaimedRun) -> TenantCircuits:
 
 
 def _is_transiently_unsent(event: AnyEvent) -> bool:
-    """Whether a call was not sent for a reason that may pass: then a repetition waits a moment."""
+    """Return whether a call was not sent for a transient reason, so that a repetition waits a moment."""
     return isinstance(event, ToolFailed) and event.transient and not event.sent and not held_back(event)
 
 
 def merge_outcomes(performed: list[Performed], at: datetime) -> Outcomes:
-    """The outcomes of several effects as one."""
+    """Merge the outcomes of several effects into one."""
     bodies: dict[str, bytes] = {}
     for one in performed:
         bodies.update(one.bodies)
@@ -257,9 +270,10 @@ def merge_outcomes(performed: list[Performed], at: datetime) -> Outcomes:
 
 
 def held_back(event: AnyEvent) -> bool:
-    """Whether the second wall held a call back for the moment: it was not sent, and nothing forbids it.
+    """Return whether the second guard held a call back for the moment.
 
-    A worker that slept through its lease or its deadline comes here; a run must not fail for that.
+    Such a call was not sent, and nothing forbids it. This happens to a worker that slept through its lease or
+    its deadline; a run must not fail because of that.
     """
     return (
         isinstance(event, ToolFailed)

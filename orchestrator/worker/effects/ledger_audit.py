@@ -1,5 +1,4 @@
-"""The proof of a whole tenant's ledger: every run with what it truly has in flight, then the days and months
-(R-BUDGET-3)."""
+"""Verification of a tenant's whole ledger: runs with effects in flight, then days and months (R-BUDGET-3)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,15 +22,17 @@ LIVE = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
 
 @dataclass(slots=True)
 class Proof:
-    """What was looked at, and what is wrong with it."""
+    """The number of verified runs, and the faults found."""
 
     runs: int
     faults: list[VerificationFault]
 
 
 def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
-    """Every fault of a tenant's ledger, or of one run's. Outermost verb: owns a transaction that sees one
-    moment, so that runs under way are no faults."""
+    """Return every fault of a tenant's ledger, or of one run's.
+
+    Outermost function: owns a transaction with one snapshot, so that runs under way are no faults.
+    """
     with one_moment(), tenant_transaction(tenant_id):
         accounts = Account.objects.filter(kind=Account.Kind.RUN).order_by("id")
         chosen = accounts if run_id is None else accounts.filter(id=run_id)
@@ -46,8 +47,10 @@ def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
 
 
 def in_flight(run_id: UUID) -> frozenset[str]:
-    """The effects that a run has begun and not ended, as its state says, and its lanes that are open. Inside
-    the tenant's context."""
+    """Return the effects of a run that have begun and not ended, and its open lanes.
+
+    Runs in the tenant's context.
+    """
     found = load_state_parts(run_id)
     state, _ = state_of(found.state, found.patches)
     lanes = Account.objects.filter(parent_id=run_id, closed_at=None).values_list("id", flat=True)
@@ -56,7 +59,7 @@ def in_flight(run_id: UUID) -> frozenset[str]:
 
 @contextmanager
 def one_moment() -> Iterator[None]:
-    """Transactions of this connection read one snapshot each, as of their first statement."""
+    """Let each transaction of this connection read one snapshot, taken at its first statement."""
     connection.ensure_connection()
     raw = connection.connection
     before = raw.isolation_level

@@ -1,4 +1,4 @@
-"""What is sealed in a call's arguments is opened here, and nowhere before (R-SEC-4)."""
+"""Opening of sealed values in a call's arguments, here and nowhere earlier (R-SEC-4)."""
 
 from contextlib import suppress
 from typing import Any
@@ -25,14 +25,16 @@ from traces.sealed_values import Vault
 
 
 class SealedOfRun:
-    """The sealed values of the run in hand."""
+    """The sealed values of the claimed run."""
 
     def __init__(self, hand: ClaimedRun) -> None:
         self._hand = hand
 
     def open(self, arguments: bytes) -> OpenedArguments:
-        """The arguments with what their references stand for. Raises CallFailed where one cannot be opened:
-        nothing was sent."""
+        """Return the arguments with their references replaced by the sealed values.
+
+        Raises: CallFailed if a value cannot be opened; nothing was sent.
+        """
         vault = self._hand.vault
         if vault is None:
             return OpenedArguments(arguments, {}, dict(self._hand.known))
@@ -52,8 +54,10 @@ class SealedOfRun:
         return OpenedArguments(opened, values, known)
 
     def _known(self, vault: Vault) -> dict[str, str]:
-        """The run's values; those of the calls under way by the references that stand in these, with which
-        what reads them back is compared."""
+        """Return the run's known values, and those referenced by the calls under way.
+
+        A tool that reads a value back is compared with these values.
+        """
         known = dict(self._hand.known)
         for call in self._hand.state.batch if known else ():
             body = body_of(self._hand, call.arguments) if call.arguments is not None else b""
@@ -62,7 +66,7 @@ class SealedOfRun:
         return known
 
     def _spoken(self, vault: Vault, value: Any) -> dict[str, str]:
-        """What the references in the value stand for, with the reference of each."""
+        """Return the values behind the references in `value`, each mapped to its reference."""
         return {
             text: reference
             for reference, kind in _extract_reference_kinds(value)
@@ -74,8 +78,11 @@ class SealedOfRun:
 
 
 def vault_of_reply(hand: ClaimedRun) -> Vault | None:
-    """The vault in which a model's reply is sealed. A call that is open is known in it by what it opens to:
-    whatever became known since, it is sealed as it was."""
+    """Return the vault that seals a model's reply, or None if the run has none.
+
+    An open call is registered in the vault by its opened form, so that the call is sealed as before, whatever
+    values became known since.
+    """
     vault = hand.vault
     if vault is None:
         return None
@@ -91,6 +98,6 @@ def vault_of_reply(hand: ClaimedRun) -> Vault | None:
 
 
 def _extract_reference_kinds(value: Any) -> set[tuple[str, str]]:
-    """Every reference in the value as it is written, with its kind."""
+    """Return every reference in the value as written, with its kind."""
     text = orjson.dumps(value).decode()
     return {(found[0], found[1]) for found in REFERENCE.finditer(text)}

@@ -1,5 +1,4 @@
-"""What a worker knows of one request that changes something, when it asks the table what becomes of it
-(orchestrator/core/domain/call_outcomes.py)."""
+"""Facts about one mutating request that decide its fate (orchestrator/core/domain/call_outcomes.py)."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,13 +29,15 @@ class Request:
 
     @property
     def is_early(self) -> bool:
-        """Whether the run was admitted under a core that knows no open effects."""
+        """Return whether the run was admitted under a core version without open effects."""
         return self.hand.manifest.core_version < OPEN_SINCE
 
     @property
     def before(self) -> bool:
-        """Whether an earlier request of the same action may have reached somebody. One that surely was not
-        sent leaves nothing to doubt."""
+        """Return whether an earlier request of the same action may have been received.
+
+        An earlier request that certainly was not sent leaves no doubt.
+        """
         if self.again:
             return True
         call = next((one for one in self.hand.state.batch if one.effect == self.effect.id), None)
@@ -47,8 +48,13 @@ class Request:
         return open_of(self.hand.state, call) is not None
 
     def looks_first(self) -> bool:
-        """Whether it is looked up, or in doubt, before it is sent: an earlier one of the same action is open.
-        Where the run's core cannot know that, the intents of its line say whether its key was sent."""
+        """Return whether the request must be looked up, or is in doubt, before it is sent.
+
+        This is so if an earlier request of the same action is open.
+
+        An early core does not record open effects; there, the intents of the run's lineage show whether the
+        key was sent.
+        """
         if self.again:
             return False
         if not self.is_early:
@@ -58,14 +64,16 @@ class Request:
         return was_sent_in_line(self.hand.tenant, self.hand.run, self.effect.key)
 
     def may_follow(self, found: Recovered) -> bool:
-        """Whether it is sent after what the look-up brought: under its key, or where it surely was not done
-        before."""
+        """Return whether the request may be sent after its lookup.
+
+        It may be sent under its key, or if the change certainly was not made before.
+        """
         if found.resolution == "found":
             return False
         return self.effect.honours_keys or found.resolution == "abandoned"
 
     def came(self, event: ToolFailed) -> Came:
-        """What is known of it now."""
+        """Collect the known facts about the request after its failure."""
         effect = self.effect
         repeats = may_pass(event) and repeats_left(self.hand.state, self.spec, effect.attempt)
         return Came(
@@ -75,13 +83,15 @@ class Request:
         )  # fmt: skip
 
     def fate(self, came: Came) -> Fate:
-        """What becomes of it. A run that cannot note an open effect asks a person instead."""
+        """Return the fate of the request. A run that cannot record an open effect asks a person instead."""
         became = fate_of(came)
         return Fate.IN_DOUBT if became is Fate.OPEN and self.is_early else became
 
     def told(self, event: ToolFailed) -> ToolFailed:
-        """The failure as it is one of the action: where a worker that died may have sent it, the run does not
-        know that from its own state."""
+        """Return the failure as seen for the whole action.
+
+        If a worker that died may have sent the request, the run's own state does not show that.
+        """
         if not self.again:
             return event
         if not event.sent:
@@ -89,5 +99,5 @@ class Request:
         return event.evolve(answer=Answer.ERROR) if event.answer is Answer.REFUSED else event
 
     def doubted(self, at: datetime, unread: Unread | None) -> Recovered:
-        """Nobody knows what became of it."""
+        """Return the event for an unknown outcome."""
         return Recovered(at=at, effect=self.effect.id, resolution="in_doubt", unread=unread)

@@ -1,9 +1,9 @@
-"""How often a JSON Schema is applied to one value, and to what is within it (R-SEC-11).
+"""Count how often a JSON Schema is applied to one value and to the values within it (R-SEC-11).
 
-Two references at each of forty steps are a short text and 2^40 applications to one and the same value, during
-which the process does nothing else: such a schema is refused. A schema that applies itself twice to one child
-is applied 2^30 times at a depth of thirty: what it costs on a value is counted before that is validated.
-Patterns of names are taken to fit every name: they are not run.
+With two references at each of forty steps, a short schema is applied 2^40 times to the same value, which
+blocks the process: such a schema is refused. A schema that applies itself twice to one child is applied 2^30
+times at a depth of thirty: its cost on a value is counted before that value is validated. Patterns of
+property names are assumed to match every name: they are not run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Place = Mapping[str, Any]
 
 
 def cost_fault(schema: _Place) -> str | None:
-    """Why a schema costs too much to be used; None where it does not."""
+    """Return why a schema is too expensive to be used, or None if it is not."""
     costs = _Costs(schema)
     try:
         cost = max(costs.cost_of(part, 0) for part in costs.parts)
@@ -46,7 +46,7 @@ class _Endless(Exception):
 
 
 class Parts:
-    """The parts of a schema, found by what refers to them."""
+    """The parts of a schema, indexed by the references to them."""
 
     def __init__(self, root: _Place) -> None:
         self.parts: list[_Place] = []
@@ -70,13 +70,13 @@ class Parts:
                         self._anchors.setdefault(anchor.lstrip("#"), []).append(one)
 
     def referred(self, part: _Place) -> Iterator[_Place]:
-        """What the references of a part may mean."""
+        """Yield the parts that the references of a part may mean."""
         for name in REFERENCES:
             if isinstance(reference := part.get(name), str):
                 yield from self.named(reference)
 
     def named(self, reference: str) -> list[_Place]:
-        """What a reference may mean: every part of that name, whatever the address before it."""
+        """Return every part with the name in a reference, whatever the address before the name."""
         address, _, fragment = reference.partition("#")
         fragment = unquote(fragment)
         if fragment and not fragment.startswith("/"):
@@ -87,14 +87,17 @@ class Parts:
 
 
 class _Costs(Parts):
-    """The costs of a schema's parts, each counted once."""
+    """The costs of a schema's parts, each computed once."""
 
     def __init__(self, root: _Place) -> None:
         super().__init__(root)
         self._known: dict[int, int | None] = {}
 
     def cost_of(self, part: Any, depth: int) -> int:
-        """How many schemas are applied where this one is. Raises _Endless."""
+        """Return the number of schemas that are applied where this part is applied.
+
+        Raises: _Endless.
+        """
         if not isinstance(part, Mapping):
             return 1
         if depth > DEEPEST:
@@ -109,7 +112,7 @@ class _Costs(Parts):
             if isinstance(reference := part.get(name), str):
                 found = self.named(reference)
                 costs.append(max((self.cost_of(one, depth + 1) for one in found), default=1))
-        # Large numbers are of no use, and take long to add.
+        # The cost is capped: larger numbers add no information and take long to add.
         self._known[id(part)] = cost = min(1 + sum(costs), MOST + 1)
         return cost
 
@@ -120,7 +123,7 @@ def _id_of(part: _Place) -> str:
 
 
 def applied_parts(part: _Place) -> Iterator[Any]:
-    """What a part applies to the same value, but for its references."""
+    """Yield the subschemas that a part applies to the same value, except for its references."""
     yield from (part[name] for name in _ONE if name in part)
     for name in _LISTS:
         if isinstance(part.get(name), list):
@@ -131,7 +134,7 @@ def applied_parts(part: _Place) -> Iterator[Any]:
 
 
 def _resolve_pointer(resource: _Place, pointer: str) -> Any:
-    """What stands at a JSON pointer; None where nothing does, or no schema."""
+    """Return the schema at a JSON pointer, or None if there is no schema."""
     found: Any = resource
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
@@ -145,7 +148,7 @@ def _resolve_pointer(resource: _Place, pointer: str) -> Any:
 
 
 class Growth:
-    """The steps of a schema into a value, had once for each schema."""
+    """The number of applications of a schema within a value; its steps are computed once per schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
@@ -153,13 +156,16 @@ class Growth:
         self._by_id = {id(part): part for part in self._parts.parts}
         self._here: dict[int, _Counts] = {}
         refers = any(isinstance(part.get(name), str) for part in self._parts.parts for name in REFERENCES)
-        # The chains of references have an end only where this finds no fault.
+        # Chains of references are known to end only if `cost_fault` finds nothing.
         sound = refers and cost_fault(schema) is None
         self.grows = sound and any(self._doubles(part) for part in self._parts.parts)
 
     def applied(self, value: Any) -> int:
-        """How often parts of the schema are applied to the value or within it; above MOST_APPLIED at least
-        that. 0 where that does not grow with the depth."""
+        """Return how often parts of the schema are applied to the value or within it.
+
+        A result above MOST_APPLIED is a lower bound. The result is 0 if the number does not grow with the
+        depth.
+        """
         if not self.grows:
             return 0
         total = 0
@@ -175,7 +181,7 @@ class Growth:
         return total
 
     def _below(self, value: Any, here: _Counts) -> Iterator[tuple[Any, _Counts]]:
-        """The children of a value, with what is applied to each."""
+        """Yield the children of a value, each with the parts that are applied to it."""
         children: Iterator[tuple[Any, Any]] = iter(())
         if isinstance(value, dict):
             children = iter(value.items())
@@ -190,7 +196,7 @@ class Growth:
             yield child, below
 
     def _applied_here(self, part: int) -> _Counts:
-        """All that is applied to a value where this part is, with how often."""
+        """Return all parts that are applied to a value where this part is applied, with their counts."""
         if part in self._here:
             return self._here[part]
         found: _Counts = Counter({part: 1})
@@ -206,7 +212,7 @@ class Growth:
         return found
 
     def _doubles(self, part: Mapping[str, Any]) -> bool:
-        """Whether more than one part may be applied to one child of the value, or one part twice."""
+        """Return whether several parts, or one part twice, may be applied to one child of the value."""
         here = self._applied_here(id(part))
         named: Counter[Any] = Counter()
         for within, times in here.items():
@@ -221,8 +227,10 @@ class Growth:
 
 
 def short_verdict(validator: jsonschema_rs.Validator, growth: Growth, value: Any) -> str | None:
-    """What is said of a value whose faults would take too long to tell, empty where it has none; None where
-    they are told one by one."""
+    """Return a short verdict on a value whose errors would take too long to list, or None to list them.
+
+    The verdict is "" for a valid value.
+    """
     applied = growth.applied(value)
     if applied <= MOST_EXPLAINED:
         return None
@@ -240,7 +248,7 @@ def _keys(part: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _to_child(part: Mapping[str, Any], key: Any) -> Iterator[Any]:
-    """What a part applies to the child of this name, or at this place of a list."""
+    """Yield the subschemas that a part applies to the child with this name or list index."""
     if isinstance(key, str):
         names, patterns = part.get("properties"), part.get("patternProperties")
         known = isinstance(names, Mapping) and key in names

@@ -1,4 +1,4 @@
-"""How one place of a JSON value is asked for in a form, by its JSON Schema (R-UI-4, R-UI-10)."""
+"""Form fields for the places of a JSON value, chosen by its JSON Schema (R-UI-4, R-UI-10)."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _FITS: Mapping[Kind, tuple[type, ...]] = {
 
 
 class Choice(NamedTuple):
-    """One value of a closed list: `key` is its JSON text, so that 1, "1" and true stay apart."""
+    """One value of a closed list: `key` is its JSON text, so that 1, "1" and true stay distinct."""
 
     key: str
     label: str
@@ -36,7 +36,7 @@ class Choice(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A place's kind, the schema that says so (references followed), whether it takes null, its choices."""
+    """A field's kind, its schema with references resolved, whether it accepts null, and its choices."""
 
     kind: Kind
     schema: Schema
@@ -45,7 +45,10 @@ class Shape(NamedTuple):
 
 
 def shape_of(schema: object, root: Schema, value: Any = ABSENT, depth: int = 0) -> Shape:
-    """The shape of a place that holds `value`. What no field can hold without loss is asked for as JSON."""
+    """Return the shape of a place that holds `value`.
+
+    A value that no field can represent without loss gets a JSON text field.
+    """
     found = _build_shape(_resolve_schema(schema, root), root)
     empty = value is ABSENT or (value is None and found.nullable)
     misfit = not empty and not _can_round_trip(found, value)
@@ -54,12 +57,12 @@ def shape_of(schema: object, root: Schema, value: Any = ABSENT, depth: int = 0) 
 
 
 def key_of(value: Any) -> str:
-    """A value's JSON text."""
+    """Return a value's JSON text."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def label_of(schema: Schema, name: str) -> str:
-    """What a field is called: the schema's title, else its name in words."""
+    """Return the label of a field: the schema's title, else its name in words."""
     title = schema.get("title")
     if isinstance(title, str) and title.strip():
         return title
@@ -68,7 +71,7 @@ def label_of(schema: Schema, name: str) -> str:
 
 
 def collect_properties(shape: Shape, held: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """An object's properties with their schemas: those that are named, then whatever else is held."""
+    """Return an object's properties with their schemas: first the named ones, then all other present ones."""
     named: Mapping[str, object] = shape.schema["properties"]
     more = shape.schema.get("additionalProperties")
     other = more if isinstance(more, Mapping) else {}
@@ -76,7 +79,7 @@ def collect_properties(shape: Shape, held: Mapping[str, Any]) -> list[tuple[str,
 
 
 def format_field_value(shape: Shape, value: Any) -> str:
-    """What a field says for a value."""
+    """Return the text that a field shows for a value."""
     if value is ABSENT:
         return ""
     if shape.kind == "choice":
@@ -89,18 +92,21 @@ def format_field_value(shape: Shape, value: Any) -> str:
 
 
 def normalize_newlines(text: str) -> str:
-    """A form sends every line's end as two characters."""
+    """Replace each CRLF or CR by LF: a form submits every line end as two characters."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def rows_of(sent: Sent | None, name: str) -> int:
-    """How many rows a list had when it was sent."""
+    """Return how many rows a list had when the form was submitted."""
     text = sent.get(name) if sent is not None else None
     return min(int(text), MOST_ROWS) if isinstance(text, str) and re.fullmatch("[0-9]{1,3}", text) else 0
 
 
 def drop_of(shape: Shape, value: Any, *, required: bool) -> Drop:
-    """What the box beside a field does: an empty text means two things where something stood."""
+    """Return the effect of the checkbox next to a field.
+
+    The checkbox exists because an empty text is ambiguous where the value was not empty before.
+    """
     if value is ABSENT or shape.kind == "choice":
         return ""
     if not required:
@@ -109,17 +115,17 @@ def drop_of(shape: Shape, value: Any, *, required: bool) -> Drop:
 
 
 def is_secret(shape: Shape, pointer: str, secrets: tuple[str, ...]) -> bool:
-    """Whether a place is never shown."""
+    """Return whether a value must never be shown."""
     return pointer in secrets or shape.schema.get("writeOnly") is True
 
 
 def escape_pointer_token(key: str) -> str:
-    """One step of a JSON pointer."""
+    """Escape one step of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def _resolve_schema(schema: object, root: Schema) -> Schema:
-    """The schema without local references and single `allOf`s; what is no object says nothing."""
+    """Resolve local references and single `allOf`s; a schema that is not an object becomes an empty one."""
     for _ in range(_HOPS):
         if not isinstance(schema, Mapping):
             return {}
@@ -171,7 +177,10 @@ def _of_type(name: str, schema: Schema, *, nullable: bool) -> Shape:
 
 
 def _build_union_shape(schema: Schema, parts: list[Schema], root: Schema) -> Shape:
-    """One of several: with null beside it, an amount as number or text, or constants; else JSON."""
+    """Return the shape of a union of schemas.
+
+    Supported are one schema with null, an amount as number or text, and constants; everything else is JSON.
+    """
     others = [part for part in parts if part.get("type") != "null"]
     nullable = len(others) < len(parts)
     words = {key: schema[key] for key in ("title", "description", "default") if key in schema}
@@ -203,7 +212,7 @@ def _format_choice_label(value: Any) -> str:
 
 
 def _can_round_trip(shape: Shape, value: Any) -> bool:
-    """Whether the field gives this very value back when nobody touches it."""
+    """Return whether an unchanged field gives back exactly this value."""
     if shape.kind == "json":
         return True
     if shape.kind == "choice":

@@ -1,12 +1,13 @@
 """A form made from a JSON Schema, to fill in a value without losing its types (R-UI-4, R-UI-10).
 
-A form holds texts; a value has types. Three rules keep them: a field that nobody touched gives back the very
-value it was made from; every other text is read by its field's kind and never guessed; what no field can hold
-without loss is asked for as JSON text. A place is named by its RFC 6901 pointer, the field by prefix and
-pointer: `f:/order_id`. The box `f.drop:/note` leaves a place out; `f.rows:/tags` counts a list's rows.
+A form contains texts; a value has types. Three rules preserve the types: an unchanged field gives back
+exactly the value that it was made from; every other text is parsed by its field's kind and never guessed; a
+value that no field can represent without loss is edited as JSON text. A place is named by its RFC 6901
+pointer, the field by prefix and pointer: `f:/order_id`. The checkbox `f.drop:/note` omits a place;
+`f.rows:/tags` counts a list's rows.
 
     form = schema_form(schema, value)                # to show, by components/schema_form.html
-    read = read_form(schema, request.POST, value)    # what was sent, typed and judged (schema_reading)
+    read = read_form(schema, request.POST, value)    # submitted, typed and validated (form_parsing)
     form = schema_form(schema, value, sent=request.POST, faults=read.faults)
 """
 
@@ -40,11 +41,11 @@ LONG = 80
 
 
 class Field(NamedTuple):
-    """One field, or a group of them (`children`; an object's or a list's).
+    """One field, or a group of fields (`children`: those of an object or a list).
 
-    `text` is what stands in it, `original` what stood there when it was made; `drop` is what the box beside
-    it does, if there is one. A `secret` is never shown: left empty it stays as it is. `long` asks for several
-    lines.
+    `text` is the current content, `original` the content when the form was made. `drop` is the effect of the
+    checkbox next to the field, if there is one. A `secret` is never shown: left empty, its value does not
+    change. `long` requests a multi-line control.
     """
 
     name: str
@@ -71,29 +72,29 @@ class Field(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The id of its control in the page."""
+        """The id of the field's control in the page."""
         return "field-" + re.sub(r"[^A-Za-z0-9-]", lambda found: f"_{ord(found[0]):x}", self.name)
 
     @property
     def group(self) -> bool:
-        """Whether it is a group and has no control of its own."""
+        """Return whether the field is a group and has no control of its own."""
         return self.kind in ("object", "list")
 
 
 class SchemaForm(NamedTuple):
-    """The fields in reading order, and the faults that belong to none of them."""
+    """The fields in reading order, and the faults that belong to no field."""
 
     fields: tuple[Field, ...]
     faults: tuple[str, ...] = ()
 
     @property
     def flawed(self) -> tuple[Field, ...]:
-        """The fields that something is wrong with, in reading order."""
+        """The fields that have faults, in reading order."""
         return tuple(field for field in _flatten_fields(self.fields) if field.faults)
 
 
 class _Maker(NamedTuple):
-    """What all fields of one form share."""
+    """The settings that all fields of one form share."""
 
     root: Schema
     prefix: str
@@ -111,9 +112,10 @@ def schema_form(
     prefix: str = "f",
     secrets: tuple[str, ...] = (),
 ) -> SchemaForm:
-    """The form for `value` under `schema`; with `sent`, as somebody filled it in.
+    """Build the form for `value` under `schema`; with `sent`, as the user filled it in.
 
-    `faults` are sentences by pointer; those of no field are the form's own. `secrets` are pointers.
+    `faults` are sentences by pointer; a fault whose pointer has no field becomes a fault of the form.
+    `secrets` are pointers.
     """
     given = faults or {}
     maker = _Maker(schema, prefix, sent, given, secrets)
@@ -164,7 +166,7 @@ def _build_field(
 def _build_member_fields(
     maker: _Maker, shape: Shape, pointer: str, value: Any, depth: int
 ) -> tuple[Field, ...]:
-    """A field for every property that the schema names, then for whatever else is there."""
+    """Build a field for every property that the schema names, then for every other property of the value."""
     held = value if isinstance(value, dict) else {}
     must = shape.schema.get("required", ())
     return tuple(
@@ -182,7 +184,7 @@ def _build_member_fields(
 
 
 def _with_row_fields(maker: _Maker, field: Field, shape: Shape, value: Any, depth: int) -> Field:
-    """A field a row, and an empty one to add with while the schema takes more."""
+    """Add a field for each row, and an empty row for a new item as long as the schema allows more."""
     held = value if isinstance(value, list) else []
     rows_name = f"{maker.prefix}.rows:{field.pointer}"
     rows = _rows_shown(maker.sent, field, shape, max(len(held), rows_of(maker.sent, rows_name)))
@@ -202,7 +204,10 @@ def _with_row_fields(maker: _Maker, field: Field, shape: Shape, value: Any, dept
 
 
 def _rows_shown(sent: Sent | None, field: Field, shape: Shape, rows: int) -> int:
-    """The rows there are and an empty one; where the last one is empty already, no more."""
+    """Return the number of rows to show.
+
+    An empty row is added unless the last submitted row is empty already or the maximum is reached.
+    """
     start = f"{field.name}/{rows - 1}"
     if sent is not None and rows:
         last = [sent.get(name) for name in sent if name == start or name.startswith(f"{start}/")]
@@ -212,7 +217,7 @@ def _rows_shown(sent: Sent | None, field: Field, shape: Shape, rows: int) -> int
     return max(rows, min(rows + 1, most))
 
 
-# -- one field's words
+# -- texts of one field
 
 
 def _sent_text(sent: Sent | None, name: str, original: str) -> str:
@@ -221,7 +226,7 @@ def _sent_text(sent: Sent | None, name: str, original: str) -> str:
 
 
 def _format_field_hint(shape: Shape) -> str:
-    """The limits of a field in words."""
+    """Return the limits of a field in words."""
     schema = shape.schema
     said: list[str] = []
     if shape.kind == "text":
@@ -240,8 +245,7 @@ def _format_field_hint(shape: Shape) -> str:
     return ", ".join(said)
 
 
-# What a form of writing takes and what it refuses, and how people call it: nobody reads a pattern where words
-# say the same.
+# Usual text formats: matching examples, other examples, and a description to show instead of a pattern.
 FORMS: Final = (
     (("12.50", "7"), ("x", "1,000"), "a number such as 12.50"),
     (("12", "7"), ("x", "12.5"), "digits alone"),
@@ -253,7 +257,7 @@ LONGEST_PATTERN: Final = 200
 
 
 def _form_of(shape: Shape, pattern: str) -> str:
-    """How a text is to be written, in words where it is one of the usual forms."""
+    """Return how a text must be written, in words if the pattern is one of the usual formats."""
     if shape.kind == "decimal":
         return FORMS[0][2]
     try:

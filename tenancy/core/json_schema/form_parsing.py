@@ -1,4 +1,4 @@
-"""What somebody sent by a form, as a value with its types, judged by the schema (R-UI-4, R-UI-10)."""
+"""Parse a submitted form into a typed value and validate the value by the schema (R-UI-4, R-UI-10)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -33,9 +33,9 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3
 
 
 class Read(NamedTuple):
-    """What was sent, as a value, and what is wrong with it: sentences by the pointer of the field.
+    """The submitted value and its faults: sentences by the pointer of the field.
 
-    A field that could not be read has its fault, and in the value what stood there before.
+    A field that could not be parsed has a fault; the value then contains the previous content of that field.
     """
 
     value: Any
@@ -45,7 +45,7 @@ class Read(NamedTuple):
 def read_form(
     schema: Schema, sent: Sent, value: Any = ABSENT, *, prefix: str = "f", secrets: tuple[str, ...] = ()
 ) -> Read:
-    """The value that somebody sent by the form of `value`, judged. Never raises."""
+    """Return the value submitted with the form of `value`, validated. Never raises."""
     reader = _Reader(schema, sent, prefix, secrets)
     found = reader.read(schema, "", value, required=True, depth=0)
     if found is ABSENT and (shape_of(schema, schema).kind == "object" or schema.get("type") == "object"):
@@ -58,9 +58,9 @@ def read_form(
 
 
 def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
-    """What the schema has against a value: sentences by pointer, at the place that is missing or too much.
+    """Return the schema's errors for a value: sentences by pointer, at the missing or surplus property.
 
-    The validator is the one that judges calls and answers at the other doors.
+    The validator is the same one that validates tool calls and answers elsewhere.
     """
     judge = _build_validator(schema)
     if (short := short_verdict(judge, Growth(schema), value)) is not None:
@@ -76,7 +76,7 @@ def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _build_validator(schema: Schema) -> jsonschema_rs.Validator:
-    """Its sentences do not repeat the value: it may be long, and it may be a secret."""
+    """Return a validator that does not repeat the value, which may be long or a secret, in its messages."""
     return validator_of(schema, mask="The value")
 
 
@@ -92,7 +92,7 @@ def _format_schema_error(error: jsonschema_rs.ValidationError) -> list[tuple[str
 
 
 class _Reader:
-    """Walks the schema as the form was made, and reads each field by its kind."""
+    """Walk the schema as the form was made, and parse each field by its kind."""
 
     def __init__(self, root: Schema, sent: Sent, prefix: str, secrets: tuple[str, ...]) -> None:
         self.root, self.sent, self.prefix, self.secrets = root, sent, prefix, secrets
@@ -100,7 +100,10 @@ class _Reader:
         self._moved: dict[str, str] = {}
 
     def field_at(self, pointer: str) -> str:
-        """The field that a place of the value came from: empty rows of a list are left out of it."""
+        """Return the pointer of the form field that a place of the value came from.
+
+        The two differ because empty rows of a list are omitted from the value.
+        """
         found = ""
         for step in pointer.split("/")[1:]:
             place = f"{found}/{step}"
@@ -108,7 +111,7 @@ class _Reader:
         return found
 
     def read(self, schema: object, pointer: str, value: Any, *, required: bool, depth: int) -> Any:
-        """The value at a place; ABSENT where there is none."""
+        """Return the value at a place, or ABSENT if there is none."""
         shape = shape_of(schema, self.root, value, depth)
         drop = drop_of(shape, value, required=required)
         if drop and f"{self.prefix}.drop:{pointer}" in self.sent:
@@ -161,7 +164,10 @@ class _Reader:
 
 
 def _parse_field_value(shape: Shape, text: str, before: Any) -> Any:
-    """The value that a text stands for. Raises ValueError with a sentence."""
+    """Return the value that a text represents.
+
+    Raises: ValueError with a sentence.
+    """
     if shape.kind == "choice":
         return _parse_choice(shape, text)
     if shape.kind == "decimal" and isinstance(before, int | float):

@@ -1,8 +1,9 @@
-"""How many tries to sign in may fail before the next one waits (R-SEC-11).
+"""Limits of failed sign-in attempts, after which the next attempt has to wait (R-SEC-11).
 
-A stranger's guesses keep nobody out: what fails counts against the address *and* the account it was tried on.
-Only very many failures at one address, over all accounts, or on one account, from everywhere, make strangers
-wait. A browser in which the person has signed in has a count of its own, which no stranger can fill.
+Guesses by a stranger do not lock the person out: a failure counts against the address *and* the account that
+was tried. Unknown browsers are also limited by address over all accounts and by account over all addresses,
+but only after very many failures. A browser in which the person has signed in has a separate count, which no
+stranger can fill.
 """
 
 from collections.abc import Sequence
@@ -19,14 +20,14 @@ IPV6_NETWORK: Final = 64
 
 
 class Window(NamedTuple):
-    """At most so many failures in so long."""
+    """A limit of `most` failures in a time of `long`."""
 
     long: timedelta
     most: int
 
 
 class LimitKind(StrEnum):
-    """Against which count a try would go too far."""
+    """The count that an attempt would exceed."""
 
     DEVICE = "device"
     ADDRESS_AND_ACCOUNT = "address_and_account"
@@ -49,10 +50,11 @@ many addresses guess at the account."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """When tries failed that one more would be counted with, the newest first.
+    """Times of the failures that one more attempt would be counted with, newest first.
 
-    `device` are those of a known device with this account, None where the device is a stranger's. `familiar`:
-    the person has signed in from this address. `lifted`: an administrator has let them through here.
+    `device` are those of a known device with this account; None for an unknown device. `familiar`: the person
+    has signed in from this address. `lifted`: an administrator has lifted the limits for the account at this
+    address.
     """
 
     device: Sequence[datetime] | None
@@ -64,14 +66,14 @@ class Failures:
 
 
 class Refusal(NamedTuple):
-    """Why a try is not looked at, and until when."""
+    """The limit for which an attempt is refused, and the time until which it is refused."""
 
     kind: LimitKind
     until: datetime
 
 
 def judge_attempt(failures: Failures, now: datetime) -> Refusal | None:
-    """Why the next try is not looked at; None where it is."""
+    """Return the refusal of the next attempt, or None if the attempt is allowed."""
     if failures.device is not None:
         return reached_limit(LimitKind.DEVICE, failures.device, now)
     if (refusal := reached_limit(LimitKind.ADDRESS_AND_ACCOUNT, failures.pair, now)) is not None:
@@ -84,7 +86,7 @@ def judge_attempt(failures: Failures, now: datetime) -> Refusal | None:
 
 
 def reached_limit(kind: LimitKind, failed: Sequence[datetime], now: datetime) -> Refusal | None:
-    """The refusal where so many failed, the newest first, that this count is full; else None."""
+    """Return the refusal if this count is full, else None; `failed` is sorted newest first."""
     ends = [
         failed[window.most - 1] + window.long
         for window in WINDOWS[kind]
@@ -94,7 +96,10 @@ def reached_limit(kind: LimitKind, failed: Sequence[datetime], now: datetime) ->
 
 
 def source_of(address: Address | None) -> str:
-    """What counts as one address: an IPv6 one by its network; "" for one that cannot be told."""
+    """Return the unit that counts as one address.
+
+    An IPv6 address is counted by its network. The result is "" for an unknown address.
+    """
     if isinstance(address, IPv6Address):
         return str(ip_network((address, IPV6_NETWORK), strict=False).network_address)
     return "" if address is None else str(address)

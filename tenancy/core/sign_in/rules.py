@@ -1,5 +1,7 @@
-"""A tenant's rules of signing in: which roles need a second factor, and before which changes it is asked for
-again (R-SEC-11)."""
+"""Sign-in rules of a tenant: roles that need a second factor, and when it is asked again (R-SEC-11).
+
+The second factor can be required again before certain kinds of change.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ DEFAULT_MINUTES: Final = 10
 
 
 class Area(StrEnum):
-    """A kind of change before which a person is asked for their second factor again."""
+    """A kind of change before which a person must show the second factor again."""
 
     MONEY = "money"
     KEYS = "keys"
@@ -22,7 +24,7 @@ class Area(StrEnum):
 
 
 class Lack(StrEnum):
-    """How somebody falls short of the rules: they have no second factor, or did not show it (lately)."""
+    """Requirement that a person does not meet: no second factor is enrolled, or none was shown (recently)."""
 
     ENROL = "enrol"
     PROVE = "prove"
@@ -37,14 +39,16 @@ class SignInRules:
     minutes: int = DEFAULT_MINUTES
 
     def concerns(self, roles: Collection[Role], areas: Collection[Area]) -> bool:
-        """Whether somebody of these roles, about to make changes of these areas, needs a second factor."""
+        """Return whether a person with these roles needs a second factor for changes of these areas."""
         return not self.second_factor.isdisjoint(roles) or not self.ask_again.isdisjoint(areas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """A person's second factor as their session knows it: whether they have one, and when they showed it
-    last, None where they did not in this session."""
+    """A person's second factor as the session knows it.
+
+    `proven_at` is when the person last showed the factor in this session, None if never.
+    """
 
     enrolled: bool
     proven_at: datetime | None = None
@@ -53,8 +57,7 @@ class Proof:
 def find_lack(
     rules: SignInRules, roles: Collection[Role], areas: Collection[Area], proof: Proof, now: datetime
 ) -> Lack | None:
-    """Decide what a person lacks under the rules to act here, or to make a change of these areas; None for
-    nothing."""
+    """Return what a person lacks to act, or to make a change of these areas; None for nothing."""
     if not rules.concerns(roles, areas):
         return None
     if not proof.enrolled:
@@ -68,7 +71,7 @@ def find_lack(
 
 
 def list_loosenings(before: SignInRules, after: SignInRules) -> tuple[str, ...]:
-    """List where the rules ask for less than before, a sentence each."""
+    """Return the rules that are weaker than before, one sentence each."""
     found = []
     if gone := [role.value for role in Role if role in before.second_factor - after.second_factor]:
         found.append(f"No second factor is needed any more by: {', '.join(gone)}.")

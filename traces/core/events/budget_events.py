@@ -1,4 +1,4 @@
-"""What a trace says of a run's budget beside reservations and settlements."""
+"""Trace events about a run's budget, other than reservations and settlements."""
 
 from decimal import Decimal
 from typing import Literal
@@ -7,8 +7,10 @@ from traces.core.events.event_base import TraceEventBody
 
 
 class CostCorrected(TraceEventBody):
-    """What an effect had cost was made good in the ledger under another price (R-BUDGET-15). `delta`: US$,
-    less than zero where it had been too dear."""
+    """The cost of an effect was corrected in the ledger under another price (R-BUDGET-15).
+
+    `delta`: US$, negative if the effect had been charged too much.
+    """
 
     kind: Literal["cost_corrected"] = "cost_corrected"
     effect: str
@@ -19,8 +21,11 @@ class CostCorrected(TraceEventBody):
 
 
 class PriceCorrected(TraceEventBody):
-    """What the run asks for from now on is charged at another price than it is pinned to, which was wrong
-    (R-BUDGET-15). `subject`: the model with its provider, or the tool; `was` the wrong version."""
+    """The run's price for a model or tool was corrected; the pinned price was wrong (R-BUDGET-15).
+
+    The new price applies to all later requests of the run. `subject`: the model with its provider, or the
+    tool; `was` is the wrong version.
+    """
 
     kind: Literal["price_corrected"] = "price_corrected"
     subject: str
@@ -31,9 +36,12 @@ class PriceCorrected(TraceEventBody):
 
 
 class CostThreshold(TraceEventBody):
-    """The share of its cost from which a run is thrifty was passed, or by an extension left again
-    (R-BUDGET-5). `usual` plays the role before it, `profile` from now on: the same where there is no cheaper
-    one."""
+    """The cost threshold for cheaper models was passed, or left again after an extension (R-BUDGET-5).
+
+    The threshold is a share of the cost `limit`, from which on the run saves. `usual` is the profile that
+    plays the role before the threshold, `profile` the one from now on: both are the same if there is no
+    cheaper one.
+    """
 
     kind: Literal["cost_threshold"] = "cost_threshold"
     passed: bool

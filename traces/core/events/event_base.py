@@ -9,7 +9,7 @@ Amounts = dict[str, Decimal]
 
 
 class TraceEventBody(BaseModel):
-    """What one event says. Subclasses name their kind."""
+    """Content of one event. Subclasses name their kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     v: Literal[1] = 1

@@ -6,7 +6,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class BudgetRemaining(BaseModel):
-    """What is left: tokens and calls, cost in whole cents (rounded down), time in ms. None: no limit."""
+    """The remaining budget.
+
+    The fields are tokens and calls, cost in whole cents (rounded down), and time in ms. None: no limit.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -17,10 +20,10 @@ class BudgetRemaining(BaseModel):
 
 
 class Progress(BaseModel):
-    """Where a run stands.
+    """Progress of a run.
 
-    `session_id` is the run, `progress_id` the sequence of its newest event: the cursor with which a client
-    that comes back misses nothing and sees nothing twice. `total_step_count` is None where nobody knows it.
+    `session_id` is the run, `progress_id` the sequence of its newest event: a client that reconnects with
+    this cursor misses nothing and sees nothing twice. `total_step_count` is None if it is unknown.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""The two chains of a run (docs/trace-format.md): records, one transition each, and events, what was said."""
+"""The two hash chains of a run (docs/trace-format.md): records, one per transition, and events."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,9 +20,9 @@ EVENT_FORMAT = b"interlock event 1\0"
 START = bytes(32)
 
 
-# Named tuples: a dozen are made in every commit, and a frozen dataclass costs three times as much.
+# Named tuples: a dozen are created in every commit, and a frozen dataclass takes three times as long.
 class TraceEntry(NamedTuple):
-    """One event in the making: its phase, who acts, and what it says."""
+    """An event that is not chained yet: its phase, its actor and its content."""
 
     phase: int
     actor: str
@@ -30,7 +30,7 @@ class TraceEntry(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One transition in the making."""
+    """A transition that is not chained yet."""
 
     source: str
     outcome: str
@@ -43,7 +43,7 @@ class Move(NamedTuple):
 
 
 class Head(NamedTuple):
-    """Where a run's chains end."""
+    """The end of a run's two chains."""
 
     run: UUID
     record_number: int
@@ -53,12 +53,12 @@ class Head(NamedTuple):
 
     @classmethod
     def start(cls, run: UUID) -> "Head":
-        """The head of a run of which nothing is recorded."""
+        """Return the head of a run without records."""
         return cls(run=run, record_number=-1, record_hash=START, event_seq=0, event_hash=START)
 
 
 class EventRow(NamedTuple):
-    """An event as it is stored; `body` is the canonical form of what it says."""
+    """An event as it is stored; `body` is the canonical form of its content."""
 
     run: UUID
     seq: int
@@ -87,7 +87,7 @@ class RecordRow(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """What a link adds, and the head after it."""
+    """The rows that a link adds, and the head after it."""
 
     head: Head
     records: tuple[RecordRow, ...]
@@ -106,12 +106,12 @@ def link_transitions(
 ) -> Linked:
     """Chain moves onto a head.
 
-    What the machine was fed (`event_digest`, `headroom`) stands in the first record, the digests of what else
-    the commit wrote (`binds`) in the last.
+    The machine's input (`event_digest`, `headroom`) is stored in the first record, the digests of everything
+    else that the commit wrote (`binds`) in the last.
     """
     time, last, run = format_canonical_time(at), len(moves) - 1, text_of(head.run)
     fed = dict(headroom) if headroom else None
-    encode_canonical(fed)  # it comes as plain values, so a float is refused here; all else is typed
+    encode_canonical(fed)  # plain values without a type: a float is rejected here; everything else is typed
     records: list[RecordRow] = []
     events: list[EventRow] = []
     number, before, seq, said_before = head.record_number, head.record_hash, head.event_seq, head.event_hash
@@ -145,25 +145,25 @@ def link_transitions(
 
 
 def record_hash(previous: bytes, body: bytes) -> bytes:
-    """The hash of a record: format, the previous record's hash, the canonical record."""
+    """Return the hash of a record: format, the previous record's hash, the canonical record."""
     return sha256(RECORD_FORMAT + previous + body).digest()
 
 
 def event_hash(previous: bytes, content: bytes) -> bytes:
-    """The hash of an event: format, the previous event's hash, the envelope."""
+    """Return the hash of an event: format, the previous event's hash, the envelope."""
     return sha256(EVENT_FORMAT + previous + content).digest()
 
 
 def build_event_envelope(
     *, run: str, seq: int, time: str, phase: int, kind: str, actor: str, body: bytes
 ) -> bytes:
-    """What an event's hash covers besides the previous hash: every column, then the body as it is stored."""
+    """Build the hashed part of an event without the previous hash: every column, then the stored body."""
     columns = {"run": run, "seq": seq, "at": time, "phase": phase, "kind": kind, "actor": actor}
     return canonical_typed(columns) + b"\0" + body
 
 
 def hash_of(event: EventRow, previous: bytes) -> bytes:
-    """The hash that an event's columns and body have after `previous`."""
+    """Return the hash of an event's columns and body after `previous`."""
     content = build_event_envelope(
         run=str(event.run),
         seq=event.seq,

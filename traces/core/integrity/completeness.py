@@ -1,4 +1,4 @@
-"""Whether a finished run's trace holds all that an audit asks for (R-TRACE-2)."""
+"""Check that a finished run's trace contains everything that an audit requires (R-TRACE-2)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -28,11 +28,11 @@ ANSWERS: Final = frozenset(
 def missing_parts(
     bodies: Sequence[Mapping[str, Any]], manifest: Mapping[str, Any] | None, *, snapshots: int
 ) -> tuple[str, ...]:
-    """What is absent from the trace of a finished run, in words; empty when it is complete.
+    """Return the parts missing from the trace of a finished run, in words; empty if it is complete.
 
-    `bodies` are what its events say, in order; `manifest` is the run's pins (with `pins` inside), None where
-    nobody knows the run; `snapshots` counts its stored states. What a run never did (calls, escalations) is
-    not asked for.
+    `bodies` are the contents of its events, in order; `manifest` is the run's pins (with `pins` inside), None
+    if the run is unknown; `snapshots` is the number of its stored states. Acts that the run never did (calls,
+    escalations) are not required.
     """
     missing = [] if manifest is None else _list_missing_pins(manifest)
     kinds = {str(body.get("kind")) for body in bodies}
@@ -49,14 +49,17 @@ def missing_parts(
 
 
 def _list_missing_pins(manifest: Mapping[str, Any]) -> list[str]:
-    """Every version in force is named."""
+    """Return the missing versions: every version in force must be named."""
     pins = manifest.get("pins") or {}
     missing = [words for name, words in MANIFEST.items() if manifest.get(name) in (None, "")]
     return missing + [words for name, words in PINS.items() if pins.get(name) in (None, "")]
 
 
 def _list_missing_call_parts(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every attempt names its tool, arguments and request, and has an end with status and observation."""
+    """Return the missing parts of calls.
+
+    Every attempt must name its tool, arguments and request, and have an end with status and observation.
+    """
     ended = {body.get("effect") for body in bodies if body.get("kind") in ENDS}
     missing: list[str] = []
     for body in bodies:
@@ -71,7 +74,7 @@ def _list_missing_call_parts(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _list_missing_validations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every fact was looked at by a validator that is named."""
+    """Return the missing validations: every fact must have been checked by a named validator."""
     checked = {body.get("call") for body in bodies if body.get("kind") == "call_verified"}
     return [
         f"validation of fact {body.get('fact')}"
@@ -82,7 +85,11 @@ def _list_missing_validations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _list_open_escalations(bodies: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every request to people was answered, expired or withdrawn, unless the run ended before."""
+    """Return the escalations without an end.
+
+    Every request to people must have been answered, expired or withdrawn, unless the run was cancelled or
+    expired before.
+    """
     answered = {body.get("request") for body in bodies if body.get("kind") in ANSWERS}
     asked = [body.get("request") for body in bodies if body.get("kind") == "approval_requested"]
     if any(

@@ -1,7 +1,7 @@
-"""An exported trace: JSON lines that prove themselves, without a database (R-TRACE-4; docs/trace-format.md).
+"""Self-verifying export of a trace as JSON lines (R-TRACE-4; docs/trace-format.md).
 
-One object a line, told apart by `line`: a header, the manifest and its pins, payloads, snapshots, events,
-records, and an end that counts the lines before it.
+The verification needs no database. One object per line, distinguished by `line`: a header, the manifest and
+its pins, payloads, snapshots, events, records, and an end that counts the lines before it.
 """
 
 from base64 import b64decode, b64encode
@@ -25,7 +25,10 @@ NUMBERS = ("number", "seq", "phase", "size", "record_number", "event_seq")
 def lines_of(
     trace: Trace, tenant: UUID, head: Head | None, manifest: bytes | None, pins: bytes | None
 ) -> Iterator[bytes]:
-    """The lines of a trace, each with its line feed. `trace.payloads` is read once, as the lines are."""
+    """Yield the lines of a trace, each with its line feed.
+
+    `trace.payloads` is read once, while the lines are generated.
+    """
     count = 0
     for line in _build_line_objects(trace, tenant, head, manifest, pins):
         count += 1
@@ -69,7 +72,7 @@ def _build_line_objects(
 
 
 def _encode_row(row: EventRow | RecordRow) -> dict[str, Any]:
-    """A row's own columns; bodies in base64, for an altered one need not be text."""
+    """Return a row's own columns; bodies are base64, because an altered body need not be valid text."""
     value = row._asdict()
     del value["run"]
     return value | {
@@ -97,7 +100,7 @@ def _decode_base64(text: str | None) -> bytes | None:
 
 @dataclass(slots=True)
 class _Read:
-    """What was read so far."""
+    """The content of the lines read so far."""
 
     run: UUID | None = None
     tenant: str = ""
@@ -114,7 +117,10 @@ class _Read:
 
 
 def verify_lines(lines: Iterable[bytes]) -> list[VerificationFault]:
-    """Every fault of an exported trace; empty when it is whole. Raises NotAnExport for what is none."""
+    """Return every fault of an exported trace; empty if it is intact.
+
+    Raises: NotAnExport if the lines are not an export.
+    """
     read = _Read()
     for number, line in enumerate(lines, 1):
         try:
@@ -168,7 +174,7 @@ def _take_header(read: _Read, line: dict[str, Any]) -> None:
 
 def _take_row(read: _Read, kind: str, line: dict[str, Any]) -> None:
     row = {name: value for name, value in line.items() if name != "line"}
-    # Erased content is null; all else is text or a number.
+    # Erased content is null; everything else is text or a number.
     _check_types({name: value for name, value in row.items() if (kind, name) != ("payload", "body")})
     if kind == "payload":
         read.payloads.append(
@@ -195,8 +201,7 @@ def _check_types(row: dict[str, Any]) -> None:
 
 
 def _verify_pins(read: _Read) -> Iterator[VerificationFault]:
-    """The manifest is the one that the first record bound, of the tenant that the header names, and the pins
-    are those that the manifest names."""
+    """Check that the first record bound the manifest and that the manifest names the tenant and the pins."""
     binds = _parse_object_or_empty(read.records[0].body).get("binds") if read.records else None
     bound = binds.get("manifest") if isinstance(binds, dict) else None
     if read.manifest is None:

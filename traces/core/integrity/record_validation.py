@@ -1,4 +1,4 @@
-"""Whether what was read from a record's body, or as its patch, has the shape that the proof relies on."""
+"""Checks that a record's body or patch has the structure that the verification relies on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from traces.core.payload_fields import is_digest
 
 
 def is_record(content: Mapping[str, Any]) -> bool:
-    """Whether what a record says of events, patches and snapshots can be followed."""
+    """Return whether a record's references to events, patches and snapshots are well-formed."""
     said, patch, binds = content.get("said", []), content.get("patch") or {}, content.get("binds") or {}
     if not (isinstance(said, list) and isinstance(patch, dict) and isinstance(binds, dict)):
         return False
@@ -19,7 +19,7 @@ def is_record(content: Mapping[str, Any]) -> bool:
 
 
 def is_applicable_patch(state: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-    """Whether a patch changes entries only of what holds entries, or is not there yet."""
+    """Return whether a patch changes entries only in objects, or in fields that do not exist yet."""
     return all("set" in change or isinstance(state.get(name, {}), dict) for name, change in patch.items())
 
 

@@ -1,4 +1,4 @@
-"""Telling a JSON Schema from the values that it describes."""
+"""Distinguish a JSON Schema from the values that it describes."""
 
 from typing import Any
 
@@ -14,7 +14,10 @@ SCHEMA_WORDS = frozenset(
 
 
 def is_schema(value: Any) -> bool:
-    """Whether a JSON value reads as a JSON Schema that holds no example: it says what a value is like."""
+    """Return whether a JSON value looks like a JSON Schema without examples.
+
+    Such a schema describes values and contains none.
+    """
     if not isinstance(value, dict) or not value or not SCHEMA_WORDS.issuperset(value):
         return False
     kinds = value["type"] if isinstance(value.get("type"), list) else [value.get("type")]

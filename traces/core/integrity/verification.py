@@ -1,7 +1,7 @@
-"""The proof that a run's trace is what was written: every column, link and payload (R-TRACE-3, X2).
+"""Verification that a run's trace is what was written: every column, link and payload (R-TRACE-3, X2).
 
-It needs no database: `trace verify` gives it rows, the verifier of an export what it read from a file. Where
-a hash does not fit, the altered column is found by putting back what stands elsewhere until the hash fits.
+No database is needed: `trace verify` passes rows, the verifier of an export passes what it read from a file.
+If a hash does not match, the altered column is found by inserting known values until the hash matches.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ GONE = "it is missing: deleted, or its run or tenant was altered"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationFault:
-    """One thing that is not as it was written.
+    """One difference from what was written.
 
-    `where` names the table (and the key), `number` the place in its order, `column` what was altered.
+    `where` names the table (and the key), `number` the place in its order, `column` the altered column.
     """
 
     where: str
@@ -49,7 +49,7 @@ class SnapshotRow(NamedTuple):
 
 
 class PayloadRow(NamedTuple):
-    """Content as it is stored; no body where it was erased."""
+    """Content as it is stored; without a body if it was erased."""
 
     digest: bytes
     body: bytes | None
@@ -58,7 +58,7 @@ class PayloadRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """All that is stored of one run. `payloads` is read once; `salts` has one entry, None once erased."""
+    """All stored rows of one run. `payloads` is read once; `salts` has one entry, None once erased."""
 
     run: UUID
     salts: tuple[bytes | None, ...]
@@ -69,7 +69,7 @@ class Trace:
 
 
 def up_to(trace: Trace, head: Head) -> Trace:
-    """The trace as it was when the run claimed `head`: it may have gone on while it was read."""
+    """Return the trace as of the run's `head`: the run may have continued while the trace was read."""
     return replace(
         trace,
         events=[row for row in trace.events if row.seq <= head.event_seq],
@@ -80,18 +80,18 @@ def up_to(trace: Trace, head: Head) -> Trace:
 
 @dataclass(slots=True)
 class _Read:
-    """What the records say of all else."""
+    """The content of the records that refers to other rows."""
 
-    told: list[tuple[str, str]] = field(default_factory=list)  # an event's hash, and the time of its record
+    told: list[tuple[str, str]] = field(default_factory=list)  # event hash, time of its record
     patches: dict[int, Plain] = field(default_factory=dict)
     bound: dict[int, str] = field(default_factory=dict)  # a snapshot's digest by its number
     named: set[str] = field(default_factory=set)
 
 
 def faults_of(trace: Trace, expected: Head | None = None) -> list[VerificationFault]:
-    """Every fault of a trace, the first bad row first; empty when it is whole.
+    """Return every fault of a trace, the first bad row first; empty if it is intact.
 
-    `expected` is the head that the run itself claims; without it an end that was cut off cannot be seen.
+    `expected` is the head that the run itself states; without it, a missing end cannot be detected.
     """
     read = _Read()
     faults = [*check_records(trace.records, expected, read), *_cut_records(trace.records, expected)]
@@ -108,7 +108,7 @@ def faults_of(trace: Trace, expected: Head | None = None) -> list[VerificationFa
 def check_records(
     records: Sequence[RecordRow], expected: Head | None = None, read: _Read | None = None
 ) -> Iterator[VerificationFault]:
-    """The faults of a chain of records, in order; stops at a hole."""
+    """Yield the faults of a chain of records, in order; stop at a gap."""
     before = START
     for number, row in enumerate(records):
         if row.number != number:
@@ -136,14 +136,14 @@ def check_records(
 
 
 def _find_expected_hash(records: Sequence[RecordRow], number: int, expected: Head | None) -> bytes | None:
-    """The hash of record `number` as what follows it says: the next record, or the run's own head."""
+    """Return the hash of record `number` according to the next record, or to the run's own head."""
     if number + 1 < len(records):
         return records[number + 1].previous
     return expected.record_hash if expected is not None and expected.record_number == number else None
 
 
 def _verify_columns(row: RecordRow, content: Mapping[str, Any]) -> Iterator[VerificationFault]:
-    """Columns stand beside the hashed body for queries; each must say what the body says."""
+    """Check that the columns, stored in addition to the hashed body for queries, agree with the body."""
     stored = {
         "run": str(row.run), "number": row.number, "at": format_canonical_time(row.at), "phase": row.phase,
         "source": row.source, "outcome": row.outcome, "target": row.target,
@@ -170,9 +170,9 @@ def _collect_content(read: _Read | None, number: int, content: Mapping[str, Any]
 def check_events(
     events: Sequence[EventRow], told: Sequence[tuple[str, str]] = ()
 ) -> Iterator[VerificationFault]:
-    """The faults of a chain of events, in order; stops at a hole.
+    """Yield the faults of a chain of events, in order; stop at a gap.
 
-    `told` is what the records say: each event's hash, and the time of its record.
+    `told` is the content of the records: each event's hash, and the time of its record.
     """
     before = START
     actors = sorted({event.actor for event in events} | {"interlock", "person"})
@@ -202,7 +202,7 @@ def check_events(
 def _find_altered_column(
     event: EventRow, before: bytes, wanted: bytes, time: str, actors: Sequence[str]
 ) -> str:
-    """The one column with which, put back, the hash fits again; failing all it is the body."""
+    """Return the one column whose former value makes the hash match again; "body" if there is none."""
     body = _parse_object_or_none(event.body) or {}
     named = [
         value
@@ -232,7 +232,7 @@ def _parse_times(time: str) -> list[datetime]:
 def check_snapshots(
     snapshots: Sequence[SnapshotRow], patches: Mapping[int, Plain], bound: Mapping[int, str]
 ) -> Iterator[VerificationFault]:
-    """Every snapshot is the one before it plus the patches between, and it is the one that a record bound."""
+    """Check that every snapshot is the previous one plus the patches between, and is bound by a record."""
     stored = {row.number: row for row in snapshots}
     plain: Plain | None = None
     lost: list[str] = []
@@ -270,13 +270,13 @@ def _verify_snapshot(row: SnapshotRow, bound: str, plain: Plain | None) -> Itera
 
 
 def _collect_added_fields(state: bytes, plain: Plain) -> Plain:
-    """The fields that a later version added to the state of a run under way: they begin empty."""
+    """Return the empty fields that a later version added to the state of a running run."""
     now = _parse_canonical_object(state) or {}
     return {name: value for name, value in now.items() if name not in plain and not value}
 
 
 def check_payloads(trace: Trace, named: Iterable[str], *, erased: bool) -> list[VerificationFault]:
-    """Content fits its digest, and whatever the trace names is there, or was erased and the trace says so."""
+    """Check that content matches its digest, and that named content exists or was erased on record."""
     if len(trace.salts) != 1:
         return [_make_fault("Salt", 0, "run_id", f"there are {len(trace.salts)} salts instead of one")]
     salt, missing, known = trace.salts[0], set(named), 0
@@ -310,7 +310,7 @@ def _make_payload_fault(number: int, row: PayloadRow, column: str, sentence: str
 
 
 def _cut_records(records: Sequence[RecordRow], expected: Head | None) -> Iterator[VerificationFault]:
-    """A cut end is seen by the head that the run claims, and so is one that was added."""
+    """Yield records that are missing or surplus at the end, compared to the head that the run states."""
     if expected is None:
         return
     hashes = {row.number: row.hash for row in records}
@@ -334,7 +334,10 @@ def _cut_events(events: Sequence[EventRow], expected: Head | None) -> Iterator[V
 
 
 def _make_gap_fault(where: str, number: int, column: str, *, strays: Sequence[Any]) -> VerificationFault:
-    """Nothing stands at `number`: its number was altered where the row still exists, else it is gone."""
+    """Build the fault for a missing row `number`.
+
+    The fault is an altered number if the row still exists, else a lost row.
+    """
     if strays:
         return _make_fault(
             where, number, column, f"it was altered; {where.lower()} {number} is not in its place"
@@ -355,7 +358,7 @@ def _parse_object_or_none(body: bytes) -> dict[str, Any] | None:
 
 
 def _parse_canonical_object(body: bytes) -> dict[str, Any] | None:
-    """The object in `body`, or None where it is not one in canonical form."""
+    """Parse the object in `body`; return None if it is not an object in canonical form."""
     value = _parse_object_or_none(body)
     try:
         return value if value is not None and encode_canonical(value) == body else None

@@ -1,4 +1,4 @@
-"""Checks 26 and 27: the tier that a graph really has, and the reason for a high one (R-GRAPH-8)."""
+"""Checks 26 and 27: the actual tier of a graph, and the justification of a high one (R-GRAPH-8)."""
 
 from collections.abc import Iterator
 
@@ -18,18 +18,18 @@ MODELS = ("respond",)
 GATES = ("approval",)
 GRANTS = ("approved", "edited")
 JUDGES = ("verify_output",)
-# Guards that read inputs and tool facts; the others steer the ladder of one call and are no choice of the
-# workflow.
+# Guards that read inputs and tool facts. The others control the ladder of one call and are no decision of
+# the workflow.
 CHOOSING_GUARDS = ("facts", "fact_is", "fact_at_most", "intent_is", "visited_less_than")
 JUSTIFIED_FROM = 5
 
 
 def compute_autonomy_tier(drawing: Drawing) -> int:
-    """The least tier whose rule the graph keeps.
+    """Return the lowest tier whose rule the graph meets.
 
-    1 one model call; 2 fixed calls in line; 3 branches on inputs and facts; 4 a branch or bounded cycle
-    depends on what a model wrote; 5 as 6 with an approval before every call; 6 a model chooses tools; 7
-    nothing judges its work.
+    1 one model call; 2 fixed calls in a line; 3 branches on inputs and facts; 4 a branch or bounded cycle
+    depends on model output; 5 as 6 with an approval before every call; 6 a model chooses tools; 7 no node
+    verifies its output.
     """
     if drawing.of_kind(*CHOOSERS):
         return _chosen_tier(drawing)
@@ -50,12 +50,12 @@ def _chosen_tier(drawing: Drawing) -> int:
 
 
 def _is_approval_edge(drawing: Drawing, edge: EdgeSpec) -> bool:
-    """Whether a person said yes on this edge; a rejection that leads on is no approval."""
+    """Return whether a person approved on this edge; a rejection that leads on is no approval."""
     return drawing.kind(edge.source) in GATES and edge.outcome in GRANTS
 
 
 def _depends_on_model(drawing: Drawing) -> bool:
-    """Whether a model call stands in a cycle, or what it wrote decides between two ways to success."""
+    """Return whether a model call is part of a cycle, or its output selects between two paths to success."""
     writers = dict.fromkeys(node.id for node in drawing.of_kind(*MODELS))
     if any(node in writers for knot in find_cyclic_components(drawing.next_of()) for node in knot):
         return True
@@ -75,7 +75,7 @@ def _list_useful_targets(drawing: Drawing, node: str, useful: dict[str, None]) -
 
 
 def _find_nodes_reaching_success(drawing: Drawing) -> dict[str, None]:
-    """The nodes from which SUCCESS can still be reached."""
+    """Return the nodes from which SUCCESS can still be reached."""
     ends = (
         node.id for node in drawing.terminals() if getattr(node.config, "code", None) is TerminalCode.SUCCESS
     )
@@ -83,14 +83,14 @@ def _find_nodes_reaching_success(drawing: Drawing) -> dict[str, None]:
 
 
 def tier_declared(drawing: Drawing) -> Iterator[Diagnostic]:
-    """26: the declared tier is not below the real one."""
+    """26: the declared tier is not below the actual one."""
     real = compute_autonomy_tier(drawing)
     if drawing.spec.tier < real:
         yield make_diagnostic(26, f"the graph declares tier {drawing.spec.tier}, but it is of tier {real}")
 
 
 def diagnose_missing_justification(drawing: Drawing) -> Iterator[Diagnostic]:
-    """27: above tier 4 the workflow says why the tier below does not do."""
+    """27: above tier 4 the workflow states why the tier below is not sufficient."""
     if drawing.spec.tier >= JUSTIFIED_FROM and not drawing.spec.justification.strip():
         yield make_diagnostic(
             27,

@@ -1,4 +1,4 @@
-"""What a check finds: a numbered rule, the place, and a sentence that says what to change (R-GRAPH-2)."""
+"""The findings of the checks: a numbered rule, its location, and the change to make (R-GRAPH-2)."""
 
 from types import MappingProxyType
 
@@ -44,7 +44,7 @@ RULES = MappingProxyType(
 
 
 class Diagnostic(FrozenModel):
-    """One fault. `node` and `edge` name the place where there is one; `rule` is the number's name."""
+    """One fault. `node` and `edge` give its location, if it has one; `rule` is the name of the number."""
 
     number: int
     rule: str
@@ -56,7 +56,7 @@ class Diagnostic(FrozenModel):
 def make_diagnostic(
     number: int, sentence: str, *, node: str | None = None, edge: EdgeSpec | None = None
 ) -> Diagnostic:
-    """A fault of rule `number`; an edge also names its node."""
+    """Build a fault of rule `number`; an edge also sets its source node."""
     place = node if edge is None else edge.source
     return Diagnostic(
         number=number,
@@ -68,6 +68,6 @@ def make_diagnostic(
 
 
 def format_edge(edge: EdgeSpec) -> str:
-    """The edge as people read it: ``check.denied [queue_left] -> check``."""
+    """Format the edge for people: ``check.denied [queue_left] -> check``."""
     guard = f" [{edge.guard.name}]" if edge.guard is not None else ""
     return f"{edge.source}.{edge.outcome}{guard} -> {edge.target}"

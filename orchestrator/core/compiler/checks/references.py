@@ -1,5 +1,6 @@
-"""Checks 1 to 6, 25, 29 and 30: the words of the document. Ids, kinds, configs, guards, targets, the entry,
-prompts, untrusted inputs, schemas.
+"""Checks 1 to 6, 25, 29 and 30: the names and references of the document.
+
+They cover ids, kinds, configs, guards, targets, the entry, prompts, untrusted inputs and schemas.
 """
 
 import re
@@ -29,14 +30,14 @@ def unique_ids(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def known_kinds(drawing: Drawing) -> Iterator[Diagnostic]:
-    """2: kinds live in code; a document cannot invent one."""
+    """2: node kinds are defined in code; a document cannot add one."""
     for node in drawing.spec.nodes:
         if node.kind not in drawing.kinds:
             yield make_diagnostic(2, f"node {node.id}: there is no kind {node.kind}", node=node.id)
 
 
 def fitting_configs(drawing: Drawing) -> Iterator[Diagnostic]:
-    """3: a config has exactly the keys its kind declares."""
+    """3: a config has exactly the keys that its kind declares."""
     for node, sentence in drawing.misfits:
         yield make_diagnostic(3, f"node {node}: {sentence}", node=node)
     for found in drawing.of_kind("verify_observation"):
@@ -55,7 +56,7 @@ def fitting_configs(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def _find_criterion_errors(criterion: Criterion) -> Iterator[str]:
-    """What is wrong with a criterion of the workflow's own: it could never hold, or never fail."""
+    """Yield the errors of the workflow's own criterion: it could never pass, or never fail."""
     module = known_validators().get(criterion.validator)
     if module is None:
         yield f"there is no validator {criterion.validator}"
@@ -66,7 +67,7 @@ def _find_criterion_errors(criterion: Criterion) -> Iterator[str]:
 
 
 def known_guards(drawing: Drawing) -> Iterator[Diagnostic]:
-    """4: guards live in code too, with declared parameters that name what the graph has."""
+    """4: guards are defined in code too, and their parameters refer to parts of the graph."""
     for guard, node, edge in drawing.guards():
         sentences = edge_guards.validate_guard(guard) or list(_find_unresolved_references(drawing, guard))
         for sentence in sentences:
@@ -78,7 +79,7 @@ def _format_location(node: str, edge: EdgeSpec | None) -> str:
 
 
 def _find_unresolved_references(drawing: Drawing, guard: GuardSpec) -> Iterator[str]:
-    """What the parameters of a known guard name must be there, or the guard could never say yes."""
+    """Yield the references of a known guard that the graph lacks; with one of them the guard never holds."""
     given = guard.parameters
     if guard.name == "asked_by" and not _can_request_calls(drawing, str(given["node"])):
         yield f"guard asked_by: {given['node']} asks for no call"
@@ -114,7 +115,7 @@ def _list_declared_intents(drawing: Drawing) -> tuple[str, ...]:
 
 
 def known_ends(drawing: Drawing) -> Iterator[Diagnostic]:
-    """5: edges, interrupts, cycle limits and the entry name nodes of the document."""
+    """5: edges, interrupts, cycle limits and the entry refer to nodes of the document."""
     known = dict.fromkeys(node.id for node in drawing.spec.nodes)
     for edge in drawing.spec.edges:
         for end in (edge.source, edge.target):
@@ -133,7 +134,7 @@ def known_ends(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def one_entry(drawing: Drawing) -> Iterator[Diagnostic]:
-    """6: a run enters by its one goal_intake, and nothing leads back there."""
+    """6: a run enters by its only goal_intake, and no edge leads back there."""
     intakes = [node.id for node in drawing.of_kind(ENTRY_KIND)]
     entry = drawing.spec.entry
     if len(intakes) != 1:
@@ -156,7 +157,7 @@ def known_prompts(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def marked_inputs(drawing: Drawing) -> Iterator[Diagnostic]:
-    """29: `x-untrusted` marks inputs at the top of the input schema, by true."""
+    """29: `x-untrusted` is only used at the top level of the input schema, with the value true."""
     schema = drawing.spec.input_schema
     marked = len(untrusted_names(schema))
     if _count_marks(schema) != marked:
@@ -174,7 +175,7 @@ def usable_schemas(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def _count_marks(value: Any) -> int:
-    """How often the mark stands anywhere in a schema."""
+    """Count the marks anywhere in a schema."""
     if isinstance(value, dict):
         return sum(_count_marks(part) for part in value.values()) + (MARK in value)
     return sum(_count_marks(part) for part in value) if isinstance(value, list) else 0

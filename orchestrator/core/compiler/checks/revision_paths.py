@@ -1,6 +1,6 @@
-"""Check 28: what people send back comes to whoever asked for it, who can propose something else (R-APPR-3).
+"""Check 28: a call that was sent back reaches its author, who can propose another (R-APPR-3).
 
-How often a step may be sent back is bounded by the gate itself (`proposals`): a graph needs no limit for it.
+The gate itself bounds how often a step may be sent back (`proposals`), so a graph needs no limit for it.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,8 +17,11 @@ ASKER_GUARD = "asked_by"
 
 
 def led_back(drawing: Drawing) -> Iterator[Diagnostic]:
-    """28: whoever asked for a call that is sent back is reached by its edge. A model is told as it goes on; a
-    call of the workflow's is asked for again, past a model, and made of what that writes."""
+    """28: the edge of a call that was sent back leads to the author of the call.
+
+    A model is shown the comment as it continues. A call of the workflow is requested again, after a model
+    has written a new draft for it.
+    """
     told: dict[str, set[str]] = {}
     for edge in drawing.edges:
         if (drawing.kind(edge.source), edge.outcome) != OUTCOME:
@@ -32,7 +35,7 @@ def led_back(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def _list_possible_requesters(drawing: Drawing, edge: EdgeSpec) -> tuple[str, ...]:
-    """Whose calls may take the edge, as far as its guard tells."""
+    """Return the authors whose calls may take the edge, as far as its guard shows."""
     guard = edge.guard
     if guard is not None and guard.name == ASKER_GUARD:
         return (str(guard.parameters.get("node")),)
@@ -46,7 +49,7 @@ def _list_possible_requesters(drawing: Drawing, edge: EdgeSpec) -> tuple[str, ..
 
 
 def _explain_missing_feedback_path(drawing: Drawing, edge: EdgeSpec, asker: str) -> str:
-    """Why what was said does not come to the asker; "" where it does."""
+    """Explain why the comment does not reach the author; "" if it does."""
     ahead = collect_reachable_nodes(drawing.next_of(), (edge.target,))
     if asker == MODEL:
         asks = any(drawing.kind(node) == "act" for node in ahead)
@@ -68,6 +71,6 @@ def _find_nodes_before_feedback(drawing: Drawing, start: str) -> Collection[str]
 
 
 def _made_of_a_draft(node: Node) -> bool:
-    """Whether an argument is the draft; of what cannot be read other checks speak."""
+    """Return whether an argument is the draft; other checks report unreadable arguments."""
     arguments = getattr(node.config, "arguments", None)
     return arguments is None or any(source.source == "draft" for source in arguments.values())

@@ -1,7 +1,7 @@
 """Checks 18 and 19: which kind may follow which outcome, as one table (R-GRAPH-20).
 
 `TABLE` is the first document's graph-component table for the kinds that exist; ESCALATE is spelled out as
-the gate, the question or the end that it means there. `EXCEPTIONS` are the further moves, each under its
+the gate, the question or the end that it means there. `EXCEPTIONS` are the additional moves, each under its
 name with its reason.
 """
 
@@ -82,7 +82,7 @@ TABLE: dict[Outcome, tuple[str, ...]] = {
 
 
 class Further(NamedTuple):
-    """Further targets of some outcomes, and why they are safe."""
+    """Additional targets of some outcomes, and why they are safe."""
 
     outcomes: tuple[Outcome, ...]
     targets: tuple[str, ...]
@@ -140,7 +140,7 @@ EXCEPTIONS: dict[str, Further] = {
 
 
 def targets_of(kind: str, outcome: str) -> tuple[str, ...]:
-    """The kinds that may follow: the table's, then those of the named exceptions."""
+    """Return the kinds that may follow: the table's, then those of the named exceptions."""
     further = (given.targets for given in EXCEPTIONS.values() if (kind, outcome) in given.outcomes)
     return tuple(
         dict.fromkeys((*TABLE.get((kind, outcome), ()), *(kind for targets in further for kind in targets)))
@@ -160,8 +160,10 @@ def diagnose_forbidden_targets(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def queue_kept(drawing: Drawing) -> Iterator[Diagnostic]:
-    """18: check_tool is entered anew only while a call waits, and no work begins while one does
-    (R-GRAPH-19)."""
+    """18: check_tool is entered again only while a call waits, and no other work begins before that.
+
+    Spec: R-GRAPH-19.
+    """
     several = any(node.kind == "act" for node in drawing.nodes.values())
     kept: set[tuple[str, str]] = set()
     for edge in drawing.edges:
@@ -182,7 +184,7 @@ def queue_kept(drawing: Drawing) -> Iterator[Diagnostic]:
 
 
 def _is_fixed_call_edge(drawing: Drawing, edge: EdgeSpec) -> bool:
-    """Whether the edge is for a fixed call, which never has others behind it."""
+    """Return whether the edge belongs to a fixed call, which never has other calls behind it."""
     if edge.guard is None or edge.guard.name != "asked_by":
         return False
     asker = str(edge.guard.parameters.get("node", ""))
@@ -190,7 +192,10 @@ def _is_fixed_call_edge(drawing: Drawing, edge: EdgeSpec) -> bool:
 
 
 def verified_success(drawing: Drawing) -> Iterator[Diagnostic]:
-    """19: SUCCESS only through a finalize, and that only through verify_output.passed (R-GRAPH-20)."""
+    """19: SUCCESS is reached only through finalize, and finalize only through verify_output.passed.
+
+    Spec: R-GRAPH-20.
+    """
     for edge in drawing.edges:
         yield from _entering_success(drawing, edge)
         if drawing.kind(edge.target) == "finalize" and not _is_partial_result(drawing, edge.target):

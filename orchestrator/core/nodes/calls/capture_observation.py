@@ -1,7 +1,7 @@
-"""capture_observation: what came back is kept as it came, failures too (phase 10, rung 3; R-LOOP-7).
+"""capture_observation: store each result as it came, failures included (phase 10, rung 3; R-LOOP-7).
 
-Safe calls that failed in passing are tried again; what becomes of a change without a result says the table
-of orchestrator/core/domain/call_outcomes.py (R-TOOL-9, R-TOOL-10).
+Safe calls with a transient failure are retried. The table in orchestrator/core/domain/call_outcomes.py
+decides about a change without a result (R-TOOL-9, R-TOOL-10).
 """
 
 from datetime import timedelta
@@ -66,7 +66,7 @@ SETTLED = ("observed", "failed")
 
 
 class Config(FrozenModel):
-    """Nothing to set."""
+    """A node kind without settings."""
 
 
 class CaptureObservation(PlainNode):
@@ -77,14 +77,16 @@ class CaptureObservation(PlainNode):
     config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
-        """Wait for every call of the batch. A run that was held here goes on with the calls that wait for
-        an attempt."""
+        """Wait for every call of the batch.
+
+        A run that was held here continues with the calls that wait for an attempt.
+        """
         if not view.state.pending and any(_is_awaiting_retry(call) for call in view.state.batch):
             return self._launch_waiting(view)
         return NodeResult(state=view.state)
 
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
-        """A result, a failure, a recovery, a person's word on what happened, or the time to try again."""
+        """Handle a result, a failure, a recovery, a person's decision on what happened, or a retry timer."""
         if isinstance(event, ToolAnswered):
             return self._answered(view, event)
         if isinstance(event, ToolFailed):
@@ -140,7 +142,7 @@ class CaptureObservation(PlainNode):
             state, words = self._left_open(view, call, event.error, became, event.look)
             return self._go_on(view, self._with(state, waiting), said + words, event.retry_after_ms)
         if became is not Fate.OPEN and _is_credential_expired(view, call, event.error):
-            # Nothing was done: whoever renews the secret resumes the run, and the call is made then.
+            # Nothing was done. Renewing the secret resumes the run, and the call is made then.
             waiting = _with_unsent_attempt(view, call, sent=event.sent)
             waiting = waiting.evolve(effect=None, error=event.error, observation=event.detail)
             why = RunPaused(reason=f"{event.error}:{call.tool}", by="interlock")
@@ -162,7 +164,7 @@ class CaptureObservation(PlainNode):
     def _left_open(
         self, view: NodeContext, call: Call, error: str, became: Fate, look: Look
     ) -> tuple[RunState, tuple[TraceEntry, ...]]:
-        """The state with what a call may have done noted, where that is not known."""
+        """Return the state with an open effect recorded if it is unknown what the call did."""
         if became in (Fate.OPEN, Fate.REPEAT):
             return record_open_effect(view, view.state, call, error)
         return settle_open_effect(view.state, call, "absent") if look is Look.ABSENT else (view.state, ())
@@ -170,7 +172,7 @@ class CaptureObservation(PlainNode):
     def _doubted(
         self, view: NodeContext, call: Call, effect: str, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
-        """Ask a person what became of a call."""
+        """Ask a person about the outcome of a call."""
         asked = ask_reconciliation(view, call, effect)
         state, words = record_open_effect(
             view, side_effects.with_doubtful_effect(view, asked.state, call), call, "in_doubt"
@@ -198,11 +200,11 @@ class CaptureObservation(PlainNode):
             )
             return self._go_on(view, state, (*said, self._said(seen)))
         if event.resolution == "abandoned" and event.detail.startswith(LOOKED):
-            # What it does not find under the call's key was not done by an earlier request of it, either.
+            # A look-up that finds nothing under the call's key also rules out the call's earlier requests.
             absent, words = settle_open_effect(view.state, call, "absent")
             view, said = view._replace(state=absent), said + words
         if event.resolution == "abandoned" and _sent_enough(view, call, event):
-            # It surely happened at no attempt; what is behind the tool answers errors and does nothing.
+            # No attempt had an effect: the service behind the tool answers with errors and does nothing.
             sends = call.attempt - call.unsent
             tripped = BreakerTripped(
                 breaker="retry_storm", reason="abandoned", subject=call.tool, limit=Decimal(sends - 1),
@@ -219,7 +221,7 @@ class CaptureObservation(PlainNode):
     def _unread(
         self, view: NodeContext, call: Call, event: Recovered, unread: Unread
     ) -> tuple[Call, tuple[TraceEntry, ...]]:
-        """The call with an answer that could not be read, which is kept as it came (R-TOOL-14)."""
+        """Return the call with an answer that could not be read, which is stored as it came (R-TOOL-14)."""
         body = CallObserved(
             call=call.id,
             effect=event.effect,
@@ -247,11 +249,11 @@ class CaptureObservation(PlainNode):
         return self._go_on(view, state, said)
 
     def _unanswered(self, view: NodeContext, event: GateExpired) -> NodeResult:
-        """Nobody said what became of a call in doubt."""
+        """Handle the expiry of a reconciliation request without an answer."""
         said = (trace_event(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request)),)
         state = view.state.evolve(gates=without_keys(view.state.gates, event.request))
         if state.halting is not None:
-            # It is to end for another reason, and waited for this one answer alone.
+            # The run is about to end for another reason and waited only for this answer.
             return NodeResult(state=state, interrupt=state.halting, said=said)
         return make_interrupt_result(
             state.evolve(expired=True), Interrupt.EXPIRED, "reconciliation_expired", said
@@ -263,7 +265,7 @@ class CaptureObservation(PlainNode):
     def _go_on(
         self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...], wish_ms: int | None = None
     ) -> NodeResult:
-        """Wait for what is still out, schedule what must be tried again, or go on when everything is in."""
+        """Wait for pending calls, schedule retries, or finish when every call is settled."""
         if state.pending or state.gates:
             return NodeResult(state=state, said=said)
         if state.halting is not None:
@@ -294,7 +296,7 @@ class CaptureObservation(PlainNode):
         return self._launch_waiting(view)
 
     def _launch_waiting(self, view: NodeContext) -> NodeResult:
-        """Make each call that waits once more, if it may still be made."""
+        """Launch each waiting call again if it may still be made."""
         state = view.state
         if view.headroom.slice_over:
             return NodeResult(state=state.evolve(held=True, timer=None))
@@ -304,11 +306,11 @@ class CaptureObservation(PlainNode):
             if not _is_awaiting_retry(call):
                 continue
             if (key := find_busy_lock_key(view, view.pins.by_name[call.tool], call)) is not None:
-                # Whatever writes goes alone: there is no other call that this keeps waiting.
+                # A call that writes is alone in its batch, so no other call waits for it.
                 return wait_for_resource_lock(view, view.state, call, key)
             if (refused := CallAuthorizer(view, call, first=False).still()) is not None:
                 if open_of(state, call) is not None:
-                    # It is not sent again, which says nothing of the request that nobody answered.
+                    # The call is not sent again, but the outcome of its unanswered request is still unknown.
                     return self._no_more(view, call, refused.said)
                 failed = call.evolve(rung="failed", error=refused.verdict, sent=False)
                 state = self._with(state, failed)
@@ -338,8 +340,10 @@ class CaptureObservation(PlainNode):
 
 
 def _is_credential_expired(view: NodeContext, call: Call, error: str) -> bool:
-    """Whether a call failed because a credential has run out: it says so, or the tool was let in before in
-    this run (R-TOOL-13)."""
+    """Return whether a call failed because a credential has expired (R-TOOL-13).
+
+    It has if the error says so, or if the error is `unauthorized` and the tool worked before in this run.
+    """
     if view.manifest.core_version < EXPIRY_SINCE or view.state.halting is not None:
         return False
     before = any(fact.tool == call.tool for fact in view.state.facts.values())
@@ -347,8 +351,11 @@ def _is_credential_expired(view: NodeContext, call: Call, error: str) -> bool:
 
 
 def _sent_enough(view: NodeContext, call: Call, event: Recovered) -> bool:
-    """Whether a call that a look-up surely did not find was sent as often as its retry policy allows, and
-    once more at the least (R-TOOL-10). What a worker did not send at all is not counted."""
+    """Return whether a call was sent as often as its retry policy allows, and at least twice (R-TOOL-10).
+
+    It is true only if a look-up surely did not find the call. An attempt that a worker did not send is not
+    counted.
+    """
     if view.manifest.core_version < RESENDS_SINCE or not event.detail.startswith(LOOKED):
         return False
     gauge = view.state.limits.get("retries")
@@ -357,19 +364,18 @@ def _sent_enough(view: NodeContext, call: Call, event: Recovered) -> bool:
 
 
 def _with_unsent_attempt(view: NodeContext, call: Call, *, sent: bool) -> Call:
-    """The call with an attempt that nobody sent noted, in runs that know the difference."""
+    """Return the call with an unsent attempt counted, in runs whose core version counts them."""
     if sent or view.manifest.core_version < UNSENT_SINCE:
         return call
     return call.evolve(unsent=call.unsent + 1)
 
 
 def _is_awaiting_retry(call: Call) -> bool:
-    """Whether the call waits for its next attempt."""
     return call.rung not in SETTLED and call.rung != "in_doubt" and call.effect is None
 
 
 def _without_pending_retry(call: Call) -> Call:
-    """A call that waited for another attempt in a run that is to be stopped: it stays failed."""
+    """Return the call as failed if it waits for a retry, in a run that is to be stopped."""
     return call.evolve(rung="failed") if _is_awaiting_retry(call) else call
 
 

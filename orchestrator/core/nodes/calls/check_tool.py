@@ -1,8 +1,8 @@
 """check_tool: every call passes the eligibility chain before anything happens (phase 7).
 
-It looks at the front of the queue. A leading run of eligible read-only calls becomes one batch; any other
-eligible call goes alone (R-GRAPH-19). A call that may not run gets its one structured result and leaves
-the queue.
+The node looks at the front of the queue. A leading run of eligible read-only calls becomes one batch; any
+other eligible call goes alone (R-GRAPH-19). A call that may not run gets its one structured result and
+leaves the queue.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,15 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped
 from traces.core.integrity.chain import TraceEntry
 
-# In runs of an earlier core a batch was cut to the calls that were left, and not to the money.
+# In runs of an earlier core a batch was limited by the remaining calls, but not by the remaining money.
 MONEY_SINCE = 10
 
 
 class Config(FrozenModel):
-    """`unverified`: what a mutating result without a verifier means here (R-TOOL-12)."""
+    """Settings of the node.
+
+    `unverified`: the treatment of a mutating result without a verifier (R-TOOL-12).
+    """
 
     unverified: str = "refused"
 
@@ -64,7 +67,7 @@ class CheckTool(PlainNode):
     config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
-        """Examine the front call; fill the batch while the next ones are as harmless."""
+        """Examine the front call; fill the batch while the next calls are parallel reads too."""
         front = CallAuthorizer(view, view.state.queue[0], first=True).ask()
         if (
             front.verdict in ("eligible", "needs_approval")
@@ -77,7 +80,7 @@ class CheckTool(PlainNode):
             return self._refused(view, front)
         assert front.spec is not None
         if (key := find_busy_lock_key(view, front.spec, front.call)) is not None:
-            # What is taken is looked at again as a whole: much may have changed by then.
+            # After the wait for a lock the whole check is repeated, because much may have changed.
             return wait_for_resource_lock(view, view.state, front.call, key)
         batch, said = [front], list(front.said)
         limit = view.pins.boundary.max_parallel_tool_calls
@@ -94,12 +97,12 @@ class CheckTool(PlainNode):
         for call in calls:
             state = with_settled_change_request(state, call)
         if view.pins.policy is not None and (front.call.grant or front.call.id in state.planned):
-            # It is part of the plan from here on; each further call is still judged by its own values.
+            # The tool is part of the plan from here on; each further call is still judged by its own values.
             state = with_foreseen(state, (front.call.tool,))
         return NodeResult(state=state, outcome="eligible", said=tuple(said))
 
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
-        """The time to look again at a call whose thing another run was writing to."""
+        """Check a call again when the wait for a resource that another run was writing to is over."""
         due = view.state.timer is not None and view.at >= view.state.timer
         if not (due and isinstance(event, TimerFired)):
             return super().on(view, event)
@@ -108,8 +111,7 @@ class CheckTool(PlainNode):
         return self.enter(view)
 
     def _companions(self, view: NodeContext, room: int, front: Authorization) -> list[Authorization]:
-        """The calls after the first that may run at the same time: read-only, safe, eligible, and not the
-        same call."""
+        """Return the next calls that may run in parallel: read-only, safe, eligible and distinct."""
         found: list[Authorization] = []
         seen = {action_key(front.call)}
         held = view
@@ -142,7 +144,7 @@ class CheckTool(PlainNode):
     def _answered(
         self, view: NodeContext, examined: Authorization, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
-        """Give the call its structured result and take it off the queue."""
+        """Give the call its structured result and remove it from the queue."""
         result, why = not_run(view, examined.call, examined.verdict, examined.detail)
         state = view.state.evolve(
             queue=view.state.queue[1:],
@@ -160,8 +162,10 @@ class CheckTool(PlainNode):
 
 
 def _find_budget_shortfall(view: NodeContext, call: Call) -> Refused | None:
-    """What a run that makes this call lacks to come to its end: nobody is asked to approve it, and it is not
-    made (R-BUDGET-4)."""
+    """Return the budget that would be too small to finish the run after this call, or None (R-BUDGET-4).
+
+    A call with a shortfall is not made, and no person is asked to approve it.
+    """
     key = key_of("t", call.tool, view.state.usage)
     return too_little(view.graph, view.manifest, view.state, key)
 
@@ -179,7 +183,7 @@ def _with_counted_denial(counters: Counters, *, unauthorized: bool) -> Counters:
 def _stop_after_denials(
     view: NodeContext, state: RunState, examined: Authorization, said: tuple[TraceEntry, ...]
 ) -> NodeResult:
-    """A run that goes on asking for what it may not do is over, whatever its graph says (R-TOOL-5)."""
+    """Stop a run that keeps asking for forbidden calls, whatever its graph says (R-TOOL-5)."""
     tripped = BreakerTripped(
         breaker="safety",
         reason="repeated_denials",
@@ -192,8 +196,11 @@ def _stop_after_denials(
 
 
 def _with_malformed_turn(state: RunState, examined: Authorization) -> Mapping[str, Repairing]:
-    """One more turn with malformed arguments of this tool. Several calls of one reply are one turn: the model
-    has not been told of the first before it wrote the last."""
+    """Count one more turn with malformed arguments of this tool.
+
+    Several malformed calls in one reply count as one turn: the model wrote the last one before it learned of
+    the first.
+    """
     if examined.verdict != "malformed":
         return state.malformed
     before, turn = state.malformed.get(examined.call.tool), state.linked
@@ -202,14 +209,16 @@ def _with_malformed_turn(state: RunState, examined: Authorization) -> Mapping[st
 
 
 def _without_repaired_tools(state: RunState, tools: tuple[str, ...]) -> Mapping[str, Repairing]:
-    """Without the tools whose arguments are right again in a later turn."""
+    """Return `state.malformed` without the tools whose arguments are correct again in a later turn."""
     right = [tool for tool in tools if tool in state.malformed and state.malformed[tool].last != state.linked]
     return without_keys(state.malformed, *right) if right else state.malformed
 
 
 def _with_room_taken(view: NodeContext, taken: Authorization) -> NodeContext:
-    """The view as if `taken` were in flight too, so that a batch cannot pass a limit, a rate or
-    what the tenant has left together."""
+    """Return the view as if `taken` were in flight too.
+
+    A batch as a whole can therefore not pass a limit, a rate or what the tenant has left.
+    """
     state, headroom = view.state, view.headroom
     amounts = {"tool_calls": ONE, "external_calls": ONE}
     if view.manifest.core_version >= MONEY_SINCE:

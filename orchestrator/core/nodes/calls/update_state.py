@@ -20,7 +20,7 @@ MAY_HAVE_HAPPENED = "it may have happened; the same call is sent again only wher
 
 
 class Config(FrozenModel):
-    """Nothing to set."""
+    """A node kind without settings."""
 
 
 class UpdateState(PlainNode):
@@ -82,7 +82,7 @@ def _commit_fact(view: NodeContext, state: RunState, call: Call) -> tuple[RunSta
     if (given := _get_model_arguments(view, call)) is not None and (
         spec.trust == "trusted" or _should_record_arguments(view)
     ):
-        # What a model put into a tool becomes neither trusted nor read by coming back out of it.
+        # A value that the model put into a tool is not trusted, and not read, because the tool returned it.
         echoes = with_entry(echoes, name, given)
     committed = state.evolve(
         facts=with_entry(state.facts, name, fact),
@@ -110,7 +110,7 @@ def _commit_failure(
     error = call.error or call.verdict or "failed"
     words: tuple[TraceEntry, ...] = ()
     if call.id in state.deeds and state.deeds[call.id].standing == "done":
-        # It was made, and is not as it was wanted: the same is not made once more on the strength of that.
+        # The change was made, but not as wanted. This failure does not allow the same change again.
         state, words = record_open_effect(view, state, call, error)
     failure = Failure(tool=call.tool, error=error, attempt=call.attempt, observation=call.observation)
     echoes = state.echoes
@@ -133,7 +133,7 @@ def _commit_failure(
 
 
 def _get_model_arguments(view: NodeContext, call: Call) -> Hex | None:
-    """The arguments that a model put into a call; None where no policy asks for them."""
+    """Return the arguments that a model put into a call, or None if no policy needs them."""
     return call.arguments if view.pins.policy is not None and call.by == "model" else None
 
 
@@ -142,7 +142,10 @@ def _should_record_arguments(view: NodeContext) -> bool:
 
 
 def _build_tool_message(view: NodeContext, state: RunState, call: Call, head: dict[str, object]) -> bytes:
-    """What the model is told: a fixed head and the bounded payload as quoted data (R-LOOP-12)."""
+    """Build the tool message for the model: a fixed head and the bounded payload as quoted data.
+
+    Spec: R-LOOP-12.
+    """
     limit = view.pins.by_name[call.tool].max_result_chars
     data = view.desk.text(call.observation, limit) if call.observation is not None else ""
     if call.edited and call.arguments is not None:
@@ -159,8 +162,10 @@ def _build_tool_message(view: NodeContext, state: RunState, call: Call, head: di
 
 
 def _describe_unread_answer(unread: Unread) -> dict[str, object]:
-    """What is said of an answer that was not read whole: its status, its size, and what tells it from any
-    other."""
+    """Describe an answer that was not read whole: its fault, status, size in bytes and digest.
+
+    The digest identifies the answer. Empty values are left out.
+    """
     known = {"fault": unread.fault, "status": unread.status, "bytes": unread.size, "sha256": unread.whole}
     return {name: value for name, value in known.items() if value}
 
@@ -171,7 +176,7 @@ def _build_call_result(view: NodeContext, call: Call, status: str, text: bytes) 
 
 
 def _fact_name(view: NodeContext, state: RunState, call: Call) -> str:
-    """The name the fixed node declares, else the next free number."""
+    """Return the name that the fixed node declares, else the next free number."""
     if call.by != "model":
         return str(view.graph.nodes[call.by].config.fact)
     return f"f{state.counters.facts + 1}"

@@ -1,8 +1,7 @@
-"""The safety detectors. Each lives in a file of its own that defines `DETECTOR`; a new file is found by
-itself (R-TOOL-24).
+"""The safety detectors, each in a file that defines `DETECTOR`; new files are discovered (R-TOOL-24).
 
-A detector looks at plain text once, in time that grows with its length alone, and names the rules that it
-finds broken. What follows is the tenant's to say (`core/policy/rules.py`).
+A detector scans plain text once, in time linear in its length, and names the rules that the text breaks. The
+tenant decides what follows from a finding (`core/policy/rules.py`).
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ SEVERITIES: tuple[Severity, ...] = ("off", "note", "gate", "stop")
 
 
 class Seen(NamedTuple):
-    """What a detector is given: the text as it stands, its one plain spelling, and the boundary's words."""
+    """The input of a detector: the raw text, its normalized form, and the terms that the boundary denies."""
 
     text: str
     plain: str
@@ -26,20 +25,23 @@ class Seen(NamedTuple):
 
 
 class Detector(Protocol):
-    """One detector. `severity` is what its finding means at each place unless a tenant says otherwise; one
-    with `since` meant nothing by itself in runs of earlier cores."""
+    """One detector.
+
+    `severity` is the consequence of a finding at each place unless a tenant sets another. A detector with
+    `since` had no effect of its own in runs of earlier cores.
+    """
 
     name: str
     severity: Mapping[Place, Severity]
 
     def find(self, seen: Seen) -> tuple[str, ...]:
-        """The rules that are broken, each once; empty where none is."""
+        """Return the broken rules, each once; empty if none is broken."""
         ...
 
 
 @cache
 def discover_detectors() -> Mapping[str, Detector]:
-    """Every detector by its name, in the order of the names."""
+    """Return every detector by name, sorted by name."""
     modules = (import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__))
     found = {module.DETECTOR.name: module.DETECTOR for module in modules if hasattr(module, "DETECTOR")}
     return dict(sorted(found.items()))

@@ -1,1 +1,1 @@
-"""Where values come from: one spelling for what reads the same, and looking one text up in another."""
+"""Provenance of values: one normal form for text that reads the same, and search for one in another."""

@@ -1,6 +1,6 @@
-"""One spelling for what reads the same, and what a text says once it is decoded (R-TOOL-16).
+"""One normal form for text that reads the same, and decoding of encoded text (R-TOOL-16).
 
-Everything here takes time in proportion to the text: no pattern can be made to look at it again and again.
+Everything here takes time linear in the text: no pattern can be made to scan it repeatedly.
 """
 
 import base64
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from unicodedata import normalize
 from urllib.parse import unquote
 
-# What takes up no room on a screen: joiners, marks of direction, fillers, tags, selectors of variants.
+# Characters without width on a screen: joiners, direction marks, fillers, tags, variation selectors.
 HIDDEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
@@ -33,14 +33,17 @@ _LONGEST_SPELT = 200_000
 
 
 def normalize_text(text: str) -> str:
-    """Compatibility forms, case and white space made one. What does not show stays: it tells values apart."""
+    """Unify compatibility forms, case and white space.
+
+    Invisible characters are kept, because they distinguish values.
+    """
     if not text.isascii():
         text = normalize("NFKC", text)
     return " ".join(text.casefold().split())
 
 
 def compute_skeleton(text: str) -> str:
-    """The letters and digits alone, without accents: what is left of a value however it is set out."""
+    """Return only the letters and digits, without accents, so that formatting does not matter."""
     if text.isascii():
         return text.casefold().translate(_ASCII)
     shown = HIDDEN.sub("", text)
@@ -48,12 +51,12 @@ def compute_skeleton(text: str) -> str:
 
 
 def has_hidden_characters(text: str) -> bool:
-    """Whether it holds characters that do not show."""
+    """Return whether the text holds characters that are invisible on a screen."""
     return not text.isascii() and HIDDEN.search(text) is not None
 
 
 def decode_layers(text: str) -> tuple[str, ...]:
-    """The text, and what it says when it is decoded, and what that says."""
+    """Return the text, its decoded content, and the decoded content of that."""
     found = [text]
     for _ in range(_ROUNDS):
         under = "\n".join(_limit_decoded_size(_decode_embedded_codes(found[-1])))
@@ -64,7 +67,7 @@ def decode_layers(text: str) -> tuple[str, ...]:
 
 
 def encode_rot13(text: str) -> str:
-    """The text in ROT13, which is its own way back."""
+    """Return the text in ROT13, which is its own inverse."""
     return codecs.encode(text, "rot13")
 
 
@@ -107,7 +110,7 @@ _TOKENS: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 
 def _bytes_of(decode: Callable[[str], bytes], run: str) -> str:
-    """What the run stands for, where that is text."""
+    """Return the decoded run if it is printable text, else an empty string."""
     try:
         told = decode(run).decode()
     except (ValueError, binascii.Error):
@@ -130,6 +133,6 @@ def _from_codes(run: str) -> str:
 
 
 def _decode_spelled_address(text: str) -> str:
-    """An address that is read out: ada at example dot org."""
+    """Decode an address that is spelled out, such as "ada at example dot org"."""
     told = _SPELT.sub(lambda found: _SIGNS.get(found[1], "-"), normalize_text(text))
     return told if "@" in told or "." in told else ""

@@ -1,6 +1,7 @@
-"""What a value is for: whom it reaches, what it moves, what it names (R-TOOL-17).
+"""Kinds of values, such as recipient, account, address, path or amount (R-TOOL-17).
 
-The shape of a value goes before the name of its argument: whoever names the arguments may be a stranger.
+The shape of a value takes precedence over the name of its argument, because an untrusted party may have
+named the arguments.
 """
 
 import re
@@ -53,7 +54,7 @@ _LONGEST_NAME = 200
 
 
 class Things(NamedTuple):
-    """What a text names, each once, in one spelling and order."""
+    """The things that a text names, each once, normalized and sorted."""
 
     recipients: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
@@ -65,7 +66,7 @@ class Things(NamedTuple):
 
 
 def kind_of(pointer: str, value: Any) -> Kind:
-    """What an argument is for, by the shape of its value, else by its name."""
+    """Classify an argument by the shape of its value, else by its name."""
     bare = value.strip() if isinstance(value, str) else ""
     shaped = _classify_by_shape(bare)
     if shaped is not None:
@@ -87,7 +88,10 @@ def _classify_by_shape(text: str) -> Kind | None:
 
 
 def _classify_by_name(pointer: str) -> Kind | None:
-    """What the name says; its last word counts most: `customer_email` is a mail, `email_id` an id."""
+    """Classify by name, else None.
+
+    The last part of the name counts most: `customer_email` is a recipient, `email_id` a reference.
+    """
     name = next((part for part in reversed(pointer.split("/")) if part and not part.isdigit()), "")
     words = [word.casefold() for word in _WORDS.findall(name[:_LONGEST_NAME])]
     for word in reversed(words):
@@ -101,12 +105,12 @@ def _has_several_words(text: str) -> bool:
 
 
 def _is_prose(text: str) -> bool:
-    """More than addresses with the names that may stand before them."""
+    """Return whether the text is more than addresses and the names that may precede them."""
     return len(text) > 1_000 or len(EMAIL.sub("", text).split()) > 4 * max(1, len(EMAIL.findall(text)))
 
 
 def things_in(text: str) -> Things:
-    """What a text names."""
+    """Extract the things that a text names."""
     urls = [url.rstrip(".,;:!?") for url in URL.findall(text)]
     rest = URL.sub(" ", text)
     accounts = [found for found in IBAN.findall(rest) if is_iban(found)]
@@ -137,27 +141,30 @@ def _sort_unique(found: Any) -> tuple[str, ...]:
 
 
 def normalize_recipient(text: str) -> str:
-    """One spelling of an address: a telephone number by its digits, anything else as it reads."""
+    """Normalize a recipient: a telephone number to its digits, anything else as text."""
     return "+" + re.sub(r"\D", "", text) if PHONE.fullmatch(text.strip()) else normalize_text(text)
 
 
 def normalize_account_number(text: str) -> str:
-    """An account's number without what only sets it out."""
+    """Normalize an account number by removing spaces, dots and dashes."""
     return re.sub(r"[\s.-]+", "", normalize_text(text))
 
 
 def normalize_file_path(text: str) -> str:
-    """A path without detours; case counts."""
+    """Normalize a path by removing detours; case is significant."""
     return normpath(text.strip()) if text.strip() else ""
 
 
 def mask_reference_digits(reference: str) -> str:
-    """What numbers of one kind have in common: their letters, with `#` for each row of digits."""
+    """Return the pattern that references of one kind share: each run of digits becomes `#`."""
     return re.sub(r"[0-9]+", "#", normalize_text(reference))
 
 
 def host_of(url: str) -> str:
-    """The host of an address, in lower case; empty where it has none, or hides one behind another."""
+    """Return the host of an address in lower case.
+
+    The result is empty if the address has no host or disguises one host as another.
+    """
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
         host = parts.hostname or ""
@@ -168,7 +175,7 @@ def host_of(url: str) -> str:
 
 
 def is_iban(text: str) -> bool:
-    """Whether it is an IBAN, by its check digits."""
+    """Return whether the text is an IBAN with valid check digits."""
     bare = re.sub(r"[\s-]", "", text)
     if not re.fullmatch(r"[A-Za-z]{2}[0-9]{2}[A-Za-z0-9]{11,30}", bare, re.ASCII):
         return False
@@ -176,7 +183,7 @@ def is_iban(text: str) -> bool:
 
 
 def parse_possible_amounts(text: str) -> tuple[Decimal, ...]:
-    """The amounts that a written number can mean: 1.250 is two, 1,250.00 is one."""
+    """Return the amounts that a written number can mean: two for 1.250, one for 1,250.00."""
     bare = re.sub(r"[ \u00a0\u2019\u202f']", "", text)
     points, commas = bare.count("."), bare.count(",")
     if points and commas:
@@ -206,7 +213,7 @@ def _normalize_decimal(number: Decimal) -> Decimal:
 
 
 def amounts_of(value: Any) -> tuple[Decimal, ...]:
-    """The amounts that a value can mean; none for what is no number."""
+    """Return the amounts that a value can mean; none if the value is not a number."""
     if isinstance(value, bool):
         return ()
     if isinstance(value, int):

@@ -1,8 +1,8 @@
-"""Looking a value up in a text: strictly where it may then be trusted, else loosely (R-TOOL-16).
+"""Search for a value in a text: strict if the value may then be trusted, else loose (R-TOOL-16).
 
-Strictly: whole words, or the same number, the same account, the same telephone number. Loosely: however it
-is set out, encoded, turned round or put together from pieces. A value of nowhere and one of an untrusted
-text are judged alike, so that what a loose look misses gains nothing.
+A strict match is whole words, or the same number, account or telephone number. A loose match also finds a
+value that is reformatted, encoded, reversed or assembled from pieces. A value without a source and a value
+from an untrusted text are judged alike, so evading the loose match gains nothing.
 """
 
 import re
@@ -20,7 +20,7 @@ from orchestrator.core.policy.provenance.normalization import (
 )
 from orchestrator.core.policy.provenance.value_kinds import amounts_of
 
-# What joins two parts of one word: the 100 of A-100, of 3.100 or of 100@example.org is no word of its own.
+# Characters that join parts of one word: the 100 in A-100, 3.100 or 100@example.org is not a separate word.
 BEFORE, AFTER = r"(?<!\w)(?<!\w[-.@/:+])", r"(?!\w)(?![-.@/:+]\w)"
 LONGEST_WORDS = 2_000
 SHORTEST_LOOSE = 5
@@ -49,29 +49,29 @@ _SET_OUT = "[ \\-./()\u00a0\u2019\u202f]{0,2}"
 
 @dataclass(frozen=True)
 class SearchableText:
-    """A text that values are looked up in; what a look needs is made at the first one."""
+    """A text to search for values; the derived forms are computed on first use."""
 
     words: str
 
     @cached_property
     def normal(self) -> str:
-        """Whole words are found here."""
+        """The normalized text, in which whole words are searched."""
         return normalize_text(self.words)
 
     @cached_property
     def bare(self) -> str:
-        """Letters and digits alone, of the text and of what it says once it is decoded."""
+        """The letters and digits of the text and of its decoded layers."""
         return " ".join(compute_skeleton(layer) for layer in decode_layers(self.words))
 
     @cached_property
     def blocks(self) -> frozenset[str]:
-        """The bare text cut into pieces of one length: a long quotation holds at least one of them."""
+        """The bare text cut into blocks of one length: a long quotation contains at least one of them."""
         bare = self.bare
         return frozenset(bare[at : at + BLOCK] for at in range(0, len(bare) - BLOCK + 1, BLOCK))
 
 
 def words_of(value: Any) -> str:
-    """Every name and every value in a JSON value, a line each."""
+    """Return every name and every value of a JSON value, one per line."""
     found: list[str] = []
     stack = [value]
     while stack:
@@ -87,20 +87,23 @@ def words_of(value: Any) -> str:
 
 
 def is_stated_in_text(value: str, text: SearchableText) -> bool:
-    """Whether the text states exactly this: as whole words, or as the same number set out otherwise."""
+    """Return whether the text states exactly this value, as whole words or as the same number.
+
+    A number may be formatted differently.
+    """
     bare = normalize_text(value)
     if not bare or len(bare) > LONGEST_WORDS or has_hidden_characters(value):
         return False
     if bare in text.normal and re.search(BEFORE + re.escape(bare) + AFTER, text.normal):
         return True
     if amounts := amounts_of(value):
-        # What can be read in two ways is only stated where both are.
+        # An ambiguous number counts as stated only if the text states both readings.
         return all(_has_amount(f"{amount:f}", text) for amount in amounts)
     return _has_long_number(bare, text)
 
 
 def _has_amount(amount: str, text: SearchableText) -> bool:
-    """A number is found by its amount, whatever stands between its thousands."""
+    """Return whether the text holds a number with this amount, whatever separates its thousands."""
     sign, whole, part = re.fullmatch(r"(-?)(\d+)(?:\.(\d+))?", amount).groups()  # type: ignore[union-attr]
     first = len(whole) % 3 or 3
     groups = [whole[:first], *(whole[at : at + 3] for at in range(first, len(whole), 3))]
@@ -111,7 +114,7 @@ def _has_amount(amount: str, text: SearchableText) -> bool:
 
 
 def _has_long_number(bare: str, text: SearchableText) -> bool:
-    """A long number of an account or a telephone, with or without what sets it out."""
+    """Return whether the text holds a long account or telephone number, with or without separators."""
     signs = re.sub(r"[ \-./()+]", "", bare)
     digits = sum(sign.isdigit() for sign in signs)
     if not (signs.isalnum() and len(signs) <= 40 and digits >= 6 and digits * 2 >= len(signs)):
@@ -120,7 +123,7 @@ def _has_long_number(bare: str, text: SearchableText) -> bool:
 
 
 def may_come_from_text(value: str, text: SearchableText) -> bool:
-    """Whether the value may come from the text, whatever was done to it on the way."""
+    """Return whether the value may come from the text, even if it was transformed."""
     if is_stated_in_text(value, text) or _has_same_date(value, text):
         return True
     if any(_has_amount(f"{amount:f}", text) for amount in amounts_of(value)):
@@ -144,7 +147,7 @@ def _has_reversed_or_rotated(bare: str, text: SearchableText) -> bool:
 
 
 def _is_pieced_together(bare: str, text: SearchableText) -> bool:
-    """Whether it is put together from a few pieces that all stand in the text."""
+    """Return whether the value consists of a few pieces that all occur in the text."""
     if len(bare) < SHORTEST_TURNED:
         return False
     at = pieces = 0
@@ -159,7 +162,7 @@ def _is_pieced_together(bare: str, text: SearchableText) -> bool:
 
 
 def _measure_longest_prefix(bare: str, text: str) -> int:
-    """The length of the longest beginning that the text holds."""
+    """Return the length of the longest prefix that the text contains."""
     low, high = 0, len(bare)
     while low < high:
         middle = (low + high + 1) // 2
@@ -168,13 +171,13 @@ def _measure_longest_prefix(bare: str, text: str) -> int:
 
 
 def _has_long_quote(bare: str, text: SearchableText) -> bool:
-    """Whether a long value quotes the text at length."""
+    """Return whether a long value contains a long quotation from the text."""
     blocks = text.blocks
     return any(bare[at : at + BLOCK] in blocks for at in range(len(bare) - BLOCK + 1))
 
 
 def _has_same_date(value: str, text: SearchableText) -> bool:
-    """A day is the same day however it is written."""
+    """Return whether the text holds the same date in any notation."""
     found = _ISO.search(value)
     if found is None:
         return False

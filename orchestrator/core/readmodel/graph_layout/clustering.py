@@ -1,4 +1,4 @@
-"""What is drawn of a graph: its nodes, or its phases where there are too many nodes to read."""
+"""Content of a drawing: the nodes of a graph, or its phases if there are too many nodes to read."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -37,8 +37,10 @@ class Spot(NamedTuple):
 
 
 class Sketch(NamedTuple):
-    """What will be drawn, in the document's order: nodes, and the outcomes of each pair that an edge
-    joins."""
+    """The content of a drawing in the document's order.
+
+    It holds the nodes, and the outcomes of each pair of nodes that an edge connects.
+    """
 
     entry: str
     nodes: Mapping[str, Spot]
@@ -46,14 +48,14 @@ class Sketch(NamedTuple):
     guarded: tuple[Pair, ...]
 
     def label(self, pair: Pair) -> str:
-        """The outcomes of a pair as one text."""
+        """Return the outcomes of a pair as one text."""
         return ", ".join(self.outcomes[pair])
 
 
 def cluster_graph(spec: GraphSpec) -> Sketch:
-    """The graph itself, its phases' connected parts, or its phases: the first that has at most 200 boxes.
+    """Return the graph, its phases' connected parts, or its phases: the first with at most 200 boxes.
 
-    Nodes and edges that name nothing known are left out: a faulty graph may be drawn too.
+    Nodes and edges that refer to nothing known are left out, because a faulty graph may be drawn too.
     """
     nodes = {node.id: node for node in spec.nodes}
     if len(nodes) <= LARGEST:
@@ -100,7 +102,7 @@ def _get_node_phase(node: NodeSpec) -> str:
 
 
 def _assign_phase_parts(spec: GraphSpec, nodes: Mapping[str, NodeSpec]) -> dict[str, str]:
-    """Each node's phase, numbered by the parts of the phase that hang together."""
+    """Map each node to its phase, numbered by the connected parts of the phase."""
     root = {node: node for node in nodes}
 
     def top(node: str) -> str:

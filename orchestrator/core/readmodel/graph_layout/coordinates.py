@@ -1,4 +1,4 @@
-"""The x of every part: each rank as near to its neighbours' middle as its order and the gaps allow."""
+"""The x coordinates: each rank as near to the middle of its neighbors as order and gaps allow."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,12 +9,12 @@ from orchestrator.core.readmodel.graph_layout.layering import Plan
 BETWEEN: Final = 26.0
 ROUNDS: Final = 3
 STRAIGHT: Final = 6.0
-# Only an interrupt leads there: it stands beside its neighbours, wherever they are.
+# Weight of a node that only an interrupt leads to: it is placed next to its neighbors, wherever they are.
 LONELY: Final = 0.001
 
 
 def assign_x_coordinates(plan: Plan, order: Sequence[Sequence[int]], widths: Sequence[float]) -> list[float]:
-    """The centre of each part, the leftmost edge at the margin."""
+    """Return the center of each part, with the leftmost edge at the margin."""
     centres = [0.0] * len(plan.parts)
     steps = [_pack_layer(layer, widths, centres) for layer in order]
     pulls = _compute_pulls(plan, down=True), _compute_pulls(plan, down=False)
@@ -28,7 +28,7 @@ def assign_x_coordinates(plan: Plan, order: Sequence[Sequence[int]], widths: Seq
 
 
 def _pack_layer(layer: Sequence[int], widths: Sequence[float], centres: list[float]) -> list[float]:
-    """Put a rank's parts as near as they may be; how far each centre is from the first."""
+    """Place a rank's parts as close as allowed, and return the offset of each center from the first."""
     offsets: list[float] = []
     at = 0.0
     for place, part in enumerate(layer):
@@ -40,7 +40,7 @@ def _pack_layer(layer: Sequence[int], widths: Sequence[float], centres: list[flo
 
 
 def _compute_pulls(plan: Plan, *, down: bool) -> list[tuple[list[int], float]]:
-    """What each part would like to stand under (or over), and how much."""
+    """Return, for each part, the parts that it should be aligned with above (or below), and the weight."""
     found: list[tuple[list[int], float]] = []
     for at, part in enumerate(plan.parts):
         links = plan.above[at] if down else plan.below[at]
@@ -73,7 +73,10 @@ def _solve_layer_positions(
     offsets: Sequence[float],
     centres: list[float],
 ) -> None:
-    """The least squares of the wishes under order and gaps: pools of neighbours move as one."""
+    """Solve the least squares of the target positions under order and gaps.
+
+    Pools of neighbors move as one.
+    """
     pools: list[tuple[float, float, int]] = []
     for (wish, weight), offset in zip(wishes, offsets, strict=True):
         mean, total, count = wish - offset, weight, 1

@@ -1,11 +1,11 @@
-"""What a drawing is made of. Lengths are CSS pixels, the origin is the top left corner."""
+"""Elements of a drawing. Lengths are CSS pixels, the origin is the top left corner."""
 
 from typing import Final
 
 from orchestrator.core.common.frozen_model import FrozenModel
 
 Point = tuple[float, float]
-# One letter of the picture's two sizes, on average. Text is measured so because the core knows no font.
+# Average width of a letter in the two text sizes. Text is measured this way because the core knows no font.
 LETTER: Final = 7.4
 SMALL_LETTER: Final = 6.4
 BOX_HEIGHT: Final = 44.0
@@ -15,7 +15,7 @@ MARGIN: Final = 16.0
 class Box(FrozenModel):
     """A node, or a group of `members`, with its top left corner and size.
 
-    `interrupts` lead here from anywhere; `leaving` and `entering` are the neighbours in drawing order.
+    `interrupts` are the interrupts that lead to this box from anywhere.
     """
 
     id: str
@@ -31,22 +31,22 @@ class Box(FrozenModel):
 
     @property
     def centre(self) -> Point:
-        """The middle of the box."""
+        """The center of the box."""
         return (round(self.x + self.w / 2, 1), round(self.y + self.h / 2, 1))
 
     @property
     def anchor(self) -> str:
-        """Its name within a page."""
+        """The id of the box within a page."""
         return self.id.replace(" ", "-")
 
     @property
     def name_y(self) -> float:
-        """The line the name stands on."""
+        """The y of the baseline of the name."""
         return round(self.y + 19, 1)
 
     @property
     def kind_y(self) -> float:
-        """The line the kind stands on."""
+        """The y of the baseline of the kind."""
         return round(self.y + 34, 1)
 
 
@@ -54,7 +54,7 @@ class Line(FrozenModel):
     """All edges from `source` to `target` as one line; `outcome` names their outcomes.
 
     `points` begin at the source's border and end at the target's: a straight piece follows every curved
-    one. `loop` is an edge of a node to itself, `back` one that goes up.
+    piece. `loop` is an edge of a node to itself, `back` an edge that goes up.
     """
 
     source: str
@@ -70,12 +70,12 @@ class Line(FrozenModel):
 
     @property
     def target_anchor(self) -> str:
-        """The target's name within a page."""
+        """The id of the target within a page."""
         return self.target.replace(" ", "-")
 
     @property
     def path(self) -> str:
-        """The line as the `d` of an SVG path."""
+        """The line as the `d` attribute of an SVG path."""
         (x, y), *rest = self.points
         if self.loop:
             numbers = " ".join(f"{px:g} {py:g}" for px, py in rest)
@@ -92,9 +92,9 @@ class Line(FrozenModel):
 
 
 class Drawing(FrozenModel):
-    """A drawn graph. `nodes` stand in reading order: from top to bottom, then from left to right.
+    """A drawn graph. `nodes` are in reading order: from top to bottom, then from left to right.
 
-    `grouped` says that the graph was too large, and each box of kind `group` stands for a phase of it.
+    `grouped`: the graph was too large, and each box of kind `group` represents a phase of it.
     """
 
     nodes: tuple[Box, ...]

@@ -1,4 +1,4 @@
-"""A drawing with a run's path lit: which boxes and lines it passed, where it is, where it failed."""
+"""A drawing with a run's path highlighted: visited boxes and lines, the current and the failed node."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ Light = Literal["", "passed", "current", "failed"]
 
 
 class LitBox(FrozenModel):
-    """A box, how it is lit, how often the path came here, and the lines that leave it."""
+    """A box, its highlighting, its number of visits, and the lines that leave it."""
 
     box: Box
     light: Light = ""
@@ -22,21 +22,21 @@ class LitBox(FrozenModel):
 
     @property
     def says(self) -> str:
-        """Its state in words; no state is said by colour alone."""
+        """The state of the box in words, because color alone must not convey a state."""
         times = f", {self.visits} times" if self.visits > 1 else ""
         words = {"": "", "passed": "passed", "current": "the run is here", "failed": "the run failed here"}
         return f"{words[self.light]}{times}" if self.light else ""
 
 
 class LitLine(FrozenModel):
-    """A line and whether the path went along it."""
+    """A line and whether the path used it."""
 
     line: Line
     lit: bool = False
 
 
 class Picture(FrozenModel):
-    """What the template shows. `lit` says whether any path is shown at all."""
+    """The content that the template shows. `lit`: a path is highlighted."""
 
     boxes: tuple[LitBox, ...]
     lines: tuple[LitLine, ...]
@@ -53,10 +53,10 @@ def overlay_run_path(
     current: str | None = None,
     failed: str | None = None,
 ) -> Picture:
-    """Light `path` (node ids in the order they were passed) on the drawing of `graph`.
+    """Highlight `path` (node ids in the order of their visits) on the drawing of `graph`.
 
-    `current` is where the run is, `failed` where it failed. Ids that the drawing does not know are left
-    out.
+    `current` is the node where the run is, `failed` the node where it failed. Ids that the drawing does not
+    contain are left out.
     """
     drawing = graph if isinstance(graph, Drawing) else layout_graph(graph)
     boxes = {member: box.id for box in drawing.nodes for member in (box.members or (box.id,))}
@@ -80,7 +80,7 @@ def overlay_run_path(
             )
             for box in drawing.nodes
         ),
-        # What is lit is drawn last, over what is not.
+        # Highlighted lines are drawn last, over the others.
         lines=tuple(
             sorted(
                 (LitLine(line=line, lit=(line.source, line.target) in steps) for line in drawing.edges),

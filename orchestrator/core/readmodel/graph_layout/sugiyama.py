@@ -1,8 +1,7 @@
-"""Where everything stands: ranks by the longest path, shared joints for long edges, barycentre sweeps, and
-then the columns.
+"""Layered layout: longest-path ranks, shared joints for long edges, barycenter sweeps, then columns.
 
-All long edges into one node share one joint a rank, so that they arrive as one trunk: a graph with many
-failures that end in the same place stays readable, and large graphs stay cheap.
+All long edges into one node share one joint per rank, so that they arrive as one trunk. A graph with many
+failures that end in the same place therefore stays readable, and large graphs stay cheap.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,14 +46,14 @@ MODELS: Final = ("act", "respond", "plan", "synthesize", "critique", "repair", "
 
 
 class Nail(NamedTuple):
-    """Where a link meets a part: the border's x."""
+    """The x at which a link meets the border of its upper and of its lower part."""
 
     upper: float
     lower: float
 
 
 def layout_graph(graph: CompiledGraph | GraphSpec) -> Drawing:
-    """Lay a graph out. Above 200 nodes its phases are drawn instead of its nodes."""
+    """Lay out a graph. Above 200 nodes, its phases are drawn instead of its nodes."""
     spec = graph.spec if isinstance(graph, CompiledGraph) else graph
     sketch = cluster_graph(spec)
     plan = build_layer_plan(sketch)
@@ -65,13 +64,15 @@ def layout_graph(graph: CompiledGraph | GraphSpec) -> Drawing:
 
 
 def shape_of(kind: str) -> str:
-    """How boxes of a kind look, so that a kind is seen without its colour."""
+    """Return the shape of a kind's boxes, so that a kind is recognizable without its color."""
     return SHAPES.get(kind, "model" if kind in MODELS else "plain")
 
 
 def _compute_widths(plan: Plan) -> list[float]:
-    """The width of each part; a node that leads to itself has room for its loop on both sides, which
-    keeps its box in the middle."""
+    """Return the width of each part.
+
+    A node that leads to itself has room for its loop on both sides, which keeps its box in the middle.
+    """
     found: list[float] = []
     for part in plan.parts:
         if not part.real:
@@ -83,7 +84,7 @@ def _compute_widths(plan: Plan) -> list[float]:
 
 
 class _Drawn:
-    """The last step: from columns to points. Holds what its parts share and nothing else."""
+    """The last step, from columns to points; it holds only the data that its parts share."""
 
     def __init__(
         self, plan: Plan, order: Sequence[Sequence[int]], widths: Sequence[float], centres: Sequence[float]
@@ -99,7 +100,7 @@ class _Drawn:
         self.tops = self._tops()
 
     def whole(self, *, large: bool) -> Drawing:
-        """Everything put together."""
+        """Assemble the drawing."""
         boxes = tuple(self._box(at) for layer in self.order for at in layer if self.plan.parts[at].real)
         lines = tuple(self._line(pair) for pair in self.plan.chains)
         right = max([box.x + box.w for box in boxes] or [0.0])
@@ -149,7 +150,7 @@ class _Drawn:
             nails[link] = start + step * place
 
     def _beside(self, pair: Pair) -> int:
-        """The link beside which an edge's label stands: the one at its source."""
+        """Return the link that carries an edge's label: the one at its source."""
         chain = self.plan.chains[pair]
         return chain[-1] if self.plan.back[pair] else chain[0]
 
@@ -157,8 +158,10 @@ class _Drawn:
         return self.plan.parts[self.plan.links[link].upper].rank
 
     def _label_rows(self) -> tuple[dict[Pair, int], dict[int, int]]:
-        """Which row of the gap beside its source each label stands in, and how many rows each gap has: as
-        few as keep the labels apart."""
+        """Assign each label a row of the gap at its source, and return the number of rows of each gap.
+
+        Each gap has as few rows as keep its labels apart.
+        """
         gaps: dict[int, list[tuple[Pair, Nail, float]]] = {}
         for pair, chain in self.plan.chains.items():
             if chain:
@@ -177,7 +180,7 @@ class _Drawn:
         return places, rows
 
     def _tops(self) -> list[float]:
-        """The y of each rank's boxes: gaps are as high as their labels need."""
+        """Return the y of each rank's boxes; a gap is as high as its labels need."""
         tops, y = [], MARGIN
         for rank in range(len(self.order)):
             tops.append(y)
@@ -203,14 +206,14 @@ class _Drawn:
         )
 
     def _points(self, pair: Pair, back: bool) -> tuple[list[Point], Point]:
-        """Down the chain: curved across a gap, straight past the boxes of a rank."""
+        """Follow the chain down: curved across a gap, straight past the boxes of a rank."""
         points: list[Point] = []
         chain = self.plan.chains[pair]
         first, last = chain[0], chain[-1]
         for link in chain:
             upper, lower = self.nails[link]
             if upper == lower and link not in {first, last}:
-                # A trunk that goes straight down: the piece before goes on.
+                # The trunk goes straight down, so the previous piece continues.
                 continue
             rank = self._rank(link)
             points += ((upper, self.tops[rank] + BOX_HEIGHT), (lower, self.tops[rank + 1]))
@@ -220,7 +223,7 @@ class _Drawn:
         return (points[::-1] if back else points), (_on_curve(self.nails[beside], row, self.rows[rank]), y)
 
     def _loop(self, node: str) -> tuple[list[Point], Point]:
-        """A loop at the right side of the box."""
+        """Return a loop at the right side of the box."""
         at = self.place[node]
         x = self.centres[at] + self.halves[at]
         y = self.tops[self.plan.parts[at].rank]
@@ -229,17 +232,20 @@ class _Drawn:
 
 
 def _compute_gap_height(rows: int) -> float:
-    """The height between two ranks whose lines carry `rows` rows of labels."""
+    """Return the height between two ranks whose lines carry `rows` rows of labels."""
     return GAP + LABEL_LINE * rows
 
 
 def _row_y(row: int) -> float:
-    """How far below the boxes the middle of a row of labels is."""
+    """Return the distance from the boxes down to the middle of a row of labels."""
     return 22.0 + LABEL_LINE * row
 
 
 def _assign_label_rows(labels: Sequence[tuple[Pair, Nail, float]], rows: int) -> tuple[dict[Pair, int], bool]:
-    """The labels of a gap put into `rows` rows from left to right, and whether none overlaps another."""
+    """Assign the labels of a gap to `rows` rows from left to right.
+
+    The second result is whether no label overlaps another.
+    """
     ends = [float("-inf")] * rows
     found: dict[Pair, int] = {}
     apart = True
@@ -254,15 +260,15 @@ def _assign_label_rows(labels: Sequence[tuple[Pair, Nail, float]], rows: int) ->
 
 
 def _on_curve(nail: Nail, row: int, rows: int) -> float:
-    """The x of the curve between two nails in the middle of a row."""
+    """Return the x of the curve between two nails in the middle of a row."""
     return nail.upper + (nail.lower - nail.upper) * _compute_curve_progress(row, rows)
 
 
 @cache
 def _compute_curve_progress(row: int, rows: int) -> float:
-    """How much of its way to the side a curve has gone in the middle of a row.
+    """Return the horizontal progress (0 to 1) of a curve in the middle of a row.
 
-    The curve's y is 1.5t - 1.5t² + t³ of its height, for its control points stand in the middle; its x is
+    The curve's y is 1.5t - 1.5t² + t³ of its height, because its control points are in the middle. Its x is
     3t² - 2t³ of its width.
     """
     height = t = _row_y(row) / _compute_gap_height(rows)

@@ -1,7 +1,9 @@
-"""What a run has done, does, and has before it, each step with what it waits for (R-UI-3, R-GRAPH-19).
+"""The plan of a run: past, current and future steps, each with what it waits for.
 
-No plan is written down: the steps are the queue of requested calls, the calls and drafts that lie ahead in
-the graph, and what came of those that are over. The rules are those by which the machine takes up work.
+No plan is stored. The steps are the queue of requested calls, the calls and drafts that lie ahead in the
+graph, and the results of finished steps. The rules are the ones by which the engine takes up work.
+
+Spec: R-UI-3, R-GRAPH-19.
 """
 
 from orchestrator.core.readmodel.run_plan.call_steps import carried_calls

@@ -1,4 +1,4 @@
-"""The calls of a turn: which go side by side, which wait for which, and what the one in front waits for."""
+"""The calls of a turn: parallel calls, calls that wait for others, and what the front call waits for."""
 
 from typing import NamedTuple
 
@@ -24,12 +24,12 @@ class Placed(NamedTuple):
 
 
 def standing_of(status: str) -> StepStanding:
-    """How a call with this result stands."""
+    """Return the standing of a call with this result status."""
     return STATUSES.get(status, S.REFUSED)
 
 
 def list_pending_calls(state: RunState, pins: Pins) -> list[Placed]:
-    """The calls that have no result, in order: what is on its way, then the queue as it will be taken up."""
+    """Return the calls without a result, in order: the current batch, then the queue in processing order."""
     found = [_on_its_way(state, call) for call in state.batch]
     before = tuple(call.id for call in state.batch)
     for group in group_queued_calls(state.queue, pins):
@@ -39,21 +39,25 @@ def list_pending_calls(state: RunState, pins: Pins) -> list[Placed]:
 
 
 def carried_calls(state: RunState) -> tuple[Asked, ...]:
-    """The calls that a retry begins with, from its first state: the run before it asked for them, so that no
-    event of its own does."""
+    """Return the calls that a retry begins with, from its first state.
+
+    The previous run requested them, so no event of the retry does.
+    """
     return tuple(Asked(call.id, call.tool, MODEL if call.by == MODEL else "node") for call in state.queue)
 
 
 def last_of(state: RunState, pins: Pins) -> tuple[str, ...]:
-    """The ids of the calls that are taken up last: what comes next waits for them."""
+    """Return the ids of the calls that are taken up last; the next step waits for them."""
     groups = group_queued_calls(state.queue, pins) or [list(state.batch)]
     return tuple(call.id for call in groups[-1])
 
 
 def group_queued_calls(queue: tuple[Call, ...], pins: Pins) -> list[list[Call]]:
-    """The queue in the groups in which it is taken up at the most: a run of calls that only read and may go
-    side by side, or one other call. One that people decide on first, or that stood in the group already,
-    begins a group."""
+    """Split the queue into the largest groups in which it can be processed.
+
+    A group is a run of calls that only read and may run in parallel, or one other call. A call that people
+    decide on first, or that repeats a call of the group, begins a new group.
+    """
     groups: list[list[Call]] = []
     for call in queue:
         spec = pins.by_name.get(call.tool)
@@ -72,12 +76,12 @@ def _has_room(group: list[Call], call: Call, pins: Pins) -> bool:
 
 
 def _is_parallel_read(spec: ToolSpec | None) -> bool:
-    """As check_tool has it."""
+    """Return whether a tool only reads and may run in parallel, by the rule of check_tool."""
     return spec is not None and spec.parallel_safe and not spec.mutating
 
 
 def _place_queued_group(state: RunState, group: list[Call], before: tuple[str, ...]) -> list[Placed]:
-    """A group of the queue. What the call in front waits for holds those that would go beside it."""
+    """Place a group of the queue; the other calls of the group wait if the front call waits."""
     if before:
         return [Placed(call, S.BEHIND, after=before) for call in group]
     front, *beside = group
@@ -94,13 +98,16 @@ def _on_its_way(state: RunState, call: Call) -> Placed:
     if call.rung == "in_doubt":
         return Placed(call, S.IN_DOUBT, wait)
     if state.pending or call.rung in ("observed", "verified", "failed"):
-        # It came back; its result is kept once the others of its batch are in.
+        # The call has returned. Its result is stored when the other calls of its batch have returned too.
         return Placed(call, S.UNDER_WAY)
     return Placed(call, S.READY) if wait is None else Placed(call, S.WAITING, wait)
 
 
 def wait_of(state: RunState, call: Call | None = None) -> Wait | None:
-    """What keeps a call, or without one the node where the run is, from being taken up."""
+    """Return what a call, or the node where the run is if `call` is None, waits for.
+
+    None if nothing blocks it.
+    """
     about = "" if call is None else call.id
     for request, gate in sorted(state.gates.items()):
         if gate.kind == "budget":
@@ -110,7 +117,7 @@ def wait_of(state: RunState, call: Call | None = None) -> Wait | None:
     if state.paused:
         return Wait(what="resume")
     if state.timer is not None:
-        # In front of the queue nothing else sets one (`core/calls/resource_locks.py`).
+        # For a call at the front of the queue, only `core/calls/resource_locks.py` sets a timer.
         claimed = call is not None and call.rung == "intended"
         return Wait(what="claim" if claimed else "retry", until=state.timer)
     return None

@@ -1,7 +1,7 @@
-"""The acceptance criteria of a goal and of its workflow: met or not, as far as anybody has looked.
+"""The acceptance criteria of a goal and of its workflow: met, unmet, or not checked yet.
 
-A criterion about facts alone is asked of the facts as they are. One about the answer stands as the newest
-check that asked for it said; what a check does not tell apart is not told here either.
+A criterion about facts alone is evaluated on the current facts. A criterion about the answer has the result
+of the newest check that evaluated it. A distinction that the check does not make is not made here either.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ UNMET = "unmet:"
 def criteria_of(
     graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...], said: Said | None
 ) -> tuple[ShownCriterion, ...]:
-    """The goal's, then the workflow's in the order of its nodes."""
+    """Return the goal's criteria, then the workflow's in the order of its nodes."""
     asked = _Asked(graph, manifest, state, moves, said)
     return (*asked.of_goal(), *asked.of_workflow())
 
@@ -42,7 +42,7 @@ class _Asked:
         self.judged = [move for move in moves if _is_judging_move(graph, move)]
 
     def of_goal(self) -> Iterator[ShownCriterion]:
-        """What the goal asks for: wherever its criteria are asked for."""
+        """Yield the goal's criteria; any node that checks them decides whether they are met."""
         criteria = self.manifest.goal.acceptance
         judges = [node.id for node in self.graph.nodes.values() if _asks_goal(node)]
         for criterion in criteria:
@@ -52,7 +52,7 @@ class _Asked:
             )
 
     def of_workflow(self) -> Iterator[ShownCriterion]:
-        """The facts that a node waits for, and what one asks of the draft itself."""
+        """Yield the facts that a node waits for, and the criteria that a node applies to the draft."""
         for node in self.graph.nodes.values():
             for fact in node.config.facts if node.kind == "check_completion" else ():
                 needed = Criterion(validator="fact_committed", parameters={"fact": fact})
@@ -81,14 +81,16 @@ class _Asked:
             return Met.OPEN
         if newest.outcome in PASSED:
             return Met.MET
-        # Only of the newest check is it known what it said.
+        # Only the newest check's findings are known.
         if self.said is None or newest is not self.judged[-1]:
             return Met.OPEN
         return self._failed(criterion, together, level, self.said)
 
     def _failed(self, criterion: Criterion, together: tuple[Criterion, ...], level: str, said: Said) -> Met:
-        """How a criterion stands in a check that failed: levels are judged in order, the first that fails is
-        told."""
+        """Return the state of a criterion after a failed check.
+
+        Levels are checked in order, and only the first failing level is reported.
+        """
         if said.validator == "acceptance" and level == "workflow":
             return Met.MET
         detail, only_first = said.detail, said.detail.startswith(UNMET)
@@ -102,7 +104,7 @@ class _Asked:
         return Met.OPEN if only_first or len(detail) >= CUT else Met.MET
 
     def _view(self) -> NodeContext:
-        """What a criterion about facts looks at: no content, no time."""
+        """Return the context for a criterion about facts: no content, no time."""
         return NodeContext(
             graph=self.graph, manifest=self.manifest, node=self.graph.nodes[self.state.position],
             state=self.state, headroom=Headroom(), desk=ContentStore(b"", {}), at=self.manifest.admitted_at,
@@ -111,14 +113,14 @@ class _Asked:
 
 
 def _asks_goal(node: Node) -> bool:
-    """Whether a node looks at the goal's criteria."""
+    """Return whether a node checks the goal's criteria."""
     if node.kind == "check_completion":
         return bool(node.config.until == "facts")
     return node.kind == "verify_output" and bool(node.config.criteria)
 
 
 def _is_judging_move(graph: CompiledGraph, move: Move) -> bool:
-    # The record of the admission comes from no node.
+    # The admission record has no source node.
     node = graph.nodes.get(move.source)
     judge = node is not None and node.kind in ("verify_output", "check_completion")
     return judge and move.outcome in (*PASSED, *FAILED)

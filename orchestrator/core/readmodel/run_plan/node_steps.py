@@ -1,4 +1,4 @@
-"""The nodes of a graph as steps: fixed calls, model turns and questions, as their last visit left them."""
+"""The nodes of a graph as steps: fixed calls, model turns and questions, as of their last visit."""
 
 from collections.abc import Mapping
 
@@ -18,12 +18,12 @@ WRITERS = ("respond", "act")
 
 
 def node_id(node: str) -> str:
-    """The id of a node's step."""
+    """Return the id of a node's step."""
     return f"node-{node}"
 
 
 def left_by(moves: tuple[Move, ...]) -> dict[str, str]:
-    """The last outcome of each node that was left, in the order in which that happened."""
+    """Return the last outcome of each node that was left, in the order of leaving."""
     found: dict[str, str] = {}
     for move in moves:
         if move.outcome != ".":
@@ -33,7 +33,7 @@ def left_by(moves: tuple[Move, ...]) -> dict[str, str]:
 
 
 def build_node_step(node: Node, pins: Pins, standing: StepStanding) -> PlanStep:
-    """The step of a node of which nothing else is known."""
+    """Build the step of a node about which nothing else is known."""
     if node.kind != "tool":
         return PlanStep(
             id=node_id(node.id), kind="question" if node.kind == "ask_user" else "model", name=node.id,
@@ -47,7 +47,7 @@ def build_node_step(node: Node, pins: Pins, standing: StepStanding) -> PlanStep:
 
 
 def at_work(state: RunState, step: PlanStep) -> PlanStep:
-    """The step of the node where the run is: a model's turn, or a question."""
+    """Return the step of the node where the run is: a model's turn or a question."""
     if any(held.kind == "call_model" for held in state.pending.values()):
         return step.evolve(standing=S.UNDER_WAY)
     wait = wait_of(state)
@@ -55,8 +55,11 @@ def at_work(state: RunState, step: PlanStep) -> PlanStep:
 
 
 class Past:
-    """What became of each node, from the state and the records. A node that the run has passed and may come
-    to again is over where it did what it is for; a loop's model has its next turn before it."""
+    """The result of each node, from the state and the records.
+
+    A node that the run has passed and may reach again is done if it achieved its purpose. A model in a loop
+    has its next turn ahead.
+    """
 
     def __init__(
         self, graph: CompiledGraph, pins: Pins, state: RunState, moves: tuple[Move, ...],
@@ -67,7 +70,7 @@ class Past:
         self.facts: dict[str, tuple[str, Fact]] = {
             fact.node: (name, fact) for name, fact in state.facts_in_order()
         }
-        # What a retry knows of the run before it.
+        # Nodes whose facts a retry took over from the previous run.
         self.carried = [node for node in self.facts if node not in self.left]
         self.drafted = self._drafted(moves) if again and state.draft is not None else ""
         if self.drafted:
@@ -75,7 +78,7 @@ class Past:
         self.asked = {one.tool: one for one in asked if one.by == "node"}
 
     def step(self, node: Node, *, ahead: bool) -> PlanStep:
-        """The node's step; `ahead` says whether the run may come to it."""
+        """Return the node's step; `ahead` says whether the run may reach the node."""
         step = build_node_step(node, self.pins, S.AHEAD if ahead else S.LEFT_OUT)
         if node.kind == "tool":
             return self._call(node, step, ahead=ahead)
@@ -87,8 +90,11 @@ class Past:
         return step if ahead else step.evolve(standing=S.FAILED, why=outcome)
 
     def _drafted(self, moves: tuple[Move, ...]) -> str:
-        """The node that wrote the draft a retry began with. Nothing says which it was: it is told where one
-        alone leads to where the retry began. Empty where none can be told, or it was left since."""
+        """Return the node that wrote the draft that a retry began with, or "" if it is unknown.
+
+        The node is not recorded. It is derived only if exactly one node that writes drafts leads to the place
+        where the retry began. The result is also empty if that node was left since.
+        """
         began = (moves[0].source or moves[0].target) if moves else self.state.position
         found = [
             node
@@ -100,12 +106,12 @@ class Past:
         return found[0].id
 
     def _place_of_draft(self) -> int:
-        """In front of the first call carried that comes after it."""
+        """Return the index of the first carried call that comes after the draft's node."""
         later = list_later_nodes(self.graph, self.state, self.drafted)
         return next((n for n, node in enumerate(self.carried) if node in later), len(self.carried))
 
     def _call(self, node: Node, step: PlanStep, *, ahead: bool) -> PlanStep:
-        """A fixed call: its newest result, its fact, or how its visit ended."""
+        """Return the step of a fixed call from its newest result, its fact, or the outcome of its visit."""
         result = self.results.get(node.id)
         if result is not None and result.status != "ok":
             given = step.evolve(call=result.call, why=result.status)
@@ -121,7 +127,7 @@ class Past:
         return self._cut_off(step)
 
     def _cut_off(self, step: PlanStep) -> PlanStep:
-        """A call that was asked for and came to no fact."""
+        """Return the step of a requested call that produced no fact."""
         asked = self.asked.get(step.name)
         if asked is None:
             return step.evolve(standing=S.FAILED, why="no_fact")
@@ -129,7 +135,7 @@ class Past:
 
 
 def cut_off(state: RunState, step: PlanStep, asked: Asked) -> PlanStep:
-    """The step of a call that gets no result any more, or whose result the state holds no more."""
+    """Return the step of a call that gets no result any more, or whose result the state no longer holds."""
     step = step.evolve(call=asked.call)
     if asked.status not in ("", "ok"):
         return step.evolve(standing=standing_of(asked.status), why=asked.status)

@@ -1,4 +1,4 @@
-"""What a plan is made of, and what it is made from."""
+"""The types of a run plan and of its inputs."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from orchestrator.core.common.frozen_model import FrozenModel, Small
 
 
 class StepStanding(StrEnum):
-    """How a step stands: over (the first four), on its way, before the run, or not to come any more."""
+    """The standing of a step: over (the first four), in progress, still to come, or skipped."""
 
     DONE = "done"
     FAILED = "failed"
@@ -30,7 +30,10 @@ thing."""
 
 
 class Wait(FrozenModel):
-    """What a step waits for: the open request, and when that ends, or when it is tried again."""
+    """The thing that a step waits for: its kind and the open request.
+
+    `until` is when the request expires, or when the step is tried again.
+    """
 
     what: For
     request: str = ""
@@ -38,13 +41,13 @@ class Wait(FrozenModel):
 
 
 class PlanStep(FrozenModel):
-    """One step. `id` names it for as long as it is in the plan.
+    """One step. `id` identifies it as long as it is in the plan.
 
-    `name` is the tool, as it was asked for, or the node of a model's turn or of a question. `by` is who
-    asked: a node, `model`, or `undo` for what takes something back. `why` is a closed word for how it ended.
-    `after` are the ids of the steps that are not over and come before it; where a graph has several ways to
-    it, one of them does. `gated`: people decide before it is sent, as the tool is pinned. `became`: a change
-    that was taken back, or left to people.
+    `name` is the tool, as it was requested, or the node of a model's turn or of a question. `by` is the
+    requester: a node, `model`, or `undo` for a call that undoes a change. `why` is a closed code for how the
+    step ended. `after` are the ids of the unfinished steps that come before it; if the graph has several ways
+    to the step, one of them does. `gated`: people decide before the call is sent, as the tool is pinned.
+    `became`: a change that was undone, or left to people.
     """
 
     id: str
@@ -63,7 +66,7 @@ class PlanStep(FrozenModel):
 
 
 class Met(StrEnum):
-    """Whether a criterion holds: it did when it was last looked at, it did not, or nobody has looked yet."""
+    """The state of a criterion: met or unmet at the last check, or not checked yet."""
 
     MET = "met"
     UNMET = "unmet"
@@ -71,7 +74,7 @@ class Met(StrEnum):
 
 
 class ShownCriterion(FrozenModel):
-    """One acceptance criterion: a named validator with its parameters, whose it is, and how it stands."""
+    """One acceptance criterion: a named validator with its parameters, its owner, and its state."""
 
     validator: str
     parameters: Mapping[str, Small]
@@ -81,7 +84,7 @@ class ShownCriterion(FrozenModel):
 
 
 class RunPlan(FrozenModel):
-    """Steps in an order in which each stands behind all that it comes after, and the criteria."""
+    """The steps, each after all steps that it depends on, and the criteria."""
 
     steps: tuple[PlanStep, ...]
     criteria: tuple[ShownCriterion, ...] = ()
@@ -89,7 +92,7 @@ class RunPlan(FrozenModel):
 
 
 class Move(NamedTuple):
-    """A transition, as its record has it; the admission's comes from nowhere."""
+    """A transition, as recorded; the admission's has no source."""
 
     source: str
     outcome: str
@@ -97,9 +100,11 @@ class Move(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A call as the trace has it since the newest reply: the state of a run that was cut off holds it no
-    more. `by` is `model`, `node` or `undo`; `sent` says whether an attempt was made, `status` with what it
-    was answered: empty where it was not."""
+    """A call from the trace since the newest reply; the state of an interrupted run no longer holds it.
+
+    `by` is `model`, `node` or `undo`. `sent`: an attempt was made. `status`: the status of the answer, empty
+    if there was none.
+    """
 
     call: str
     tool: str
@@ -109,7 +114,7 @@ class Asked(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What the newest check of a draft or of completion said."""
+    """The finding of the newest check of a draft or of completion."""
 
     validator: str
     detail: str

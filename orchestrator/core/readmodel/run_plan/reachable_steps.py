@@ -1,8 +1,8 @@
-"""Which nodes that do something a run may still come to, and what each of them comes after.
+"""The working nodes that a run may still reach, and the nodes that each of them comes after.
 
-The ladder that all calls climb is shared, so a place is a node together with who asked for the call on it
-(`core/accounting/minimum_remaining.py`). A guard over a fact that nothing ahead writes anew is decided
-already; every other guard is left open, so that nothing is said to be left out that may still come.
+All calls share the same sequence of nodes, so a place is a node together with the requester of the call
+(`core/accounting/minimum_remaining.py`). A guard over a fact that nothing ahead writes again is already
+decided. Every other guard is left open, so that no step that may still come is reported as skipped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,8 +20,10 @@ SETS_INTENT = ("classify_intent", "resolve_scope")
 
 
 class Ways(NamedTuple):
-    """The nodes ahead in order, each with those before it here that it may come after; `first` are those that
-    may come next."""
+    """The nodes ahead in order, each with the earlier nodes that it may come after.
+
+    `first` are the nodes that may come next.
+    """
 
     after: Mapping[str, tuple[str, ...]]
     first: tuple[str, ...]
@@ -31,7 +33,7 @@ NOWHERE = Ways({}, ())
 
 
 def ways_from(graph: CompiledGraph, state: RunState, start: Place, *, entering: bool = False) -> Ways:
-    """The ways from a place. `entering`: the run has yet to come to it."""
+    """Compute the ways from a place. `entering`: the run has yet to reach the place."""
     wide = _Walk(graph, state, decides=False).seen(start, entering=entering)
     walk = _Walk(graph, state, decides=True, wide=wide)
     first, following = walk.drawn(start, entering=entering)
@@ -46,7 +48,7 @@ def ways_from(graph: CompiledGraph, state: RunState, start: Place, *, entering: 
 
 
 def list_later_nodes(graph: CompiledGraph, state: RunState, node: str) -> dict[str, None]:
-    """Every node that a run may come to once it was at this one, whoever asked for the call before it."""
+    """Return every node that a run may reach after this one, for any requester of the previous call."""
     walk = _Walk(graph, state, decides=False)
     askers = ("", MODEL, *(one.id for one in graph.nodes.values() if one.kind == "tool"))
     places = (walk.seen((node, asker), entering=False) for asker in askers)
@@ -54,7 +56,7 @@ def list_later_nodes(graph: CompiledGraph, state: RunState, node: str) -> dict[s
 
 
 class _Walk:
-    """A walk over one graph as a state would have it."""
+    """A walk over one graph, given a state."""
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class _Walk:
     ) -> None:
         self.graph, self.state, self.decides = graph, state, decides
         nodes = [graph.nodes[node] for node, _ in wide or ()]
-        # A call on its way commits its fact, too.
+        # A pending call commits its fact, too.
         asks = [call.by for call in (*state.batch, *state.queue)]
         writers = [*nodes, *(graph.nodes[asker] for asker in asks if asker in graph.nodes)]
         self.rewritten = dict.fromkeys(node.config.fact for node in writers if node.kind == "tool")
@@ -74,7 +76,7 @@ class _Walk:
         self.classifies = any(node.kind in SETS_INTENT for node in nodes)
 
     def seen(self, start: Place, *, entering: bool) -> dict[Place, None]:
-        """Every place that may be come to."""
+        """Return every place that is reachable."""
         waiting = [start] if entering else list(self._onwards(start))
         found: dict[Place, None] = {}
         while waiting:
@@ -85,7 +87,7 @@ class _Walk:
         return found
 
     def drawn(self, start: Place, *, entering: bool) -> tuple[dict[str, None], dict[str, dict[str, None]]]:
-        """The nodes at work that come next, and for each reachable one those that come next after it."""
+        """Return the working nodes that come next, and for each reachable one its own next nodes."""
         hits = self._hits([start] if entering else self._onwards(start))
         first = dict.fromkeys(node for node, _ in hits)
         following: dict[str, dict[str, None]] = {}
@@ -102,7 +104,7 @@ class _Walk:
         return first, following
 
     def _hits(self, places: Iterator[Place] | list[Place]) -> list[Place]:
-        """The nearest places at work, in the order in which the graph names them."""
+        """Return the nearest working places, in the order in which the graph names them."""
         waiting, seen, hits = list(places)[::-1], dict[Place, None](), list[Place]()
         while waiting:
             place = waiting.pop()
@@ -116,7 +118,7 @@ class _Walk:
         return hits
 
     def _onwards(self, place: Place) -> Iterator[Place]:
-        """Where a place may lead; who asks changes where a call is asked for."""
+        """Yield the places that a place may lead to; the requester changes when a call is requested."""
         node, asker = place
         kind = self.graph.nodes[node].kind
         for outcome, edges in self.graph.edges.get(node, {}).items():
@@ -135,7 +137,7 @@ class _Walk:
         return self._held(predicate, asker)
 
     def _held(self, guard: GuardSpec, asker: str) -> bool | None:
-        """Whether a guard will hold there; None where that is open."""
+        """Return whether a guard will hold at this place; None if that is undecided."""
         if guard.name == "asked_by":
             return guard.parameters["node"] == asker
         if not self.decides:
@@ -147,14 +149,16 @@ class _Walk:
         return None
 
     def _stands(self, fact: str) -> bool:
-        """Whether a fact is there and nothing ahead may commit another one of its name."""
+        """Return whether a fact is committed and nothing ahead may commit another fact of its name."""
         numbered = self.models and fact[:1] == "f" and fact[1:].isdigit()
         return fact in self.state.facts and fact not in self.rewritten and not numbered
 
 
 def _sort_topologically(first: dict[str, None], following: dict[str, dict[str, None]]) -> list[str]:
-    """The nodes so that each stands before those that follow it, but for what leads back: the reverse of the
-    order in which a walk in depth leaves them."""
+    """Return the nodes so that each precedes its followers, except along edges that lead back.
+
+    The order is the reverse of the order in which a depth-first walk leaves the nodes.
+    """
     left: list[str] = []
     open_: dict[str, None] = {}
     for start in reversed(first):

@@ -1,4 +1,4 @@
-"""The steps of a run in order, from its state, its graph and what its records say of the way it took."""
+"""The steps of a run in order, from its state, its graph and the records of its path."""
 
 from collections.abc import Iterator
 
@@ -30,8 +30,11 @@ def build_run_plan(
     graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...] = (),
     asked: tuple[Asked, ...] = (), said: Said | None = None,
 ) -> RunPlan:  # fmt: skip
-    """The steps and criteria of a run. `moves` are its transitions in order, `asked` its calls since the
-    newest reply, `said` what the newest check said. Pure: the same run, the same plan."""
+    """Build the steps and criteria of a run.
+
+    `moves` are its transitions in order, `asked` its calls since the newest reply, `said` the finding of the
+    newest check. Pure: the same run gives the same plan.
+    """
     told = _Telling(graph, manifest, state, moves, asked)
     return RunPlan(
         steps=tuple(told.steps()),
@@ -41,15 +44,18 @@ def build_run_plan(
 
 
 def select_step_window(steps: tuple[PlanStep, ...], most: int, before: int) -> tuple[int, int]:
-    """From which step up to which a page shows: at most so many, of those that are over before the first that
-    is not at most `before`."""
+    """Return the index range of the steps that a page shows: at most `most` steps.
+
+    At most `before` of them precede the first unfinished step, unless the plan ends too soon to fill the
+    page.
+    """
     first = next((n for n, step in enumerate(steps) if step.standing not in SETTLED), len(steps))
     begin = max(0, min(first - before, len(steps) - most))
     return begin, min(len(steps), begin + most)
 
 
 class _Telling:
-    """One telling of the steps."""
+    """One build of the steps."""
 
     def __init__(
         self, graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...],
@@ -66,8 +72,7 @@ class _Telling:
         self.ways = self._ways()
 
     def steps(self) -> Iterator[PlanStep]:
-        """All of them: what is over, this turn's calls, where the run is, what lies ahead, what is left
-        out."""
+        """Yield all steps: finished, this turn's calls, the current node, those ahead, and the skipped."""
         current = self._current()
         shown = {step.node: None for step in current}
         nodes = {
@@ -89,7 +94,10 @@ class _Telling:
     # -- this turn
 
     def _results_of_node(self) -> tuple[str, Result] | None:
-        """The result of a fixed call, with its node: it stands alone, under its own id."""
+        """Return the result of a fixed call with its node.
+
+        Such a result is the only one, under its own id.
+        """
         results = self.state.results
         node = self.graph.nodes.get(next(iter(self.state.last_askers), ""))
         if len(results) != 1 or node is None or node.kind != "tool":
@@ -99,7 +107,7 @@ class _Telling:
         return (node.id, result) if fixed else None
 
     def _turn(self) -> Iterator[PlanStep]:
-        """The calls that a model asked for in its last reply, in order, and the one that undoes something."""
+        """Return the calls of the model's last reply, in order, and the call that undoes a change."""
         found = [self._answered(one) for one in self.results]
         found += [self._open(one) for one in self.calls if one.call.by not in self.graph.nodes]
         known = {step.call: None for step in found}
@@ -122,7 +130,7 @@ class _Telling:
         return step.evolve(wait=one.wait, after=tuple(self._id(before) for before in one.after))
 
     def _lost(self) -> Iterator[Asked]:
-        """What a model asked for in a reply that was never answered whole, in a run that was cut off."""
+        """Yield the model's calls from a reply that was never fully answered, in an interrupted run."""
         state = self.state
         cut = state.outcome is not None or state.interrupt is not None or state.unwinding is not None
         turn = [one for one in self.asked if one.by != UNDO]
@@ -146,7 +154,7 @@ class _Telling:
     # -- where the run is, and what lies ahead
 
     def _current(self) -> list[PlanStep]:
-        """The node where the run is, where that is a step: a fixed call on its way, a turn, a question."""
+        """Return the step of the node where the run is: a fixed call in progress, a turn or a question."""
         state, node = self.state, self.graph.nodes[self.state.position]
         for one in self.calls:
             if (asker := self.graph.nodes.get(one.call.by)) is not None:
@@ -162,12 +170,12 @@ class _Telling:
         if state.halting is not None:
             out = self.graph.interrupts[state.halting.interrupt]
             return ways_from(self.graph, state, (out, asker_of(state)), entering=True)
-        # Only a retry stands at a fixed call that was not asked for: it has yet to write its fact.
+        # Only a retry is at a fixed call that was not requested; the call has yet to write its fact.
         fixed = self.graph.nodes[state.position].kind == "tool" and not self.calls
         return ways_from(self.graph, state, (state.position, asker_of(state)), entering=fixed)
 
     def _ahead(self, step: PlanStep, before: list[str]) -> PlanStep:
-        """A node ahead: after those on the way to it, or after what the run is at."""
+        """Return a node ahead, placed after the nodes on the way to it or after the run's current step."""
         calls = [one.call for one in self.calls]
         turns = bool(calls) and calls[0].by not in self.graph.nodes and step.node in self.ways.first
         behind = turns and self.graph.nodes[step.node].kind == "act"

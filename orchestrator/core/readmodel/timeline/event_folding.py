@@ -1,7 +1,6 @@
-"""Folding: a call, its attempts, its checks and its result are one row, placed where the call was asked for.
+"""Folding: a call, its attempts, its checks and its result become one row, placed at the request.
 
-A row says the same whenever and wherever it is drawn, given its events; a later event of the row gives the
-same row anew, with the same name.
+The same events always give the same row. A later event of the row gives an updated row with the same name.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +24,7 @@ from orchestrator.core.readmodel.timeline.event_labels import (
 IDLE = timedelta(seconds=60)
 OPENING = {"call_requested": "call", "model_called": "effect", "approval_requested": "request"}
 JOINING = ("request", "call", "effect")
-# The newest of these decides what a call's row says.
+# The newest of these events decides the text of a call's row.
 VERDICTS = frozenset(
     {
         "call_in_doubt", "failure_committed", "call_not_run", "fact_committed", "call_verified",
@@ -43,9 +42,12 @@ DECIDED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row. `seq` names it and is its first event's; `last` its newest event's. `name`, `word` and
-    `detail` may hold text from outside. `idle` is how long nothing happened before it, and `idle_why` the
-    event before that. `waited` is how long a call waited for people within it."""
+    """One row of the timeline.
+
+    `seq` identifies the row and is the number of its first event; `last` is that of its newest event. `name`,
+    `word` and `detail` may hold text from outside. `idle` is the time without events before the row, and
+    `idle_why` the event before that time. `waited` is the time that a call waited for people within the row.
+    """
 
     seq: int
     last: int
@@ -70,7 +72,7 @@ class Row:
 
     @property
     def took(self) -> float:
-        """Seconds from the first event to the newest, without those that a call waited for people."""
+        """Seconds from the first event to the newest, without the time that a call waited for people."""
         return (self.until - self.at - self.waited).total_seconds()
 
 
@@ -91,7 +93,7 @@ class _Folding:
     gap_why: str = ""
 
     def take(self, told: EventLabel) -> None:
-        """Give an event its row, if it has one."""
+        """Add an event to its row, if it has one."""
         if self.before is not None and told.at - self.before.at > self.gap:
             self.gap, self.gap_why = told.at - self.before.at, self.before.kind
         self.before = told
@@ -125,9 +127,9 @@ class _Folding:
 
 
 def fold_events(events: Iterable[EventLabel]) -> tuple[Row, ...]:
-    """The rows of a stretch of a trace, in order; events that only note a phase have none.
+    """Return the rows of a section of a trace, in order; events that only note a phase have no row.
 
-    Events of a row whose first event is not in the stretch are left out.
+    Events of a row whose first event is not in the section are left out.
     """
     folding = _Folding()
     for told in events:
@@ -177,7 +179,7 @@ def _build_row(found: _Open) -> Row:
 
 
 def _measure_human_wait(events: list[EventLabel]) -> timedelta:
-    """What of a call's time was people's: from what they were asked to what came next."""
+    """Return the time that a call waited for people: from each request to the next event."""
     if events[0].kind != "call_requested":
         return timedelta(0)
     steps = pairwise(events)
@@ -193,7 +195,7 @@ Telling = tuple[str, str, str, str, Mood]
 
 
 def _describe_tool_call(events: list[EventLabel]) -> Telling:
-    """A tool call: what it came to so far."""
+    """Describe a tool call by its result so far."""
     name = str(events[0].said.get("tool", ""))
     decisive = next((event for event in reversed(events) if event.kind in VERDICTS), None)
     if decisive is None:
@@ -217,20 +219,20 @@ def _describe_tool_call(events: list[EventLabel]) -> Telling:
 
 
 def _describe_failure(events: list[EventLabel]) -> str:
-    """How a call failed: of a change that may have been made all the same, that too."""
+    """Describe the failure of a call, including that its change may have been made."""
     told = next((one.kind for one in reversed(events) if one.kind.startswith("effect_")), "")
     return "failed, and may have happened" if told == "effect_left_open" else "failed"
 
 
 def _not_run(status: str, detail: str) -> tuple[str, str]:
-    """A call that has its result without having been made: sent back to be proposed anew, or not allowed."""
+    """Describe a call that has a result without having been made: sent back for revision, or not allowed."""
     if status == STATUS:
         return "sent back", detail
     return "not run", f"{status}: {detail}" if detail else status
 
 
 def _describe_compensation(decisive: EventLabel) -> tuple[str, str, Mood]:
-    """What became of a deed of a run that came to no result (R-TOOL-15)."""
+    """Describe whether a change was undone in a run without a result (R-TOOL-15)."""
     if decisive.kind == "deed_undone":
         return "undone", str(decisive.said.get("wanted", "")), Mood.NOTE
     return "left for people", left_in_words(str(decisive.said.get("why", ""))), Mood.PROBLEM
@@ -246,7 +248,7 @@ def _describe_call_check(decisive: EventLabel) -> tuple[str, str, Mood]:
 
 
 def _describe_model_call(events: list[EventLabel]) -> Telling:
-    """A model call: its reply, its failure, or that it is under way."""
+    """Describe a model call: its reply, its failure, or that it is in progress."""
     first = events[0].said
     name = str(first.get("profile", ""))
     words = f"Model call · {first.get('role', '')}"
@@ -263,7 +265,7 @@ def _describe_model_call(events: list[EventLabel]) -> Telling:
 
 
 def _describe_approval_request(events: list[EventLabel]) -> Telling:
-    """A request to people: open, or how it ended."""
+    """Describe a request to people: open, or how it ended."""
     first = events[0].said
     name = str(first.get("queue", ""))
     kinds = {"clarification": "Question to people", "question": "Question to people",
@@ -281,13 +283,13 @@ def _describe_approval_request(events: list[EventLabel]) -> Telling:
 
 
 def _describe_single_event(events: list[EventLabel]) -> Telling:
-    """An event that is a row of its own."""
+    """Describe an event that is a row of its own."""
     said = said_of(events[0])
     return said.words, "", "", said.detail, said.mood
 
 
 def _count_attempts(events: list[EventLabel]) -> int:
-    """How often it was tried; reading back what was changed is no attempt."""
+    """Count the attempts; reading back a change is not an attempt."""
     tool = events[0].said.get("tool")
     sent = [e for e in events if e.kind == "call_attempted" and e.said.get("tool") == tool]
     return len(sent) + len([e for e in events if e.kind == "model_called"])

@@ -1,4 +1,4 @@
-"""What each kind of event is called on a page, whose voice it is, and how it bodes."""
+"""Labels of event kinds on a page: title, actor and mood."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,7 +9,7 @@ from orchestrator.core.readmodel.reason_texts import in_words
 
 
 class Voice(StrEnum):
-    """Who speaks in a row: a model, a tool, people, the run itself, its money, its answer."""
+    """The actor of a row: a model, a tool, people, the run itself, its money, its answer."""
 
     MODEL = "model"
     TOOL = "tool"
@@ -20,7 +20,7 @@ class Voice(StrEnum):
 
 
 class Mood(StrEnum):
-    """How a row bodes: done, under way, waiting for people, a problem, or merely noted."""
+    """The mood of a row: done, in progress, waiting for people, a problem, or a mere note."""
 
     DONE = "done"
     BUSY = "busy"
@@ -40,8 +40,10 @@ class EventLabel(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """One kind: its words, its voice, its mood, and the fields that tell the rest. `alone`: a row of its own
-    in the compact timeline, where it does not belong to another row."""
+    """One kind: its title, its actor, its mood, and the fields that hold the details.
+
+    `alone`: a row of its own in the compact timeline, unless it belongs to another row.
+    """
 
     words: str
     voice: Voice
@@ -145,7 +147,7 @@ UNKNOWN = Kind("Event", V.RUN, M.NOTE)
 
 
 class Judged(NamedTuple):
-    """A kind whose mood depends on a word in one of its fields."""
+    """A kind whose mood depends on the value of one of its fields."""
 
     field: str
     words: frozenset[str]
@@ -181,7 +183,7 @@ class Said(NamedTuple):
 
 
 def said_of(told: EventLabel) -> Said:
-    """An event in words."""
+    """Describe an event in words."""
     kind = KINDS.get(told.kind, UNKNOWN)
     found = ((name, told.said.get(name)) for name in kind.fields)
     parts = [_format_detail_part(name, str(value)) for name, value in found if value not in (None, "")]
@@ -193,7 +195,7 @@ def _format_detail_part(name: str, value: str) -> str:
     if name in ("reason", "rule") and (words := in_words(value)) != value:
         return words
     if name in ("dimension", "breaker", "interrupt"):
-        # What it is stands in the event's own words already.
+        # The event's title already names the field.
         return "cost" if value == "cost_usd" else value.replace("_", " ")
     if name == "passed":
         return "spent: what is left goes to the cheaper model" if value == "True" else "not spent any more"
@@ -201,7 +203,7 @@ def _format_detail_part(name: str, value: str) -> str:
 
 
 def mood_of(told: EventLabel) -> Mood:
-    """How an event bodes: a check that failed is a problem, a gate for people is not."""
+    """Return the mood of an event: a failed check is a problem, a gate for people is not."""
     judged = JUDGED.get(told.kind)
     if judged is None:
         return KINDS.get(told.kind, UNKNOWN).mood

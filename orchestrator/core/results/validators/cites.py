@@ -1,4 +1,4 @@
-"""The answer cites committed facts by their ids: somewhere in square brackets, or entry by entry of a list.
+"""The answer cites committed facts by their ids: in square brackets anywhere, or per entry of a list.
 
 With `at`, a pointer to a list in a typed answer, every entry names its facts in `field`: at least `at_least`
 of them, all committed, and together they hold every figure that the entry states (R-LOOP-30).
@@ -20,12 +20,12 @@ PARAMETERS = ("at_least", "at", "field")
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether nothing is left without a committed fact."""
+    """Return whether the answer cites enough committed facts."""
     return not faults(view, text, parameters)
 
 
 def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
-    """What is cited too little, a sentence each."""
+    """Return each missing citation as a sentence."""
     wanted = int(parameters.get("at_least") or 1)
     if "at" in parameters:
         return _entries(view, text, str(parameters["at"]), str(parameters.get("field") or "facts"), wanted)
@@ -42,7 +42,7 @@ def _entries(view: NodeContext, text: str, at: str, field: str, wanted: int) -> 
 
 
 def _entry(view: NodeContext, entry: Any, field: str, wanted: int) -> str:
-    """What is wrong with one entry, or nothing."""
+    """Return the fault of one entry, or ""."""
     named = entry.get(field) if isinstance(entry, dict) else None
     cited = dict.fromkeys(name for name in named if isinstance(name, str)) if isinstance(named, list) else {}
     unknown = [name for name in cited if name not in view.state.facts]

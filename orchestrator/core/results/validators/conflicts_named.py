@@ -1,6 +1,6 @@
-"""Where committed facts contradict each other, the answer says so (R-LOOP-33).
+"""The answer names the contradictions between committed facts (R-LOOP-33).
 
-Of the facts of `tool`, those with the same value of `about` and another of `value` contradict each other. For
+Facts of `tool` with the same value of `about` and different values of `value` contradict each other. For
 each such subject the list at `at` has an entry whose `field` cites a fact of every value.
 """
 
@@ -17,12 +17,12 @@ Sides = dict[Small, list[str]]
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether every contradiction is named."""
+    """Return whether the answer names every contradiction."""
     return not faults(view, text, parameters)
 
 
 def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
-    """Every contradiction that the answer is silent about, a sentence each."""
+    """Return each contradiction that the answer does not name, as a sentence."""
     entries = resolve_pointer(read_output(text), str(parameters.get("at") or ""))
     field = str(parameters.get("field") or "facts")
     cited = [
@@ -38,7 +38,7 @@ def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> lis
 
 
 def _contradictions(view: NodeContext, parameters: Mapping[str, Small]) -> dict[str, Sides]:
-    """Each subject with more than one value, and the facts that stand for each value."""
+    """Return each subject with more than one value, and the facts that state each value."""
     found: dict[str, Sides] = {}
     for name, fact in view.state.facts_in_order():
         about = fact.values.get(str(parameters.get("about")))

@@ -1,4 +1,4 @@
-"""The answer contains a text, whatever its case."""
+"""The answer contains a text, regardless of case."""
 
 from collections.abc import Mapping
 
@@ -10,5 +10,5 @@ PARAMETERS = ("text",)
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether `text` stands in the answer."""
+    """Return whether the answer contains the parameter `text`."""
     return str(parameters.get("text", "")).casefold() in text.casefold()

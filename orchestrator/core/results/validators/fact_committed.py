@@ -11,7 +11,7 @@ OF_FACTS = True
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether such a fact stands in the state."""
+    """Return whether the state contains such a fact."""
     name, tool = parameters.get("fact"), parameters.get("tool")
     if name is not None:
         return name in view.state.facts

@@ -1,4 +1,4 @@
-"""A small value of a committed fact equals what is wanted."""
+"""A small value of a committed fact equals the wanted value."""
 
 from collections.abc import Mapping
 
@@ -11,6 +11,6 @@ OF_FACTS = True
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether the field is exactly that value."""
+    """Return whether the field is exactly the wanted value."""
     fact = view.state.facts.get(str(parameters.get("fact", "")))
     return fact is not None and fact.values.get(str(parameters.get("field", ""))) == parameters.get("equals")

@@ -1,7 +1,7 @@
-"""The typed answer says that a thing was done exactly when a verified call did it.
+"""The typed answer says that an action was done exactly when a verified call did it.
 
-The value at `at` equals `equals` if, and only if, a fact of `tool` was committed; with `by` and `named`, one
-about the thing that the answer has at `named` (R-LOOP-6).
+The value at `at` equals `equals` if, and only if, a fact of `tool` was committed. With `by` and `named`, the
+fact must be about the subject that the answer has at `named` (R-LOOP-6).
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ PARAMETERS = ("tool", "at", "equals", "by", "named")
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether word and deed agree."""
+    """Return whether the answer agrees with the committed facts."""
     return not faults(view, text, parameters)
 
 
 def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
-    """Where they do not, the sentence."""
+    """Return the disagreement as a sentence, or an empty list."""
     answer, tool, by = read_output(text), parameters.get("tool"), str(parameters.get("by") or "")
     named = resolve_pointer(answer, str(parameters.get("named") or ""))
     done = any(

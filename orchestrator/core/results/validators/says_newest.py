@@ -1,8 +1,8 @@
-"""A value of the typed answer is what the newest fact of a tool says, for the thing the answer is about.
+"""A value of the typed answer equals the newest fact of a tool about the subject of the answer.
 
-The value at `at` equals `field` of the newest fact of `tool` among those whose value of `by` is what the
-answer has at `named`. Where a fact of the tool `after` about the same thing was committed, the newest one
-must have been read later: what was changed is looked at again before it is described (R-TOOL-12).
+The value at `at` equals `field` of the newest fact of `tool` among those whose value of `by` is the answer's
+value at `named`. If a fact of the tool `after` about the same subject was committed, the newest fact must
+have been read later: a changed thing is read again before it is described (R-TOOL-12).
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ PARAMETERS = ("tool", "field", "at", "by", "named", "after")
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether the answer says what was read last."""
+    """Return whether the answer states the value that was read last."""
     return not faults(view, text, parameters)
 
 
 def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
-    """What the answer says otherwise, or what was not read."""
+    """Return the deviation from the newest fact, or the missing read, as a sentence."""
     answer, at, field = read_output(text), str(parameters.get("at")), str(parameters.get("field"))
     named = resolve_pointer(answer, str(parameters.get("named") or ""))
     seen = _facts(view, parameters, "tool", named)
@@ -39,7 +39,7 @@ def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> lis
 
 
 def _facts(view: NodeContext, parameters: Mapping[str, Small], which: str, named: object) -> list[Fact]:
-    """The tool's facts about the thing, oldest first."""
+    """Return the tool's facts about the subject, oldest first."""
     by = str(parameters.get("by") or "")
     facts = (fact for _, fact in view.state.facts_in_order() if fact.tool == parameters.get(which))
     return [fact for fact in facts if not by or fact.values.get(by) == named]

@@ -1,10 +1,10 @@
-"""The tests of the run's files pass as the files are now (R-LOOP-21).
+"""The tests of the run's files pass for the current state of the files (R-LOOP-21).
 
-What `sandbox.tests` said last of `folder` (empty: of all files) was whole: every test run, none failed, and
-none skipped, or at most `skipped` of them. Nothing has changed the files since: no change was committed, made
-without being verified, or left in doubt after it, and whatever has looked at the files later saw the state
-that was tested. Whoever works may not choose an easier folder. The suite runs as a call of the run, with its
-budget, deadline and isolation; the criterion reads what came of it and says what is missing.
+The last result of `sandbox.tests` for `folder` (empty: for all files) was complete: every test ran, none
+failed, and none was skipped, or at most `skipped` of them. The files have not changed since: no change was
+committed, made without verification, or left in doubt afterwards, and every later read of the files saw the
+tested state. The model may not choose an easier folder. The suite runs as a call of the run, with its budget,
+deadline and isolation; the criterion reads the result and says what is missing.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ CLOSELY_SINCE = 6
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
-    """Whether they do."""
+    """Return whether the tests passed."""
     return not faults(view, text, parameters)
 
 
 def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> list[str]:
-    """What failed, or what was not run."""
+    """Return what failed or was not run, as a sentence."""
     folder = parameters.get("folder") or ""
     facts = [fact for _, fact in view.state.facts_in_order()]
     ran = [fact for fact in facts if fact.tool == RUNNER and fact.values.get("folder") == folder]
@@ -51,13 +51,15 @@ def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> lis
 
 
 def _changed(fact: Fact) -> bool:
-    """Whether the files were changed by it; what was done to a copy is thrown away."""
+    """Return whether the fact records a change of the files; a change to an isolated copy is discarded."""
     return fact.tool in CHANGES and fact.values.get("isolated") is not True
 
 
 def _other_since(view: NodeContext, suite: Fact) -> bool:
-    """Whether the files may be others than those that were tested, though no change was committed: one is in
-    doubt or failed its verification, or something has seen another state since."""
+    """Return whether the files may differ from the tested ones although no change was committed.
+
+    They may if a change is in doubt or failed its verification, or if a later read saw another state.
+    """
     facts = view.state.facts.values()
     apart = {fact.call for fact in facts if fact.values.get("isolated") is True}
     later = (
@@ -74,12 +76,12 @@ def _other_since(view: NodeContext, suite: Fact) -> bool:
 
 
 def _number(call: str) -> int:
-    """Calls are numbered in the order in which they were asked for."""
+    """Return the number of a call; calls are numbered in the order of their requests."""
     return int(call[1:])
 
 
 def _enough(suite: Fact, allowed: Small) -> bool:
-    """Whether it came to its end, something passed, nothing failed, and no more was skipped than may be."""
+    """Return whether the suite finished, a test passed, none failed, and at most `allowed` were skipped."""
     passed, failed, errors, skipped = (
         suite.values.get(name) for name in ("passed", "failed", "errors", "skipped")
     )

@@ -18,11 +18,11 @@ from tests.architecture.naming import (
 
 # The old name of a command's helper, until the commands are renamed.
 STILL_THERE = ["traces/management/commands/trace.py: houses: one word"]
-# In per cent, as far as the code has come. They may only fall: to 40, 1.5 and 2.
+# In per cent. Bare participles are still to fall to 1.5; no share rises.
 CEILINGS = {
     "one-word function names": 26.0,
     "bare participles": 4.5,
-    "docstrings that open with What": 19.0,
+    "docstrings that open with What": 2.0,
 }
 
 

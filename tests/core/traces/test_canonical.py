@@ -161,10 +161,10 @@ def test_two_moments_that_a_clock_shows_alike_have_two_stamps() -> None:
 def test_two_processes_with_two_hash_seeds_write_the_same(scratch: Path) -> None:
     code = (
         "from decimal import Decimal\n"
-        "from traces.core.canonical import canonical, digest\n"
+        "from traces.core.canonical import compute_digest, encode_canonical\n"
         "words = ['b', 'a', 'é', 'z', 'aa', '€']\n"
         "value = {w: {v: Decimal(len(v)) for v in words} for w in dict.fromkeys(words)}\n"
-        "print(digest('state', canonical(value)))\n"
+        "print(compute_digest('state', encode_canonical(value)))\n"
     )
     root = Path(__file__).resolve().parents[3]
     answers = {

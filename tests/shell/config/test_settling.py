@@ -11,9 +11,9 @@ from tests.servers import ROOT, TestServers
 PROGRAM = """
 import gc, sys, django
 django.setup()
-from config.devstack.serve import settle
+from config.devstack.serve import preload_and_freeze
 before = gc.get_freeze_count()
-settle()
+preload_and_freeze()
 print(before, gc.get_freeze_count() > 100_000, "orchestrator.views.tabs" in sys.modules)"""
 
 

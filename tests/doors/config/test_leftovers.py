@@ -79,7 +79,8 @@ def test_postgresql_starts_though_the_process_id_in_its_lock_files_is_a_stranger
     assert stranger.poll() is None
 
 
-MAKES = "import sys, pathlib, config.embedded as e; e.EmbeddedPostgres(pathlib.Path(sys.argv[1])).prepare()"
+MAKES = """import sys, pathlib, config.devstack.embedded as embedded
+embedded.EmbeddedPostgres(pathlib.Path(sys.argv[1])).prepare()"""
 
 
 @proves("R-API-10", part="everything was killed while the cluster was being made")

@@ -45,6 +45,7 @@ from tests.doors.pages.people import at, refund
 from tests.doors.pages.test_every_page import EVERY, address, belongings
 from tests.doubles.company import Company
 from tests.factories.hostile import BITS, taint
+from tests.factories.second_factor import set_rules
 from tests.factories.undoing import put_class
 from tests.factories.world import World, company_at
 
@@ -79,8 +80,9 @@ def hostile_house(world: World, company: Company, superuser: psycopg.Connection[
 
 
 def _signed_in(world: World) -> None:
-    """Another session of the administrator's, a browser that is known as theirs, and a guess at their
-    password."""
+    """Another session of the administrator's, a browser that is known as theirs, a guess at their password,
+    and a version of the tenant's rules."""
+    set_rules(world.id, minutes=11)
     person, visitor = world.people.admin.person, Visitor(read_address("203.0.113.66"), "Firefox")
     at(world.people.admin)
     remember_device(person, "their device", visitor)

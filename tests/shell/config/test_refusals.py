@@ -184,7 +184,7 @@ def test_a_dead_database_is_unready(monkeypatch: pytest.MonkeyPatch, settings: S
 @proves("R-TRACE-14", part="logs")
 def test_a_log_line_carries_the_run_it_is_about(tmp_path: Path) -> None:
     program = (
-        "import structlog, config.logs as l; l.configure(style='json', level='INFO');"
+        "import structlog, config.observability.logs as l; l.configure_logging(style='json', level='INFO');"
         "structlog.contextvars.bind_contextvars(run_id='run-7');"
         "import logging; logging.getLogger('x').info('plain'); structlog.get_logger('y').info('rich', n=1)"
     )

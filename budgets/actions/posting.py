@@ -6,7 +6,7 @@ all; for a batch that was rolled back, `PostHandle.why` says which line refused.
 short or has to be squared (about one model call in eight), `queue_post` itself first locks the tenant's
 lines and waits for that answer.
 
-Spec: R-BUDGET-2, THE-RING.
+Spec: R-BUDGET-2, docs/ring.md.
 """
 
 from collections.abc import Iterable, Mapping

@@ -13,7 +13,7 @@ from django.core.management.base import SystemCheckError
 from django.db import DatabaseError, connections
 from psycopg_pool import PoolTimeout
 
-from orchestrator.gateways.sandbox import bubblewrap, monty_scripts
+from orchestrator.tools.gateways.sandbox import bubblewrap, monty_scripts
 
 LEDGERS = (
     "traces_event",

@@ -7,7 +7,8 @@ import orjson
 import psycopg
 import pytest
 
-from orchestrator.models import BoundaryVersion, ToolProposal, ToolVersion, WorkflowVersion
+from orchestrator.publishing.models import BoundaryVersion, ToolVersion, WorkflowVersion
+from orchestrator.tools.models.tool_proposal import ToolProposal
 from tenancy.core.queues import STANDING_QUEUES
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

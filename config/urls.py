@@ -10,7 +10,6 @@ from config.observability import health, metrics
 from config.site import pages
 from tenancy.web.page_auth import submit_tenant_switch
 
-
 urlpatterns: list[URLPattern | URLResolver] = [
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),

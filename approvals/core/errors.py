@@ -13,12 +13,14 @@ class RequestNotFound(ApprovalError):
     """There is no such request."""
 
     code = "not-found"
+    http_status = 404
 
 
 class NotYours(ApprovalError):
     """This request is not yours to decide: {reason}"""
 
     code = "not-yours"
+    http_status = 403
 
 
 class AlreadyDecided(ApprovalError):
@@ -31,6 +33,7 @@ class Expired(ApprovalError):
     """The request expired at {expires_at}."""
 
     code = "request-expired"
+    http_status = 410
 
 
 class PacketChanged(ApprovalError):
@@ -43,6 +46,7 @@ class DecisionInvalid(ApprovalError):
     """The decision does not fit the request: {detail}"""
 
     code = "decision-invalid"
+    http_status = 422
 
 
 class YesStands(ApprovalError):

@@ -196,7 +196,7 @@ def _render_refused_card(request: PageRequest, request_id: UUID, error: Interloc
             shown = replace(shown, panel=panel, preview=preview)
     notice = _build_error_notice(error, shown.card)
     context = {"shown": shown, "notice": notice, "seq": seq}
-    return card_answer(request, context, status=_map_error_to_status(error))
+    return card_answer(request, context, status=error.http_status)
 
 
 def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
@@ -210,15 +210,6 @@ def _preview_again(card: Card, said: Mapping[str, Any]) -> Preview | None:
         return build_edit_preview(card, edit_of(card, said))
     except DecisionInvalid:
         return None
-
-
-def _map_error_to_status(error: InterlockError) -> int:
-    """Return the HTTP status that the API uses for this error (config/statuses.py)."""
-    table: tuple[tuple[type[InterlockError], int], ...] = (
-        (NotYours, 403), (AlreadyDecided, 409), (YesStands, 409), (PacketChanged, 409), (Expired, 410),
-        (DecisionInvalid, 422),
-    )  # fmt: skip
-    return next(status for kind, status in table if isinstance(error, kind))
 
 
 def _build_error_notice(error: InterlockError, card: Card) -> Notice:

@@ -24,7 +24,6 @@ from rest_framework.response import Response
 
 from config.api.remedies import remedy_of
 from config.site.pages import render_refusal_page, wants_page
-from config.statuses import status_of
 from orchestrator.core.common.errors import DiskFull as StoreFull
 from tenancy.core.errors import InterlockError
 
@@ -47,7 +46,7 @@ class Refusal(APIException):
     """
 
     def __init__(self, error: InterlockError) -> None:
-        self.status_code = status_of(error)
+        self.status_code = error.http_status
         internal = self.status_code == HTTPStatus.INTERNAL_SERVER_ERROR
         super().__init__(detail=_SORRY if internal else str(error), code=error.code)
         self.data: dict[str, Any] = {} if internal else dict(error.data)
@@ -95,6 +94,7 @@ class StoreAway(InterlockError):
     """The database does not answer; what was accepted is kept."""
 
     code = "store-unavailable"
+    http_status = 503
 
 
 class Handler(ExceptionHandler):

@@ -15,7 +15,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from config.site.command_palette import search_palette
 from config.site.page_context import DENSITIES, THEMES, Preferences
-from config.statuses import status_of
 from tenancy.core.errors import InterlockError
 from tenancy.time_zones import ZONES, is_known_time_zone
 from tenancy.web.page_auth import ZONE_COOKIE, PageRequest, redirect_back, require_member
@@ -70,7 +69,7 @@ def render_error_page(request: HttpRequest, error: InterlockError) -> HttpRespon
 
     An error that no client can cause is logged and its content is not shown (R-SEC-7).
     """
-    status = status_of(error)
+    status = error.http_status
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("internal_refusal", code=error.code, data=error.data, exc_info=error)
         return render_refusal_page(request, status, SORRY)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from orchestrator.api.presenters import build_run_links
 from orchestrator.api.retry_serializers import CheckpointQuery, CheckpointRow, RetryBody
 from orchestrator.api.serializers import TaskAccepted, format_timestamp
-from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.admission.errors import RunNotFound
 from orchestrator.runs.actions.retry import Retry, retry_run
 from orchestrator.runs.queries.checkpoints import Checkpoint, Past
 from orchestrator.runs.queries.runs import run_of

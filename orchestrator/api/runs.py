@@ -27,7 +27,7 @@ from orchestrator.api.serializers import (
     RunRow,
 )
 from orchestrator.console.queries.plans import plan_of
-from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.admission.errors import RunNotFound
 from orchestrator.runs.actions import run_signals
 from orchestrator.runs.models.run import Run
 from orchestrator.runs.queries.replays import replay_stored_run

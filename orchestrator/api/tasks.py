@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from orchestrator.api.presenters import build_run_links
 from orchestrator.api.serializers import TaskAccepted, TaskBody
-from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.admission.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal
 from orchestrator.knowledge.api.file_serializers import files_of
 from orchestrator.runs.actions.submit import Submission, Submitter, submit_task

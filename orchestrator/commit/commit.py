@@ -35,11 +35,12 @@ from orchestrator.commit.write_phase import (
     WrittenRows,
     write_commit,
 )
-from orchestrator.core.common.errors import ContentMissing, ContentSought, Corrupt
+from orchestrator.core.common.errors import ContentMissing, ContentSought
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import AskApproval, CallTool
 from orchestrator.core.domain.run_events import AnyEvent, Headroom, Started, StopAsked
+from orchestrator.core.engine.errors import Corrupt
 from orchestrator.core.engine.machine import advance
 from orchestrator.core.workflow.node_protocol import AdvanceResult
 from orchestrator.llm.actions.model_queue import is_called_up

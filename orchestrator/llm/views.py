@@ -10,7 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.core.common.model_profile import Role
 from orchestrator.llm.queries import models_now
 from orchestrator.tools.actions.change_requests import ask_to_forget_model, ask_to_name_model

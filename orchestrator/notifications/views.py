@@ -11,8 +11,9 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.common.errors import EgressRefused, NameTaken
 from orchestrator.core.notifications.delivery_policy import FEWEST_DAYS, MOST_DAYS, TRIES
+from orchestrator.core.notifications.errors import WebhookOff
 from orchestrator.notifications.actions.webhook_retention import keep_log
 from orchestrator.notifications.actions.webhooks import (
     NewSecret,

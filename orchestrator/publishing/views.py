@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.readmodel.graph_layout import overlay_run_path
 from orchestrator.publishing.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.publishing.models import WorkflowVersion

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.core.errors import NotYours
 from orchestrator.console.queries.run_contents import ShownFact, facts_of
+from orchestrator.core.approval.errors import ReviewRefused
 from orchestrator.core.approval.review_item import LONGEST_NOTE
-from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.reviews.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.reviews.queries.review_holders import may_release
 from orchestrator.reviews.queries.reviews import (

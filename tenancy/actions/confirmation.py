@@ -20,6 +20,7 @@ class RelatedToPerson(TenancyError):
     """You are related to this person; an administrator who is not confirms them."""
 
     code = "related-to-person"
+    http_status = 403
 
 
 class NotSignedIn(TenancyError):

@@ -44,6 +44,7 @@ class WiderThanYours(TenancyError):
     much gives it."""
 
     code = "wider-than-yours"
+    http_status = 403
 
 
 class LinkRefused(TenancyError):

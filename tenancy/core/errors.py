@@ -7,6 +7,7 @@ class InterlockError(Exception):
     """Interlock refused this."""
 
     code: ClassVar[str] = "interlock-error"
+    http_status: ClassVar[int] = 409
 
     def __init__(self, **data: Any) -> None:
         self.data: dict[str, Any] = data
@@ -32,30 +33,35 @@ class OutsideTenant(TenancyError):
     """The table {table} belongs to tenants and was touched outside one."""
 
     code = "outside-tenant"
+    http_status = 500
 
 
 class OtherTenant(TenancyError):
     """A tenant's transaction is open; another tenant's cannot begin inside it."""
 
     code = "other-tenant"
+    http_status = 500
 
 
 class NotFound(TenancyError):
     """There is no such thing here."""
 
     code = "not-found"
+    http_status = 404
 
 
 class Forbidden(TenancyError):
     """This is not yours to do: {reason}"""
 
     code = "forbidden"
+    http_status = 403
 
 
 class TenantSuspended(TenancyError):
     """This tenant is suspended: {reason}"""
 
     code = "tenant-suspended"
+    http_status = 403
 
 
 class KeyInvalid(TenancyError):
@@ -63,18 +69,21 @@ class KeyInvalid(TenancyError):
     administrator makes one on the page API keys (/tenant/keys), or by manage.py key create."""
 
     code = "key-invalid"
+    http_status = 401
 
 
 class KeyExpired(TenancyError):
     """The key has expired."""
 
     code = "key-expired"
+    http_status = 401
 
 
 class KeyRevoked(TenancyError):
     """The key was revoked."""
 
     code = "key-revoked"
+    http_status = 401
 
 
 class KeyGone(TenancyError):
@@ -87,6 +96,7 @@ class KeyElsewhere(TenancyError):
     """The key may not be used from this address."""
 
     code = "key-elsewhere"
+    http_status = 401
 
 
 class RoleLacking(TenancyError):
@@ -99,12 +109,14 @@ class KeyTooWide(TenancyError):
     """A key makes and renews no key that reaches further than itself: {detail}"""
 
     code = "key-too-wide"
+    http_status = 403
 
 
 class WorkflowOutOfReach(TenancyError):
     """The key is limited to other workflows than {slug}."""
 
     code = "workflow-out-of-reach"
+    http_status = 403
 
 
 class InvalidInput(TenancyError):
@@ -114,12 +126,14 @@ class InvalidInput(TenancyError):
     """
 
     code = "invalid-input"
+    http_status = 400
 
 
 class Stale(TenancyError):
     """It was changed in the meantime; look at it again."""
 
     code = "stale"
+    http_status = 412
 
 
 class SecondPersonNeeded(TenancyError):
@@ -132,6 +146,7 @@ class NotIndependent(TenancyError):
     """{name} concerns you or somebody you are related to, so another administrator decides it."""
 
     code = "not-independent"
+    http_status = 403
 
 
 class OwnDeed(TenancyError):
@@ -139,6 +154,7 @@ class OwnDeed(TenancyError):
     does, or whoever runs the house, by `{command}`."""
 
     code = "own-deed"
+    http_status = 403
 
 
 class SecretUnusable(TenancyError):
@@ -151,9 +167,11 @@ class ParameterUnknown(TenancyError):
     """The query parameter {parameter} is not known here."""
 
     code = "parameter-unknown"
+    http_status = 400
 
 
 class ParameterRepeated(TenancyError):
     """The query parameter {parameter} is given more than once."""
 
     code = "parameter-repeated"
+    http_status = 400

@@ -35,6 +35,7 @@ class KeyReused(TenancyError):
     """This Idempotency-Key was used for another request."""
 
     code = "idempotency-key-reused"
+    http_status = 422
 
 
 class KeyInUse(TenancyError):

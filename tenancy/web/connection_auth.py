@@ -40,6 +40,7 @@ class SignedOut(TenancyError):
     """Nobody is signed in here."""
 
     code = "signed-out"
+    http_status = 401
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.checks.graph_view import build_graph_view, find_cyclic_components
 from orchestrator.core.compiler.checks.wiring import targets_of
 from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.nodes import discover_node_kinds
 from tests.factories.tools import BOUNDARY as BOUNDARY

@@ -9,13 +9,8 @@ import psycopg
 import pytest
 
 from approvals.core.errors import NotYours
-from orchestrator.core.common.errors import (
-    EffectInDoubt,
-    EffectNotInDoubt,
-    NoLookUp,
-    RunUnderWay,
-    StillRecording,
-)
+from orchestrator.core.admission.errors import EffectInDoubt, StillRecording
+from orchestrator.core.approval.errors import EffectNotInDoubt, NoLookUp, RunUnderWay
 from orchestrator.decisions.actions.late_reconciliation import ask_look_up, reconcile_late_effect
 from orchestrator.outbound.gateways.database_authorization import DatabasePermit
 from orchestrator.runs.models.emergency_stop import EmergencyStop

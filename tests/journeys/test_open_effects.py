@@ -10,7 +10,7 @@ import orjson
 import pytest
 from pytest_django import Settings
 
-from orchestrator.core.common.errors import EffectInDoubt
+from orchestrator.core.admission.errors import EffectInDoubt
 from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.core.tools.schema_drift import CUT
 from orchestrator.runs.queries.inflight_effects import was_sent_in_line

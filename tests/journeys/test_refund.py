@@ -14,7 +14,7 @@ from approvals.models import Request
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
 from orchestrator.commit.approval_timers import expire_gates_of
-from orchestrator.core.common.errors import Stopped
+from orchestrator.core.admission.errors import Stopped
 from orchestrator.runs.actions.emergency_stop import Scope, lift_stop, stop_everything
 from orchestrator.runs.actions.run_signals import cancel, pause, resume
 from orchestrator.runs.models.run import Run

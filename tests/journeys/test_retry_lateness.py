@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import psycopg
 import pytest
 
-from orchestrator.core.common.errors import LearntLate, StillRecording
+from orchestrator.core.admission.errors import LearntLate, StillRecording
 from tenancy.core.event_kinds import RETRY_OUTDATED
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Notice

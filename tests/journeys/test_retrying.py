@@ -8,7 +8,7 @@ import pytest
 
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
-from orchestrator.core.common.errors import (
+from orchestrator.core.admission.errors import (
     ChangedSince,
     NoCheckpoint,
     RetriedAlready,

@@ -16,7 +16,7 @@ from approvals import actions as approving
 from approvals.core.errors import NotYours
 from approvals.models import Request
 from approvals.queries.people import asked_of
-from orchestrator.core.common.errors import ChangedSince, LearntLate
+from orchestrator.core.admission.errors import ChangedSince, LearntLate
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.decisions.queries import in_doubt_changes
 from orchestrator.runs.queries import checkpoints as looking

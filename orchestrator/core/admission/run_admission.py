@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from budgets.core.dimension import Dimension
 from budgets.core.limit_profiles import limits_for as defaults_for
-from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.admission.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal, Mode
 from orchestrator.core.compiler.compiler import transition_bound
 from orchestrator.core.domain.graph import CompiledGraph

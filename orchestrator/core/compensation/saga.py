@@ -25,7 +25,6 @@ from orchestrator.core.calls.read_back import compare_read_back, read_back
 from orchestrator.core.calls.resource_locks import find_busy_lock_key
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.backoff import delay_ms
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.common.run_status import ENDINGS, TerminalClass, TerminalCode
 from orchestrator.core.compensation import plan as undoing
@@ -41,6 +40,7 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import Call, CompensationState, PendingInterrupt, RunState, SideEffect
 from orchestrator.core.results.termination import end_run, force_run_end
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.goal_inputs import MISSING, is_same_value, resolve_pointer
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from orchestrator.core import nodes
 from orchestrator.core.common.backoff import CAP_MS
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.checks import ALL, autonomy
 from orchestrator.core.compiler.checks.diagnostics import Diagnostic, make_diagnostic
 from orchestrator.core.compiler.checks.graph_view import Drawing, build_graph_view
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.graph import CompiledGraph, Edge, GraphSpec
 from orchestrator.core.domain.tool_spec import ToolSpec

@@ -1,7 +1,7 @@
 """The invariants that hold after every walk; cheap enough for production (R-LOOP-2)."""
 
-from orchestrator.core.common.errors import Corrupt
 from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.engine.errors import Corrupt
 from traces.core.state_patch import select_replaced_entries
 
 MONEY_AND_COUNTS = (

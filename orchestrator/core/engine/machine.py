@@ -11,7 +11,6 @@ from orchestrator.core.accounting.remaining_estimate import ACCOUNT, key_of_turn
 from orchestrator.core.accounting.settlement import is_effect_outcome, settle_effect
 from orchestrator.core.approval import budget_extension
 from orchestrator.core.approval.compensation_approval import trace_withdrawn_requests
-from orchestrator.core.common.errors import Corrupt, UnexpectedEvent
 from orchestrator.core.common.sliding_window import with_call
 from orchestrator.core.compensation import saga
 from orchestrator.core.domain.content_store import ContentStore
@@ -29,11 +28,13 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import PendingInterrupt, RunState
 from orchestrator.core.engine import late_events, late_reconciliation, signal_handlers
+from orchestrator.core.engine.errors import Corrupt
 from orchestrator.core.engine.transition_recorder import Recording
 from orchestrator.core.llm.model_wait import is_called_up
 from orchestrator.core.nodes import kind_of
 from orchestrator.core.results.termination import force_run_end
 from orchestrator.core.workflow.edge_guards import holds
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.interrupts import (
     CODE_OF,
     WALL_CLOCK,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from orchestrator.core.common.errors import DiffRefused
+from orchestrator.core.files.errors import DiffRefused
 from orchestrator.core.files.workspace_paths import format_path, safe_path
 
 LARGEST: Final = 400_000

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from orchestrator.core.common.errors import WorkspaceRefused
 from orchestrator.core.common.frozen_model import FrozenModel, Hex
+from orchestrator.core.files.errors import WorkspaceRefused
 from orchestrator.core.files.workspace_paths import check_together, safe_path
 from traces.core.canonical import compute_digest, encode_canonical
 

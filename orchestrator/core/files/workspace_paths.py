@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from orchestrator.core.common.errors import PathRefused
+from orchestrator.core.files.errors import PathRefused
 
 LONGEST: Final = 240
 DEEPEST: Final = 16

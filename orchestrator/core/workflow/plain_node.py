@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult
 from traces.core.events.phases import Phase
 

@@ -11,7 +11,8 @@ from django.db import transaction
 from approvals.core.errors import NotYours
 from approvals.core.policy import explain_decision_refusal
 from approvals.queries.people import Stands, decider_of
-from orchestrator.core.common.errors import EffectNotInDoubt, NoLookUp, RunNotFound, RunUnderWay
+from orchestrator.core.admission.errors import RunNotFound
+from orchestrator.core.approval.errors import EffectNotInDoubt, NoLookUp, RunUnderWay
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.effects import SentChange
 from orchestrator.core.engine.late_reconciliation import Doubt

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from orchestrator.core.common.errors import QueueInUse
+from orchestrator.core.approval.errors import QueueInUse
 from orchestrator.decisions.queries.queues import QueueNow, queue_now
 from tenancy.actions.queues import locked_queue, set_closed
 from tenancy.db.tenant_context import tenant_transaction

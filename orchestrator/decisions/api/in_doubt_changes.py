@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from orchestrator.api import presenters
 from orchestrator.api.serializers import RunRow
-from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.admission.errors import RunNotFound
 from orchestrator.decisions.actions.late_reconciliation import ask_look_up, reconcile_late_effect
 from orchestrator.decisions.api.in_doubt_serializers import DoubtList, LookUpBody, ReconcileBody
 from orchestrator.decisions.queries.in_doubt_changes import ShownDoubt, shown_doubts

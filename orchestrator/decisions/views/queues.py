@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.core.common.errors import QueueInUse
+from orchestrator.core.approval.errors import QueueInUse
 from orchestrator.decisions.actions.queues import close_queue, reopen_queue
 from orchestrator.decisions.queries.queues import queues_now
 from tenancy.actions.queues import add_queue, describe_queue

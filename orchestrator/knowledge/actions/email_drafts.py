@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from orchestrator.core.common.errors import UnexpectedEvent
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.tools.models.destinations import MailDraft
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import current_tenant

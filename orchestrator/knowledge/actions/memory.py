@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.core.common.errors import MemoryRefused
+from orchestrator.core.approval.errors import MemoryRefused
 from orchestrator.core.domain.memory_gate import (
     LONGEST,
     MOST_EVIDENCE,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from orchestrator.core.common.errors import WorkspaceMoved, WorkspaceRefused
+from orchestrator.core.files.errors import WorkspaceMoved, WorkspaceRefused
 from orchestrator.core.files.workspace import (
     MOST_REVISIONS,
     Tree,

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.publishing.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.publishing.models import WorkflowVersion
 from orchestrator.publishing.queries.workflows import document_of, in_force, list_all_workflows, versions_of

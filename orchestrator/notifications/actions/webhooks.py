@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.common.errors import EgressRefused, NameTaken
 from orchestrator.core.notifications.delivery_policy import OVERLAP, admit_endpoint
+from orchestrator.core.notifications.errors import WebhookOff
 from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.notifications.actions.webhook_delivery import deliver_now
 from orchestrator.notifications.gateways.webhook_sender import secret_of

@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.core.approval.named_queues import queues_of_boundary
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.boundary_change import list_widenings, read_boundary
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.boundary import Boundary, ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.policies.actions.dual_control import Who

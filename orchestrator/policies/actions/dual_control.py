@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.core.common.errors import BroughtAlong, OwnProposal
+from orchestrator.core.approval.errors import BroughtAlong, OwnProposal
 from orchestrator.policies.models import PolicyProposal
 from orchestrator.tools.models.tool_proposal import ToolProposal
 from tenancy.core.relations import Actors, Closeness

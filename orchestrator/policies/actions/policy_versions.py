@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.core.policy.rules import Policy, is_weaker_policy
 from orchestrator.policies.actions.dual_control import Who as Who
 from orchestrator.policies.actions.dual_control import close_proposal, dropped_as, not_own

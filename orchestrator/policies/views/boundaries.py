@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from budgets.core.dimension import ABOUT, Dimension
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.policies.actions.boundaries import (

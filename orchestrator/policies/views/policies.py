@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from approvals.queries.undo import window_now
-from orchestrator.core.common.errors import OwnProposal, ProposalOpen
+from orchestrator.core.approval.errors import OwnProposal, ProposalOpen
 from orchestrator.core.policy.detectors import PLACES, Place, Severity, discover_detectors
 from orchestrator.core.policy.provenance.value_kinds import KINDS
 from orchestrator.core.policy.rules import (

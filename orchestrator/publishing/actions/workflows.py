@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.checks.diagnostics import make_diagnostic
 from orchestrator.core.compiler.compiler import build_compile_error
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.policies.queries.boundaries import newest_boundary
 from orchestrator.publishing.actions.versions import compile_here, publish_workflow

@@ -10,7 +10,7 @@ from budgets.core.ceilings import Ceilings, of_tier
 from budgets.core.dimension import Dimension
 from budgets.core.limit_profiles import limits_for
 from budgets.models import TenantCeiling
-from orchestrator.core.common.errors import WorkflowUnknown
+from orchestrator.core.compiler.errors import WorkflowUnknown
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.policies.queries.boundaries import newest_boundary

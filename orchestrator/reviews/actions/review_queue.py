@@ -5,6 +5,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from approvals.core.errors import NotYours
+from orchestrator.core.approval.errors import ReviewRefused
 from orchestrator.core.approval.review_item import (
     LONGEST_NOTE,
     MOST_EVIDENCE,
@@ -13,7 +14,6 @@ from orchestrator.core.approval.review_item import (
     Severity,
     explain_review_refusal,
 )
-from orchestrator.core.common.errors import ReviewRefused
 from orchestrator.knowledge.queries.memory import facts_of_run
 from orchestrator.reviews.models import ReviewItem, ReviewWord
 from orchestrator.reviews.queries.review_holders import may_release

@@ -12,9 +12,10 @@ from django.db import transaction
 from budgets.actions import open_run_account
 from budgets.core.errors import CeilingTooNear, PriceUnknown
 from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE, build_retry_state, find_missing_pin
+from orchestrator.core.admission.errors import GoalInvalid, RetryRefused, RunNotFound
 from orchestrator.core.admission.retry_recheck import Judged, judged_again
 from orchestrator.core.admission.run_admission import asked_before, limits_again
-from orchestrator.core.common.errors import ContentMissing, GoalInvalid, RetryRefused, RunNotFound
+from orchestrator.core.common.errors import ContentMissing
 from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Began, Manifest

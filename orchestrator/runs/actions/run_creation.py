@@ -11,9 +11,9 @@ import orjson
 from django.db import connection
 
 from budgets.actions import charge_tenant_check
+from orchestrator.core.admission.errors import GoalInvalid, Stopped, TierTooHigh
 from orchestrator.core.admission.run_admission import opening_move
 from orchestrator.core.common.argument_parsing import validate_against_schema
-from orchestrator.core.common.errors import GoalInvalid, Stopped, TierTooHigh
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.graph import CompiledGraph, answer_schema

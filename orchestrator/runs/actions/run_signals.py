@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 
 from orchestrator.core.accounting.settlement import is_effect_outcome
-from orchestrator.core.common.errors import RunNotFound, RunOver
+from orchestrator.core.admission.errors import RunNotFound, RunOver
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.run_events import AnyEvent
 from orchestrator.runs.gateways.job_queue import enqueue_run

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.admission.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal
 from tenancy.secret_store import compute_blind_digest
 from traces.core.canonical import canonical_model

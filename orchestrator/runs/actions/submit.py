@@ -17,8 +17,8 @@ from budgets.actions import open_run_account
 from budgets.core.errors import CeilingTooNear
 from orchestrator.core.admission.run_admission import limits_for, opening_state
 from orchestrator.core.admission.usage_statistics import subject_of
-from orchestrator.core.common.errors import WorkflowUnknown
 from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.errors import WorkflowUnknown
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.files.workspace import tree_of

@@ -11,7 +11,7 @@ from django.db import IntegrityError, transaction
 
 from budgets.core.errors import PriceUnknown
 from budgets.price_lookup import own_price
-from orchestrator.core.common.errors import GoalInvalid, NoModel
+from orchestrator.core.admission.errors import GoalInvalid, NoModel
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.common.name_patterns import is_listed
 from orchestrator.core.domain.boundary import Boundary

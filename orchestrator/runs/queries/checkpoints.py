@@ -20,17 +20,17 @@ from orchestrator.core.admission.checkpoint_retry import (
     otherwise_since,
     with_later_refusals,
 )
-from orchestrator.core.common.errors import (
+from orchestrator.core.admission.errors import (
     ChangedSince,
     EffectInDoubt,
     LearntLate,
     NoCheckpoint,
-    OrchestratorError,
     RetriedAlready,
     RunNotOver,
     RunSucceeded,
     StillRecording,
 )
+from orchestrator.core.common.errors import OrchestratorError
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_state import RunState

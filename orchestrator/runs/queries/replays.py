@@ -6,8 +6,8 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.common.errors import ReplayDiffers
 from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.engine.errors import ReplayDiffers
 from orchestrator.core.engine.replay import Report, replay_records
 from orchestrator.runs.models.run import ManifestRow, Run
 from orchestrator.runs.queries.state_loader import graph_of, manifest_of, pins_of

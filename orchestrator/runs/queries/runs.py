@@ -13,7 +13,7 @@ from django.db.models.functions import Cast
 from budgets.core.amounts import ZERO
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
-from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.admission.errors import RunNotFound
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.runs.models.run import ManifestRow, Run

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods
 
 from orchestrator.console.queries.run_summary import effects_done
 from orchestrator.console.views.runs import LONGEST_REASON
-from orchestrator.core.common.errors import EffectInDoubt, LearntLate
+from orchestrator.core.admission.errors import EffectInDoubt, LearntLate
 from orchestrator.runs.actions.retry import Retry, retry_run
 from orchestrator.runs.models.run import Run
 from orchestrator.runs.queries.checkpoints import Past

@@ -18,14 +18,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 from pydantic import ValidationError
 
 from orchestrator import bundled_content
-from orchestrator.core.common.errors import (
-    GoalInvalid,
-    PathRefused,
-    RunNotFound,
-    WorkflowUnknown,
-    WorkspaceRefused,
-)
+from orchestrator.core.admission.errors import GoalInvalid, RunNotFound
 from orchestrator.core.common.goal import Goal
+from orchestrator.core.compiler.errors import WorkflowUnknown
+from orchestrator.core.files.errors import PathRefused, WorkspaceRefused
 from orchestrator.core.files.workspace import tree_of
 from orchestrator.core.policy.task_scope import scope_of
 from orchestrator.core.workflow.untrusted_inputs import untrusted_names

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from django.core.files.uploadedfile import UploadedFile
 
-from orchestrator.core.common.errors import WorkspaceRefused
 from orchestrator.core.common.name_patterns import named_by
 from orchestrator.core.domain.graph import GraphSpec
+from orchestrator.core.files.errors import WorkspaceRefused
 from orchestrator.core.files.workspace import LARGEST_FILE, LARGEST_TREE, MOST_FILES, tree_of
 from orchestrator.tools.gateways.registry import shipped_tools
 

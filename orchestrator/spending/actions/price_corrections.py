@@ -16,7 +16,7 @@ from budgets.core.amounts import ZERO
 from budgets.core.errors import PriceUnknown
 from budgets.price_lookup import price_for
 from orchestrator.core.accounting.effect_pricing import price_of_version
-from orchestrator.core.common.errors import RunNotFound
+from orchestrator.core.admission.errors import RunNotFound
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.common.tool_price import ToolPrice
 from orchestrator.runs.actions.run_signals import leave_signal

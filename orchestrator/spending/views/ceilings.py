@@ -7,7 +7,7 @@ from django.shortcuts import redirect
 from budgets.actions import newest_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.views.budgets import MEANWHILE, CeilingsForm, budgets_page
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.tenants.actions.limit_changes import ask_for_ceilings
 from orchestrator.tools.models.tool_proposal import ToolProposal
 from orchestrator.tools.views.change_requests import build_requester, redirect_to_change_requests

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.tenants.actions.limit_changes import ask_for_sign_in_rules
 from orchestrator.tools.models.tool_proposal import ToolProposal
 from orchestrator.tools.views.change_requests import build_requester, redirect_to_change_requests

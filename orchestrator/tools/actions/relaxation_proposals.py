@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.policies.actions.dual_control import Who, close_proposal, dropped_as, not_own
 from orchestrator.publishing.actions.versions import hold_registry
 from orchestrator.tools.actions.stale_proposals import outdate_proposals

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from budgets.actions import newest_ceilings
-from orchestrator.core.common.errors import ProposalSettled
+from orchestrator.core.approval.errors import ProposalSettled
 from orchestrator.policies.queries.boundaries import newest_boundary, retirement_tag
 from orchestrator.tools.models.tool_proposal import ToolProposal
 from orchestrator.tools.models.tool_server import ServerTool, ToolServer

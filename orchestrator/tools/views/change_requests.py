@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from budgets.core.ceilings import Ceilings
-from orchestrator.core.common.errors import OwnProposal
+from orchestrator.core.approval.errors import OwnProposal
 from orchestrator.core.tools.tool_update import asked_change, diff_tool_specs, with_tool_change
 from orchestrator.policies.actions.boundaries import BoundaryPublication
 from orchestrator.policies.actions.dual_control import Who

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.core.tools.destinations import Database
 from orchestrator.tools.actions.change_requests import ask_for_databases, ask_for_mail, ask_to_list
 from orchestrator.tools.models.tool_proposal import ToolProposal

@@ -11,7 +11,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 from yaml.constructor import ConstructorError
 
-from orchestrator.core.common.errors import DefinitionRefused, EgressRefused, NameTaken, ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
+from orchestrator.core.common.errors import DefinitionRefused, EgressRefused, NameTaken
 from orchestrator.core.domain.tool_category import NONE
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.http_tool import operation_of

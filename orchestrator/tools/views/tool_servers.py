@@ -10,7 +10,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from orchestrator.core.common.errors import EgressRefused, NameTaken, ProposalOpen, ServerUnreachable
+from orchestrator.core.approval.errors import ProposalOpen
+from orchestrator.core.common.errors import EgressRefused, NameTaken, ServerUnreachable
 from orchestrator.core.domain.tool_category import CATEGORIES, NONE
 from orchestrator.core.domain.tool_spec import Reversibility
 from orchestrator.core.tools.registration import asked_admission

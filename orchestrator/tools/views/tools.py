@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from orchestrator.core.common.errors import ProposalOpen
+from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
 from orchestrator.core.tools.guard_relaxation import describe_relaxations
 from orchestrator.core.tools.tool_update import (

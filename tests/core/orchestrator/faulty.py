@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.checks.diagnostics import RULES
 from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.boundary import Boundary
 from orchestrator.core.domain.tool_spec import ToolSpec
 from tests.factories.graphs import Document

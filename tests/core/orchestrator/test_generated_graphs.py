@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.compiler.checks.graph_view import (
     build_graph_view,
     collect_reachable_nodes,
     find_cyclic_components,
 )
 from orchestrator.core.compiler.compiler import canonical_form, compile_graph
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.graph import CompiledGraph, Interrupt
 from orchestrator.core.nodes import discover_node_kinds
 from tests.factories.graphs import Document, covered, document, documents, graphs

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
+from orchestrator.core.admission.errors import GoalInvalid
 from orchestrator.core.admission.run_admission import limits_for
-from orchestrator.core.common.errors import GoalInvalid
 from orchestrator.core.common.goal import Criterion, Goal, Mode
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.effects import CallModel, CallTool

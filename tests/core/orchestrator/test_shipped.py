@@ -8,9 +8,9 @@ import yaml
 from budgets.core.limit_profiles import PROFILES
 from orchestrator import bundled_content
 from orchestrator.core.common.argument_parsing import validate_against_schema
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.compiler.compiler import compile_graph, tier_of
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.graph import CompiledGraph, Interrupt
 from tests.proves import proves
 

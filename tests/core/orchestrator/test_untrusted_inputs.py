@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.compiler.compiler import compile_graph
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.core.policy.rules import SHIPPED
 from orchestrator.core.policy.task_scope import scope_of

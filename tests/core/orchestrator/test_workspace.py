@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from orchestrator.core.common.errors import DiffRefused, PathRefused, WorkspaceRefused
+from orchestrator.core.files.errors import DiffRefused, PathRefused, WorkspaceRefused
 from orchestrator.core.files.unified_diff import apply_unified_diff, format_unified_diff, read_diff
 from orchestrator.core.files.workspace import (
     LARGEST_FILE,

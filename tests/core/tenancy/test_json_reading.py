@@ -9,7 +9,7 @@ import yaml
 from config.live.feeds import RUNS
 from orchestrator.bundled_content import read_document
 from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
-from orchestrator.core.common.errors import CompileFailed
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.tools.schema_drift import DRIFT, fault_of
 from orchestrator.llm.gateways.providers.response_sanitizing import BrokenReply, document_of
 from orchestrator.tools.gateways.egress.service_client import ServiceResponse

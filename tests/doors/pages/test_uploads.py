@@ -8,7 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from orchestrator import bundled_content
-from orchestrator.core.common.errors import PathRefused, WorkspaceRefused
+from orchestrator.core.files.errors import PathRefused, WorkspaceRefused
 from orchestrator.core.files.workspace import LARGEST_FILE, MOST_FILES
 from orchestrator.knowledge.queries.workspace import find_file_content, get_newest_revision
 from orchestrator.publishing.actions.versions import publish_workflow

@@ -11,7 +11,7 @@ import orjson
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from orchestrator.commit.approval_timers import expire_gates_of
-from orchestrator.core.common.errors import RunOver
+from orchestrator.core.admission.errors import RunOver
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.runs.actions import run_signals
 from orchestrator.runs.models.run import Run

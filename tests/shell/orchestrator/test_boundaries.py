@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestrator.core.common.errors import OwnProposal, ProposalOpen, ProposalSettled
+from orchestrator.core.approval.errors import OwnProposal, ProposalOpen, ProposalSettled
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.policies.actions.boundaries import (
     BoundaryPublication,

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from orchestrator.commit.claimed_run import ClaimedRun
-from orchestrator.core.common.errors import GoalInvalid
+from orchestrator.core.admission.errors import GoalInvalid
 from orchestrator.outbound.gateways.database_authorization import (
     FRESH_SECONDS,
     CachedAuthorization,

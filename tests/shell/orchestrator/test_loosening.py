@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.core.common.errors import (
-    BroughtAlong,
-    OwnProposal,
-    ProposalOpen,
-    ProposalSettled,
-)
+from orchestrator.core.approval.errors import BroughtAlong, OwnProposal, ProposalOpen, ProposalSettled
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.policies.actions.dual_control import Who
 from orchestrator.tools.actions.change_requests import (

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.core.common.errors import MemoryRefused
+from orchestrator.core.approval.errors import MemoryRefused
 from orchestrator.knowledge.actions.memory import judge_memory, propose_memory
 from orchestrator.knowledge.queries.memory import facts_of_run, list_memory_proposals, proposal_of
 from tenancy.core.errors import NotFound

@@ -4,7 +4,7 @@ import pytest
 from django.db import DatabaseError, transaction
 
 from orchestrator.console.queries.system_status import stops_of
-from orchestrator.core.common.errors import OwnProposal, ProposalOpen
+from orchestrator.core.approval.errors import OwnProposal, ProposalOpen
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.policies.actions.policy_versions import (
     Changed,

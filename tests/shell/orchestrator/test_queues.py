@@ -10,7 +10,8 @@ from django.db import IntegrityError, connections, transaction
 
 from approvals.models import Request
 from orchestrator import bundled_content
-from orchestrator.core.common.errors import CompileFailed, QueueInUse, ReviewRefused
+from orchestrator.core.approval.errors import QueueInUse, ReviewRefused
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.decisions.actions.queues import close_queue, reopen_queue
 from orchestrator.decisions.queries.queues import queue_now, queues_now

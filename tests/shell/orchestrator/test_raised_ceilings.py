@@ -6,7 +6,7 @@ import pytest
 
 from budgets.actions import change_ceilings, newest_ceilings
 from budgets.core.ceilings import Ceilings
-from orchestrator.core.common.errors import BroughtAlong, OwnProposal, ProposalSettled
+from orchestrator.core.approval.errors import BroughtAlong, OwnProposal, ProposalSettled
 from orchestrator.policies.actions.dual_control import Who
 from orchestrator.tenants.actions.limit_changes import ask_for_ceilings
 from orchestrator.tools.actions.change_requests import agree_to_tool

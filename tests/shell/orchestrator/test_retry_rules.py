@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE
-from orchestrator.core.common.errors import RetryRefused
+from orchestrator.core.admission.errors import RetryRefused
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.runs.actions.run_signals import cancel
 from orchestrator.runs.models.run import ManifestRow, Run

@@ -14,7 +14,7 @@ from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
 from orchestrator import bundled_content
-from orchestrator.core.common.errors import RetriedAlready, RetryRefused, RunNotFound, Stopped, TierTooHigh
+from orchestrator.core.admission.errors import RetriedAlready, RetryRefused, RunNotFound, Stopped, TierTooHigh
 from orchestrator.knowledge.actions.email_drafts import keep_draft
 from orchestrator.knowledge.actions.workspace import hand_in
 from orchestrator.knowledge.queries.memory import facts_of_run

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from approvals.core.errors import NotYours
 from approvals.models import Request
-from orchestrator.core.common.errors import ReviewRefused
+from orchestrator.core.approval.errors import ReviewRefused
 from orchestrator.knowledge.queries.memory import facts_of_run
 from orchestrator.reviews.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.reviews.models import ReviewItem, ReviewWord

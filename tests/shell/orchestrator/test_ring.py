@@ -8,7 +8,8 @@ from django.db import OperationalError, transaction
 
 from orchestrator.commit.commit import commit_run
 from orchestrator.commit.read_phase import LeaseLost
-from orchestrator.core.common.errors import GoalInvalid, IllegalMove, RunOver
+from orchestrator.core.admission.errors import GoalInvalid, RunOver
+from orchestrator.core.common.errors import IllegalMove
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.run_events import TimerFired
 from orchestrator.core.domain.status_transitions import compute_transition_path

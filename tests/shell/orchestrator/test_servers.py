@@ -5,13 +5,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.core.common.errors import (
-    CompileFailed,
-    EgressRefused,
-    NameTaken,
-    Quarantined,
-    ServerUnreachable,
-)
+from orchestrator.core.common.errors import EgressRefused, NameTaken, Quarantined, ServerUnreachable
+from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.tools.registration import asked_admission
 from orchestrator.core.tools.remote_definition import Listing, parse_listed_tool
 from orchestrator.core.tools.tool_update import asked_change

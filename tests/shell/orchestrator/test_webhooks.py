@@ -14,8 +14,9 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from orchestrator import bundled_content
-from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.common.errors import EgressRefused, NameTaken
 from orchestrator.core.notifications.delivery_policy import OVERLAP, TRIES
+from orchestrator.core.notifications.errors import WebhookOff
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.notifications.actions.webhook_delivery import claim_of, deliver_due, deliver_now, note_try
 from orchestrator.notifications.actions.webhook_disabled_mail import tell_off

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.core.common.errors import CompileFailed, WorkflowUnknown
+from orchestrator.core.compiler.errors import CompileFailed, WorkflowUnknown
 from orchestrator.publishing.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.publishing.models import WorkflowVersion
 from orchestrator.publishing.queries.workflows import (

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import IntegrityError, transaction
 
-from orchestrator.core.common.errors import WorkspaceMoved
+from orchestrator.core.files.errors import WorkspaceMoved
 from orchestrator.knowledge.actions.workspace import change_files, hand_in, restore_files
 from orchestrator.knowledge.models.workspace import FileContent, WorkspaceRevision
 from orchestrator.knowledge.queries.workspace import (

@@ -3,7 +3,6 @@
 from typing import ClassVar, Literal
 
 from orchestrator.core.approval.change_requests import asked_anew
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.domain.run_state import Call, Result, RunState
@@ -21,6 +20,7 @@ from orchestrator.core.llm.model_failure import trace_model_failure
 from orchestrator.core.llm.prompt_builder import exchange_link, visible_tools
 from orchestrator.core.llm.reply_checks import cut_short, stop_unsafe_reply
 from orchestrator.core.workflow.edge_guards import MODEL
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.canonical import encode_canonical

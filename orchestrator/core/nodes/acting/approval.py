@@ -16,12 +16,12 @@ from orchestrator.core.approval.change_requests import (
 from orchestrator.core.approval.packets import action_packet, approvers_for
 from orchestrator.core.calls.action_digest import action_digest
 from orchestrator.core.calls.effective_risk import risk_of_call
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.domain.effects import AskApproval
 from orchestrator.core.domain.run_events import AnyEvent, GateDecided, GateExpired
 from orchestrator.core.domain.run_state import Gate, Grant
 from orchestrator.core.nodes.acting.act import not_run
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.canonical import compute_digest

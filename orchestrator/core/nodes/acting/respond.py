@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.domain.run_state import RunState
@@ -18,6 +17,7 @@ from orchestrator.core.llm.model_call import (
 from orchestrator.core.llm.model_failure import trace_model_failure
 from orchestrator.core.llm.reply_checks import cut_short, stop_unsafe_reply
 from orchestrator.core.nodes.acting.act import replied_said
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase

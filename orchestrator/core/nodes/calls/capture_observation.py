@@ -24,7 +24,6 @@ from orchestrator.core.calls.invocation import (
 from orchestrator.core.calls.open_effects import open_of, record_open_effect, settle_open_effect
 from orchestrator.core.calls.resource_locks import find_busy_lock_key, wait_for_resource_lock
 from orchestrator.core.common.backoff import delay_ms
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel, without_keys
 from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Fate, Look
 from orchestrator.core.domain.effects import Effect, SetTimer
@@ -41,6 +40,7 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import Call, RunState, Unread
 from orchestrator.core.tools.schema_drift import CUT, drift_said
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.node_protocol import (
     NodeContext,
     NodeResult,

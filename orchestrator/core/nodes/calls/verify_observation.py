@@ -13,7 +13,6 @@ import orjson
 from orchestrator.core.calls.invocation import with_updated_call
 from orchestrator.core.calls.read_back import compare_read_back, read_back, reader_of
 from orchestrator.core.common.argument_parsing import MEMBERS_ONCE_SINCE
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent, TimerFired, ToolAnswered, ToolFailed
 from orchestrator.core.domain.run_state import Call, RungName, RunState
@@ -24,6 +23,7 @@ from orchestrator.core.guardrails.content_screening import (
     words_of,
 )
 from orchestrator.core.tools.schema_drift import CUT, drift_said, fault_of, with_drifted_tools
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.goal_inputs import MISSING, is_same_value, resolve_pointer
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from orchestrator.core.approval.packets import question_packet
-from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel, with_entry, without_keys
 from orchestrator.core.domain.effects import AskPerson
 from orchestrator.core.domain.run_events import AnyEvent, GateExpired, QuestionAnswered
 from orchestrator.core.domain.run_state import Gate
+from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.canonical import compute_digest

@@ -41,6 +41,7 @@ class ScenarioInvalid(OrchestratorError):
     """The scenario {name} cannot be played: {detail}"""
 
     code = "scenario-invalid"
+    http_status = 500
 
 
 class When(FrozenModel):

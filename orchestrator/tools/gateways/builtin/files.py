@@ -11,9 +11,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from orchestrator.core.common.errors import WorkspaceMoved
 from orchestrator.core.domain.tool_spec import Compensation, ReadBack, Reversibility, Risk, Verifier
 from orchestrator.core.files import unified_diff
+from orchestrator.core.files.errors import WorkspaceMoved
 from orchestrator.core.files.unified_diff import FileDiff, text_of
 from orchestrator.core.files.workspace import Tree, content_digest, with_changed_files
 from orchestrator.core.files.workspace_paths import is_within_folder, safe_path

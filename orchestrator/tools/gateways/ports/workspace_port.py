@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from orchestrator.core.common.errors import WorkspaceMoved
+from orchestrator.core.files.errors import WorkspaceMoved
 from orchestrator.core.files.workspace import Tree, with_changed_files
 from orchestrator.knowledge.queries.workspace import Held, get_newest_revision, get_workspace_revision
 

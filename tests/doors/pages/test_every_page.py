@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 OPEN = ("preferences",)
 # What shows none of `marks` to its own tenant: empty forms, settings, figures of what has ended.
 PLAIN = {
-    "approvals/together", "boundaries/_publish", "budgets/ceilings", "budgets/figures", "budgets/rates",
+    "approvals/bulk", "boundaries/_publish", "budgets/ceilings", "budgets/figures", "budgets/rates",
     "policy/rule", "policy/undo", "preferences", "runs/bulk", "styleguide", "system/stop",
     "tenant/people/invite", "tenant/sign-in-rules", "tenant/switch", "workflows/_publish",
 }  # fmt: skip

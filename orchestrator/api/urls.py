@@ -73,7 +73,7 @@ urlpatterns = [
     path("tools/<str:name>", catalog.OneTool.as_view(), name="tool"),
     path("mcp-servers", tool_servers.ToolServers.as_view(), name="mcp-servers"),
     path("mcp-servers/<str:server>", tool_servers.OneToolServer.as_view(), name="mcp-server"),
-    path("mcp-servers/<str:server>/refresh", tool_servers.Look.as_view(), name="mcp-server-refresh"),
+    path("mcp-servers/<str:server>/refresh", tool_servers.Refresh.as_view(), name="mcp-server-refresh"),
     path("mcp-servers/<str:server>/admit", tool_servers.Admit.as_view(), name="mcp-server-admit"),
     path(
         "mcp-servers/<str:server>/quarantine",

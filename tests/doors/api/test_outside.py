@@ -28,7 +28,9 @@ def test_a_program_sets_the_web_list_and_new_runs_are_pinned_to_it(admin: Progra
     assert egress.allow == ("https://docs.example/*",)
     late = admin.send("put", "/destinations/web", body, headers={"If-Match": '"0"'})
     assert refusal(late) == (412, "stale")
-    wrong = admin.send("put", "/destinations/web", {**body, "allow": ["https://a.example", "ftp://b.example"]})
+    wrong = admin.send(
+        "put", "/destinations/web", {**body, "allow": ["https://a.example", "ftp://b.example"]}
+    )
     assert (wrong.status_code, pointers(wrong)) == (400, ["/allow/1"])
 
 

@@ -90,7 +90,10 @@ def test_a_program_says_how_long_the_log_is_kept(admin: Program) -> None:
     assert (before.json()["days"], before["ETag"]) == (90, '"0"')
     body = {"days": 30, "reason": "A month will do"}
     assert admin.send("put", "/webhooks/retention", body, headers={"If-Match": '"0"'}).json()["version"] == 1
-    assert refusal(admin.send("put", "/webhooks/retention", body, headers={"If-Match": '"0"'})) == (412, "stale")
+    assert refusal(admin.send("put", "/webhooks/retention", body, headers={"If-Match": '"0"'})) == (
+        412,
+        "stale",
+    )
     assert refusal(admin.send("put", "/webhooks/retention", body, headers={"If-Match": '"\u00b2"'})) == (
         412,
         "stale",

@@ -14,6 +14,7 @@ from budgets.actions.ceilings import change_ceilings
 from budgets.actions.prices import state_price
 from budgets.core.ceilings import Ceilings
 from budgets.core.pricing import ModelPrice
+from config.site.moved_pages import MOVED
 from orchestrator.policies.models import PolicyProposal
 from orchestrator.runs.actions.emergency_stop import stop_everything
 from orchestrator.runs.actions.saved_views import save_view
@@ -53,7 +54,7 @@ def pages(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterato
         route = before + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from pages(pattern.url_patterns, route)
-        elif not route.startswith(("api/", "account/")) and route not in OUTSIDE:
+        elif not route.startswith(("api/", "account/")) and route not in {*OUTSIDE, *MOVED}:
             yield route
 
 

@@ -30,6 +30,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("budgets.views.urls")),
     path("", include("approvals.views.urls")),
     path("", include("orchestrator.console.urls")),
+    path("", include("config.site.moved_pages")),
 ]
 handler404 = "config.api.problems.not_found"
 handler403 = "config.api.problems.forbidden"

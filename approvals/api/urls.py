@@ -15,5 +15,5 @@ urlpatterns = [
     ),
     path("approvals/<str:request_id>/undo", undo.Undoing.as_view(), name="approval-undo"),
     path("approvals/<str:request_id>/reveal", reveal.Revealing.as_view(), name="approval-reveal"),
-    path("approvals/<str:request_id>/handling", assignment.Handlings.as_view(), name="approval-handling"),
+    path("approvals/<str:request_id>/assignment", assignment.Handlings.as_view(), name="approval-assignment"),
 ]

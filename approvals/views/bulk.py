@@ -1,4 +1,4 @@
-"""/approvals/together: decide several low-risk requests for one tool in one step (R-APPR-9)."""
+"""/approvals/bulk: decide several low-risk requests for one tool in one step (R-APPR-9)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -67,7 +67,7 @@ def _render_bulk_page(
     request: PageRequest, table: Together, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     context = {"table": table, "most": MOST, **more}
-    return render(request, "approvals/together.html", context, status=status)
+    return render(request, "approvals/bulk.html", context, status=status)
 
 
 def _submit_bulk_decision(request: PageRequest) -> HttpResponse:

@@ -17,7 +17,7 @@ ELSEWHERE: dict[tuple[str, str], str] = {
     ("approvals/_handle.html", ""): CARD,
     ("orchestrator/retry.html", "Retry from there"): "chosen and sent by keys in test_retrying",
     ("orchestrator/effects.html", "It happened"): "said by keys in test_doubts",
-    ("approvals/together.html", ""): "several are decided at once by keys in test_inbox",
+    ("approvals/bulk.html", ""): "several are decided at once by keys in test_inbox",
     ("budgets/prices.html", "Look at the effect first"): "asks for a price and a time like the form above it",
     (
         "pages/preferences.html",
@@ -29,7 +29,7 @@ ELSEWHERE: dict[tuple[str, str], str] = {
     ("platform/tenant.html", "platform-resume"): PLATFORM,
     ("platform/suspend.html", ""): PLATFORM,
     ("reviews/one.html", "Answer"): "test_deciding_by_keys",
-    ("tools/proposals.html", ""): "test_deciding_by_keys",
+    ("tools/change_requests.html", ""): "test_deciding_by_keys",
     ("tools/system.html", 'value="sure"'): "one button that asks once more; nothing is filled in",
     ("tools/server.html", "Back into quarantine"): "one reason and one button, like the removal below it",
 }

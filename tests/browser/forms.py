@@ -152,7 +152,7 @@ FORMS: dict[str, Form] = {
         "Publish the tool", "crm.find_person may be called, as version 1.",
     ),
     "tool server": Form(
-        "tools/servers.html", "/tool-servers",
+        "tools/servers.html", "/mcp-servers",
         {
             "#server_form_slug": "books", "#server_form_address": "https://203.0.114.7/mcp",
             "#server_form_reason": "The library's",
@@ -160,7 +160,7 @@ FORMS: dict[str, Form] = {
         "Add the server", "https://203.0.114.7/mcp",
     ),
     "private place": Form(
-        "tools/servers.html", "/tool-servers",
+        "tools/servers.html", "/mcp-servers",
         {
             "[aria-labelledby=private] summary": "\n", "[name=places]": "crm.internal:8443",
             "[aria-labelledby=private] [name=reason]": "Ours",
@@ -169,7 +169,7 @@ FORMS: dict[str, Form] = {
         mark="places.version",
     ),
     "secret": Form(
-        "tools/servers.html", "/tool-servers",
+        "tools/servers.html", "/mcp-servers",
         {
             "[aria-labelledby=secrets] summary": "\n", "[aria-labelledby=secrets] [name=name]": "crm",
             "[name=origin]": "https://203.0.114.7", "[name=value]": "s3cret-of-the-crm",
@@ -214,7 +214,7 @@ FORMS: dict[str, Form] = {
         "Submit the task", "How much is 1 + 1?",
     ),
     "what tools read on the web": Form(
-        "tools/outside.html", "/outside",
+        "tools/destinations.html", "/destinations",
         {
             "[aria-labelledby=web] > details > summary": "\n",
             "[aria-labelledby=web] [name$=allow]": "https://203.0.114.7/*",
@@ -223,7 +223,7 @@ FORMS: dict[str, Form] = {
         "Make version 1", "It holds from the next call on.", mark='value="web"',
     ),
     "database": Form(
-        "tools/outside.html", "/outside",
+        "tools/destinations.html", "/destinations",
         {
             "[aria-labelledby=databases] > details > summary": "\n",
             "[aria-labelledby=databases] [name$=name]": "books",
@@ -236,12 +236,12 @@ FORMS: dict[str, Form] = {
         before=furnish.a_password,
     ),
     "no database": Form(
-        "tools/outside.html", "/outside",
+        "tools/destinations.html", "/destinations",
         {"td details summary": "\n", "td [name=reason]": "It moved"},
         "Take out books", "No tool asks books any more.", mark='value="forget"', before=furnish.a_database,
     ),
     "letters": Form(
-        "tools/outside.html", "/outside",
+        "tools/destinations.html", "/destinations",
         {
             "[aria-labelledby=mail] > details > summary": "\n",
             "[aria-labelledby=mail] [name$=sender]": "desk@shop.example",
@@ -288,7 +288,7 @@ FORMS: dict[str, Form] = {
         "Take it out", "is found by no search any more",
     ),
     "tool of a server": Form(
-        "tools/server.html", "/tool-servers/<str:server>",
+        "tools/server.html", "/mcp-servers/<str:server>",
         {
             "#tool-1 details:has([value=admit]) > summary": "\n", "[name=risk]": "read only",
             "[name=reversibility]": "it changes nothing", "[name=recovery]": "read",
@@ -297,7 +297,7 @@ FORMS: dict[str, Form] = {
         "Admit", "may be called, as version 1", mark='value="admit"',
     ),
     "no server": Form(
-        "tools/server.html", "/tool-servers/<str:server>", {"#why": "It is gone"},
+        "tools/server.html", "/mcp-servers/<str:server>", {"#why": "It is gone"},
         "Remove theirs_alone", "theirs_alone was removed.", mark='value="remove"',
     ),
     "no model": Form(
@@ -305,7 +305,7 @@ FORMS: dict[str, Form] = {
         "Take out theirs-alone", "No new run asks theirs-alone.", mark='value="forget"', before=belongings,
     ),
     "no secret": Form(
-        "tools/servers.html", "/tool-servers",
+        "tools/servers.html", "/mcp-servers",
         {
             "[aria-labelledby=secrets] td details summary": "\n",
             "[aria-labelledby=secrets] td [name=reason]": "It leaked",
@@ -337,7 +337,7 @@ FORMS: dict[str, Form] = {
         "Rename", "The view is renamed.", before=belongings,
     ),
     "wish": Form(
-        "orchestrator/ask.html", "/runs/<uuid:run_id>/ask?wish=cancel", {"#reason": "Not needed"},
+        "orchestrator/run_action.html", "/runs/<uuid:run_id>/actions?wish=cancel", {"#reason": "Not needed"},
         "Cancel run", "Cancel asked for", mark="{{ wish.word }} run",
     ),
     "wish for several": Form(

@@ -60,7 +60,7 @@ def test_a_review_is_taken_and_answered_by_keys_alone(page_as: PageAs, world: Wo
 def test_a_proposal_is_refused_by_keys_alone(page_as: PageAs, world: World, script: bool) -> None:
     apart(lambda: some_proposal(world.id, "clock.now"))
     page = page_as("admin", script=script)
-    page.goto("/tool-proposals")
+    page.goto("/change-requests")
     page.locator("[name=reason]").focus()
     page.keyboard.type("Not this one")
     send(page, "[name=drop]", script=script)

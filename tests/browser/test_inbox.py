@@ -335,7 +335,7 @@ def test_several_are_picked_by_key_and_shown_side_by_side(
             page.keyboard.press(key)
         expect(page.locator("[data-pick]:checked")).to_have_count(2)
         page.keyboard.press("b")
-        page.wait_for_url("**/approvals/together*")
+        page.wait_for_url("**/approvals/bulk*")
         expect(page.locator("tbody tr")).to_have_count(2)
         axe(page)
         no_sideways(page)

@@ -78,7 +78,7 @@ def whole(page: Page, path: str) -> bool:
 def test_axe_finds_nothing(page_as: PageAs, world: World, width: int) -> None:
     page = page_as("admin", width=width)
     paths = pages(page, world)
-    assert {"/tool-servers", "/budgets/ledger", "/budgets/figures", "/tenant/audit"} <= set(paths)
+    assert {"/mcp-servers", "/budgets/ledger", "/budgets/figures", "/tenant/audit"} <= set(paths)
     for path in paths:
         page.goto(path)
         for theme in themes(page):

@@ -50,8 +50,8 @@ def addresses(waiting: UUID, ended: UUID) -> dict[str, str]:
         "runs-cost": "/runs?cost__gt=0&created_after=2020-01-01T00:00", "run-waiting": f"/runs/{waiting}",
         "run-ended": f"/runs/{ended}", "run-each": f"/runs/{ended}?rows=each",
         "run-search": f"/runs/{ended}?q=A-1001",
-        **tabs, "row": f"/runs/{ended}/rows/12", "pause": f"/runs/{waiting}/ask?wish=pause",
-        "cancel": f"/runs/{waiting}/ask?wish=cancel", "new": "/new", "submit": "/new/support-refund",
+        **tabs, "row": f"/runs/{ended}/rows/12", "pause": f"/runs/{waiting}/actions?wish=pause",
+        "cancel": f"/runs/{waiting}/actions?wish=cancel", "new": "/new", "submit": "/new/support-refund",
         "submit-incident": "/new/incident-triage",
     }  # fmt: skip
 

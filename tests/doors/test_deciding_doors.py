@@ -72,7 +72,7 @@ def by_extension(desk: Desk, pair: Pair) -> str:
 def by_assignment(desk: Desk, pair: Pair) -> str:
     request = desk.ask(submitter=pair.submitter, retrier=pair.retrier)
     manager = create_key(desk.id, Role.ADMIN, owner=desk.house.people.admin.person)
-    path, body = f"/approvals/{request.id}/handling", {"do": "assign", "to": str(pair.decider.id)}
+    path, body = f"/approvals/{request.id}/assignment", {"do": "assign", "to": str(pair.decider.id)}
     answer = Program(clear=manager.clear).post(path, body)
     assert answer.status_code in (200, 422)
     return "refused" if answer.status_code == 422 else ""
@@ -293,7 +293,7 @@ def a_proposal(desk: Desk, asker: Somebody, kind: str) -> UUID:
 
 
 def by_tool_proposal(desk: Desk, pair: Pair) -> str:
-    path = f"/tool-proposals/{a_proposal(desk, pair.submitter, 'change')}/agree"
+    path = f"/change-requests/{a_proposal(desk, pair.submitter, 'change')}/agree"
     answer = as_admin(desk, pair).post(path, WHY)
     assert answer.status_code in (200, 403)
     return refused(answer)
@@ -302,7 +302,7 @@ def by_tool_proposal(desk: Desk, pair: Pair) -> str:
 def by_tool_proposal_page(desk: Desk, pair: Pair) -> str:
     as_admin(desk, pair)
     waiting = a_proposal(desk, pair.submitter, "change")
-    answer = at(pair.decider).post("/tool-proposals", {"proposal": str(waiting), "agree": "yes", **WHY})
+    answer = at(pair.decider).post("/change-requests", {"proposal": str(waiting), "agree": "yes", **WHY})
     assert answer.status_code in (302, 403)
     return refused(answer)
 
@@ -358,7 +358,7 @@ def test_proposal_of_every_kind_asks_the_relation_before_anything_else(
         make, rule = PAIRS[relation]
         pair = make(desk, superuser)
         waiting = a_proposal(desk, pair.submitter, kind)
-        answer = as_admin(desk, pair).post(f"/tool-proposals/{waiting}/agree", WHY)
+        answer = as_admin(desk, pair).post(f"/change-requests/{waiting}/agree", WHY)
         code = "own-proposal" if rule == "own_run" else "brought-along"
         assert (answer.status_code, answer.json()["code"]) == (403, code)
         with tenant_transaction(desk.id):

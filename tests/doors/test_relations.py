@@ -65,7 +65,7 @@ def by_api(desk: Desk, pair: Pair) -> tuple[Request, str]:
 def by_bulk_page(desk: Desk, pair: Pair) -> tuple[Request, str]:
     request = desk.ask(submitter=pair.submitter, retrier=pair.retrier, risk="network", has_amount=False)
     shown = {"one": f"{request.id}:{request.packet_digest}", "decision": "approve"}
-    answer = at(pair.decider).post("/approvals/together", shown)
+    answer = at(pair.decider).post("/approvals/bulk", shown)
     assert answer.status_code == 200
     return request, "" if desk.again(request).status == "decided" else "refused"
 
@@ -98,7 +98,7 @@ def by_reconciliation(desk: Desk, pair: Pair) -> tuple[Request, str]:
 
 def by_claim(desk: Desk, pair: Pair) -> tuple[Request, str]:
     request = desk.ask(submitter=pair.submitter, retrier=pair.retrier)
-    answer = Program(clear=pair.key.clear).post(f"/approvals/{request.id}/handling", {"do": "claim"})
+    answer = Program(clear=pair.key.clear).post(f"/approvals/{request.id}/assignment", {"do": "claim"})
     with tenant_transaction(desk.id):
         offered = pair.decider.id in dict(who_may(request))
     assert offered == (answer.status_code == 200)

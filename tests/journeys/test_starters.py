@@ -88,7 +88,7 @@ def test_card_of_a_value_that_nothing_names_states_its_origin_first(world: World
 
 def refuses_together(reader: Client, requests: list[Request]) -> bool:
     """True where the page says that these may not be decided together."""
-    page = reader.get("/approvals/together", {"one": [str(one.id) for one in requests]})
+    page = reader.get("/approvals/bulk", {"one": [str(one.id) for one in requests]})
     assert page.status_code == 200
     return "These cannot be decided together." in words(page)
 
@@ -109,7 +109,7 @@ def test_requests_of_ready_goals_are_shown_and_decided_together(
     low = all(one.risk in LOW and not one.has_amount for one in asked)
     assert refuses_together(reader, asked) is not low
     shown = [f"{one.id}:{one.packet_digest}" for one in asked]
-    done = reader.post("/approvals/together", {"one": shown, "decision": "approve"})
+    done = reader.post("/approvals/bulk", {"one": shown, "decision": "approve"})
     assert done.status_code == (200 if low else 422)
     assert [bool(world.open_requests(run)) for run in runs] == [not low] * 2
 

@@ -156,7 +156,7 @@ def show_run_action_page(request: PageRequest, run_id: UUID) -> HttpResponse:
             "run": found, "wish": wish, "name": name, "done": done, "fault": fault, "reason": reason,
             "fits": Status(found.status) in wish.states,
         }  # fmt: skip
-        return render(request, "orchestrator/ask.html", context, status=422 if fault else 200)
+        return render(request, "orchestrator/run_action.html", context, status=422 if fault else 200)
 
 
 @redirect_unless_post("run", "run_id")

@@ -16,13 +16,13 @@ from tenancy.rest.serializer_fields import validate_input
 class WebhookLog(ByAdmin):
     """How long the log is kept."""
 
-    @extend_schema(operation_id="get_webhook_log", responses=WebhookLogField)
+    @extend_schema(operation_id="get_webhook_retention", responses=WebhookLogField)
     def get(self, request: Request) -> Response:
         """What holds, with its version as the ETag."""
         with tenant_transaction(get_caller(request).tenant):
             return _build_retention_response(keeping_now())
 
-    @extend_schema(operation_id="set_webhook_log", request=WebhookLogBody, responses=WebhookLogField)
+    @extend_schema(operation_id="set_webhook_retention", request=WebhookLogBody, responses=WebhookLogField)
     def put(self, request: Request) -> Response:
         """Keep what was taken or given up for so many days from then; what waits is kept in any case. Raises
         InvalidInput (400), Stale (412)."""

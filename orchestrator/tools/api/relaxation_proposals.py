@@ -59,7 +59,7 @@ class ToolProposals(ScopedAPIView):
     reading = make_scope_permission(Scope.INSPECT)
 
     @extend_schema(
-        operation_id="list_tool_proposals", responses=page_of(ToolProposalField, "ToolProposalPage")
+        operation_id="list_change_requests", responses=page_of(ToolProposalField, "ToolProposalPage")
     )
     def get(self, request: Request) -> Response:
         """All that wait, oldest first, in one page."""
@@ -88,7 +88,7 @@ class AgreeToTool(ScopedAPIView):
 class DropToolProposal(ScopedAPIView):
     """Refusing what guards a tool less, or taking one's own back."""
 
-    @extend_schema(operation_id="drop_tool_proposal", request=WordBody, responses={204: None})
+    @extend_schema(operation_id="drop_change_request", request=WordBody, responses={204: None})
     def post(self, request: Request, tool_proposal_id: str) -> Response:
         """It waits no longer. Raises NotFound, ProposalSettled (409)."""
         reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)

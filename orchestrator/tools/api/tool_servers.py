@@ -69,14 +69,14 @@ class ToolServers(ScopedAPIView):
 
     reading = make_scope_permission(Scope.INSPECT)
 
-    @extend_schema(operation_id="list_tool_servers", responses=page_of(ServerRow, "ToolServerPage"))
+    @extend_schema(operation_id="list_mcp_servers", responses=page_of(ServerRow, "ToolServerPage"))
     def get(self, request: Request) -> Response:
         """All of them by name, in one page."""
         with tenant_transaction(get_caller(request).tenant):
             rows = [_serialize_server_row(one) for one in servers_now()]
         return Response({"results": rows, "next": None, "previous": None})
 
-    @extend_schema(operation_id="add_tool_server", request=ServerBody, responses={201: ServerField})
+    @extend_schema(operation_id="add_mcp_server", request=ServerBody, responses={201: ServerField})
     def post(self, request: Request) -> Response:
         """Add one; it is looked at by a request of its own. Raises InvalidInput, EgressRefused (422),
         NameTaken (409)."""
@@ -95,17 +95,17 @@ class OneToolServer(ScopedAPIView):
 
     reading = make_scope_permission(Scope.INSPECT)
 
-    @extend_schema(operation_id="get_tool_server", responses=ServerField)
+    @extend_schema(operation_id="get_mcp_server", responses=ServerField)
     def get(self, request: Request, server: str) -> Response:
         """It, with every tool it offers: what it is now, what was admitted, and the difference. Raises
         NotFound."""
         return Response(_serialize_server(get_caller(request).tenant, path_name(server)))
 
 
-class Look(ScopedAPIView):
+class Refresh(ScopedAPIView):
     """Looking at a tool server."""
 
-    @extend_schema(operation_id="look_at_tool_server", request=ReasonBody, responses={200: ServerField})
+    @extend_schema(operation_id="refresh_mcp_server", request=ReasonBody, responses={200: ServerField})
     def post(self, request: Request, server: str) -> Response:
         """Ask it what it offers now; new and changed tools are quarantined. Raises NotFound,
         ServerUnreachable (424), EgressRefused (422)."""
@@ -171,7 +171,7 @@ class QuarantineTool(ScopedAPIView):
 class RemoveToolServer(ScopedAPIView):
     """Removing a tool server."""
 
-    @extend_schema(operation_id="remove_tool_server", request=ReasonBody, responses={200: ServerRow})
+    @extend_schema(operation_id="remove_mcp_server", request=ReasonBody, responses={200: ServerRow})
     def post(self, request: Request, server: str) -> Response:
         """Remove it; its tools take no further call. Raises NotFound."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)

@@ -1,4 +1,4 @@
-"""GET and POST /tool-proposals: loosening changes that wait for a second person (R-TOOL-4, P4)."""
+"""GET and POST /change-requests: loosening changes that wait for a second person (R-TOOL-4, P4)."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -101,7 +101,7 @@ def show_change_requests_page(request: PageRequest) -> HttpResponse:
         return _render_change_requests_page(request, Word(waiting, reason, str(error)), status=403)
     except InterlockError as error:
         return _render_change_requests_page(request, Word(waiting, reason, str(error)), status=409)
-    return redirect("tool-proposals")
+    return redirect("change-requests")
 
 
 def _format_approval_message(now: Agreed) -> str:
@@ -131,7 +131,7 @@ def redirect_to_change_requests(request: PageRequest) -> HttpResponse:
         "It guards less or reaches further than before, so it waits for a second administrator. "
         "Nothing is changed yet.",
     )
-    return redirect("tool-proposals")
+    return redirect("change-requests")
 
 
 def _render_change_requests_page(
@@ -153,7 +153,7 @@ def _render_change_requests_page(
         "late": late,
         "may_admin": request.member.may(Scope.ADMIN),
     }
-    return render(request, "tools/proposals.html", context, status=status)
+    return render(request, "tools/change_requests.html", context, status=status)
 
 
 def _build_proposal_row(row: ToolProposal, request: PageRequest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""GET and POST /outside: destinations of a tenant's bundled tools (R-TOOL-2, R-TOOL-19)."""
+"""GET and POST /destinations: destinations of a tenant's bundled tools (R-TOOL-2, R-TOOL-19)."""
 
 from typing import Any
 
@@ -115,7 +115,7 @@ def show_destinations_page(request: PageRequest) -> HttpResponse:
         return _render_destinations_page(request, {act: form}, status=422)
     if not waiting:
         messages.success(request, "It holds from the next call on.")
-    return redirect_to_change_requests(request) if waiting else redirect("outside")
+    return redirect_to_change_requests(request) if waiting else redirect("destinations")
 
 
 def _update_destination(request: PageRequest, act: str, given: dict[str, Any]) -> bool:
@@ -156,7 +156,7 @@ def _remove_database(request: PageRequest) -> HttpResponse:
     if isinstance(found, ToolProposal):
         return redirect_to_change_requests(request)
     messages.success(request, f"No tool asks {name} any more.")
-    return redirect("outside")
+    return redirect("destinations")
 
 
 def _list_databases(request: PageRequest) -> tuple[int, list[dict[str, Any]]]:
@@ -205,7 +205,7 @@ def _render_destinations_page(
             "may_admin": request.member.may(Scope.ADMIN),
             "names": names_of([one.by for rows in before.values() for one in rows]),
         }
-        return render(request, "tools/outside.html", context, status=status)
+        return render(request, "tools/destinations.html", context, status=status)
 
 
 def _build_database_row(one: Database) -> dict[str, Any]:

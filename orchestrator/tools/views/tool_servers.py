@@ -1,4 +1,4 @@
-"""GET and POST /tool-servers and /tool-servers/<name>: what servers offer, admitted or not (R-TOOL-21)."""
+"""GET and POST /mcp-servers and /mcp-servers/<name>: what servers offer, admitted or not (R-TOOL-21)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -333,16 +333,16 @@ def test_over_the_limit_two_reviewers_are_needed(world: World, reviewer: Program
 @proves("R-APPR-9", part="assignment and comments by program")
 def test_a_program_claims_remarks_and_lets_go(world: World, reviewer: Program) -> None:
     _, where = at_the_gate(world)
-    claimed = reviewer.post(f"{where}/handling", {"do": "claim"})
+    claimed = reviewer.post(f"{where}/assignment", {"do": "claim"})
     assert (claimed.status_code, claimed.json()["held_by"]["name"][:4]) == (200, "key ")
     other = program(world.id, Role.REVIEWER)
-    assert refusal(other.post(f"{where}/handling", {"do": "claim"}))[0] == 409
-    told = other.post(f"{where}/handling", {"do": "comment", "text": "Mine next time."}).json()
+    assert refusal(other.post(f"{where}/assignment", {"do": "claim"}))[0] == 409
+    told = other.post(f"{where}/assignment", {"do": "comment", "text": "Mine next time."}).json()
     assert [one["text"] for one in told["comments"]] == ["Mine next time."]
-    assert reviewer.post(f"{where}/handling", {"do": "release"}).json()["held_by"] is None
-    assert reviewer.get(f"{where}/handling").json() == {**told, "held_by": None}
+    assert reviewer.post(f"{where}/assignment", {"do": "release"}).json()["held_by"] is None
+    assert reviewer.get(f"{where}/assignment").json() == {**told, "held_by": None}
     for body, status in (({"do": "dance"}, 400), ({"do": "snooze"}, 422), ({"do": "comment"}, 422)):
-        assert refusal(reviewer.post(f"{where}/handling", body))[0] == status
+        assert refusal(reviewer.post(f"{where}/assignment", body))[0] == status
     assert said(world) == 0
 
 

@@ -50,7 +50,7 @@ def test_program_that_widens_a_boundary_waits_for_a_second_one(admin: Program, w
     waiting = admin.post(f"{AT}/tools", {"tool": "files.*", "risk_ceiling": "read_only", "reason": "Ours."})
     assert (waiting.status_code, waiting.json()["kind"]) == (202, "boundary")
     assert waiting.json()["weaker"] == ["It allows files.* up to read_only."]
-    agree = f"/tool-proposals/{waiting.json()['id']}/agree"
+    agree = f"/change-requests/{waiting.json()['id']}/agree"
     assert refusal(admin.post(agree, {"reason": "Mine"})) == (403, "own-proposal")
     agreed = second.post(agree, {"reason": "Yes"})
     assert (agreed.status_code, agreed.json()["version"]) == (200, 2)

@@ -149,7 +149,7 @@ def test_a_raised_ceiling_is_answered_202_until_another_administrator_agrees(hou
     asked = admin.send("put", "/ceilings", {**amounts, "reason": "A launch"})
     assert (asked.status_code, asked.json()["kind"]) == (202, "ceilings")
     assert admin.get("/ceilings").json()["daily_usd"] == "99"
-    agree = f"/tool-proposals/{asked.json()['id']}/agree"
+    agree = f"/change-requests/{asked.json()['id']}/agree"
     assert refusal(admin.post(agree, {"reason": "Mine"})) == (403, "own-proposal")
     agreed = second.post(agree, {"reason": "Yes"})
     assert (agreed.status_code, agreed.json()["daily_usd"]) == (200, None)

@@ -14,9 +14,9 @@ from tests.shell.orchestrator.test_http_tools import crm as crm
 from tests.shell.orchestrator.test_http_tools import declare, find
 from tests.shell.orchestrator.test_http_tools import world as world
 
-DOORS = ("/outside/databases", "/outside/mail", "/tool-servers", "/tool-servers/x", "/model-profiles",
+DOORS = ("/destinations/databases", "/destinations/mail", "/mcp-servers", "/mcp-servers/x", "/model-profiles",
          "/model-profiles/x")  # fmt: skip
-PAGES = ("/outside", "/models", "/tool-servers", "/tool-servers/x", "/http-tools")
+PAGES = ("/destinations", "/models", "/mcp-servers", "/mcp-servers/x", "/http-tools")
 
 
 @proves("R-SEC-11", part="a client reads no addresses")

@@ -31,7 +31,7 @@ def agreed(world: World, asked: Any) -> Any:
     """What waits, agreed to by somebody else."""
     assert (asked.status_code, asked.json()["kind"]) == (202, "models"), asked.content
     second = program(world.id, Role.ADMIN)
-    return second.post(f"/tool-proposals/{asked.json()['id']}/agree", {"reason": "Seen it"})
+    return second.post(f"/change-requests/{asked.json()['id']}/agree", {"reason": "Seen it"})
 
 
 @proves("R-TOOL-22", part="model profiles by API")

@@ -14,29 +14,31 @@ DOCUMENT = {"corpus": "policy", "name": "returns", "title": "Returns", "text": "
 
 @proves("R-TOOL-2", part="the web list by API")
 def test_a_program_sets_the_web_list_and_new_runs_are_pinned_to_it(admin: Program, world: World) -> None:
-    assert admin.get("/outside/web").json()["allow"] == []
+    assert admin.get("/destinations/web").json()["allow"] == []
     body = {"allow": ["https://Docs.example/*"], "reason": "Ours"}
-    asked = admin.send("put", "/outside/web", body, headers={"If-Match": '"0"'})
+    asked = admin.send("put", "/destinations/web", body, headers={"If-Match": '"0"'})
     assert (asked.status_code, asked.json()["kind"]) == (202, "web")
     second = program(world.id, Role.ADMIN)
-    told = second.post(f"/tool-proposals/{asked.json()['id']}/agree", {"reason": "Seen it"})
+    told = second.post(f"/change-requests/{asked.json()['id']}/agree", {"reason": "Seen it"})
     assert (told.status_code, told.json()["version"]) == (200, 1)
     assert told.json()["allow"] == ["https://docs.example/*"]
     with tenant_transaction(world.id):
         egress = tool_now(world.id, "web.fetch").spec.egress
     assert egress is not None
     assert egress.allow == ("https://docs.example/*",)
-    late = admin.send("put", "/outside/web", body, headers={"If-Match": '"0"'})
+    late = admin.send("put", "/destinations/web", body, headers={"If-Match": '"0"'})
     assert refusal(late) == (412, "stale")
-    wrong = admin.send("put", "/outside/web", {**body, "allow": ["https://a.example", "ftp://b.example"]})
+    wrong = admin.send(
+        "put", "/destinations/web", {**body, "allow": ["https://a.example", "ftp://b.example"]}
+    )
     assert (wrong.status_code, pointers(wrong)) == (400, ["/allow/1"])
 
 
 def agreed(admin: Program, second: Program, kind: str, body: dict[str, Any]) -> Any:
     """What reaches further, asked for by one and agreed to by another."""
-    asked = admin.send("put", f"/outside/{kind}", {**body, "reason": "Ours"})
+    asked = admin.send("put", f"/destinations/{kind}", {**body, "reason": "Ours"})
     assert (asked.status_code, asked.json()["kind"]) == (202, kind)
-    return second.post(f"/tool-proposals/{asked.json()['id']}/agree", {"reason": "Seen it"})
+    return second.post(f"/change-requests/{asked.json()['id']}/agree", {"reason": "Seen it"})
 
 
 @proves("R-TOOL-4", part="wider databases and mail by API")
@@ -44,18 +46,18 @@ def test_databases_and_the_mail_server_are_said_in_versions(admin: Program, worl
     second = program(world.id, Role.ADMIN)
     books = {"name": "books", "host": "203.0.114.7", "database": "books", "reader": "books"}
     told = agreed(admin, second, "databases", {"databases": [books]})
-    assert (told.status_code, told.json()) == (200, admin.get("/outside/databases").json())
-    assert admin.get("/outside/databases").json()["databases"][0]["port"] == 5432
-    same = admin.send("put", "/outside/databases", {"databases": [books], "reason": "Ours"})
+    assert (told.status_code, told.json()) == (200, admin.get("/destinations/databases").json())
+    assert admin.get("/destinations/databases").json()["databases"][0]["port"] == 5432
+    same = admin.send("put", "/destinations/databases", {"databases": [books], "reason": "Ours"})
     assert (same.status_code, same["ETag"]) == (200, '"1"')
-    twice = admin.send("put", "/outside/databases", {"databases": [books, books], "reason": "x"})
+    twice = admin.send("put", "/destinations/databases", {"databases": [books, books], "reason": "x"})
     assert (twice.status_code, pointers(twice)) == (400, ["/databases/1/name"])
-    assert admin.get("/outside/mail").json()["server"] is None
+    assert admin.get("/destinations/mail").json()["server"] is None
     mail = {"sender": "agent@house.example", "host": "203.0.114.8", "domains": ["house.example"]}
     sent = agreed(admin, second, "mail", {"server": mail})
-    assert (sent.status_code, sent.json()) == (200, admin.get("/outside/mail").json())
-    assert admin.get("/outside/mail").json()["server"]["tls"] == "starttls"
-    bad = admin.send("put", "/outside/mail", {"server": {**mail, "sender": "nobody"}, "reason": "x"})
+    assert (sent.status_code, sent.json()) == (200, admin.get("/destinations/mail").json())
+    assert admin.get("/destinations/mail").json()["server"]["tls"] == "starttls"
+    bad = admin.send("put", "/destinations/mail", {"server": {**mail, "sender": "nobody"}, "reason": "x"})
     assert (bad.status_code, pointers(bad)) == (400, ["/server/sender"])
 
 

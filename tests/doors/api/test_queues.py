@@ -101,4 +101,4 @@ def test_a_boundary_with_an_unknown_queue_is_refused_and_no_proposal_kept(
     text = "slug: wide\nprofile: support\nescalation_routes: {default: tresury}\n"
     answer = admin.post("/boundaries", {"yaml": text, "reason": "Ours"})
     assert (answer.status_code, pointers(answer)) == (400, ["/escalation_routes/default"])
-    assert admin.get("/tool-proposals").json()["results"] == []
+    assert admin.get("/change-requests").json()["results"] == []

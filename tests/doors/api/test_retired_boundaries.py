@@ -80,7 +80,7 @@ def test_retiring_that_leaves_a_wider_version_waits_for_a_second_administrator(w
     assert asked.status_code == 202, asked.json()
     assert asked.json()["weaker"]
     assert in_force(world) == 2
-    agree = f"/tool-proposals/{asked.json()['id']}/agree"
+    agree = f"/change-requests/{asked.json()['id']}/agree"
     assert refusal(first.post(agree, {"reason": "Mine"})) == (403, "own-proposal")
     agreed = second.post(agree, {"reason": "Yes"})
     assert agreed.status_code == 200, agreed.json()
@@ -100,7 +100,7 @@ def test_retirement_that_waits_is_outdated_when_another_version_would_be_left(wo
     assert asked.status_code == 202
     # Version 2 is not in force, so that its retirement lets no run do more by itself.
     assert first.post(f"{DOOR}/versions/2/retire", {"reason": "Nobody uses it"}).status_code == 200
-    late = second.post(f"/tool-proposals/{asked.json()['id']}/agree", {"reason": "Yes"})
+    late = second.post(f"/change-requests/{asked.json()['id']}/agree", {"reason": "Yes"})
     assert refusal(late)[0] in (409, 412)
     assert in_force(world) == 3
 
@@ -147,11 +147,11 @@ def test_retirement_on_the_page_waits_and_is_agreed_to(world: World) -> None:
     first, second = (at(one) for one in two_admins(world))
     assert narrow(world) == 2
     asked = first.post(f"{PAGE}/2/retire", {"reason": "It refuses too soon"})
-    assert asked["Location"] == "/tool-proposals"
-    page = second.get("/tool-proposals")
+    assert asked["Location"] == "/change-requests"
+    page = second.get("/change-requests")
     assert "/refusal_limit" in text(page)
     form_with(page, "agree").send(second, "agree", reason="Yes.")
-    assert f"Version 2 of the boundary {SLUG} is retired." in text(second.get("/tool-proposals"))
+    assert f"Version 2 of the boundary {SLUG} is retired." in text(second.get("/change-requests"))
     assert in_force(world) == 1
 
 

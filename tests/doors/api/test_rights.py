@@ -30,7 +30,7 @@ ELSEWHERE = (
         "reveal",
         "edit-preview",
         "retire",
-        "tool-servers",
+        "mcp-servers",
         "look",
         "remove",
         "http-tools",

@@ -30,33 +30,33 @@ def test_a_list_with_a_nul_is_looked_at(
 ) -> None:
     connect(world.id, tool_server)
     tool_server.tell(changed={"say": changed})
-    first, second = (admin.post("/tool-servers/shop/look", {"reason": ""}, once="one") for _ in range(2))
+    first, second = (admin.post("/mcp-servers/shop/refresh", {"reason": ""}, once="one") for _ in range(2))
     assert (first.status_code, second.json()) == (200, first.json())
 
 
 @proves("R-TOOL-21", part="API")
 def test_a_program_adds_looks_and_admits(admin: Program, tool_server: ToolServer) -> None:
     body = {"slug": "shop", "kind": "http", "address": tool_server.url, "reason": "We need it"}
-    assert refusal(admin.post("/tool-servers", body)) == (422, "egress-refused")
+    assert refusal(admin.post("/mcp-servers", body)) == (422, "egress-refused")
     placed = admin.send("put", "/private-places", {"places": [tool_server.place], "reason": "Ours"})
     assert (placed.status_code, placed["ETag"]) == (200, '"1"')
-    assert admin.post("/tool-servers", body).status_code == 201
-    seen = admin.post("/tool-servers/shop/look", {"reason": ""}).json()
+    assert admin.post("/mcp-servers", body).status_code == 201
+    seen = admin.post("/mcp-servers/shop/refresh", {"reason": ""}).json()
     assert seen["tools"] == {"quarantined": 4}
     say = next(one for one in seen["offered"] if one["tool"] == "say")
     asked = {"tool": "say", "seen": say["seen"], "admission": READS, "reason": "Looked at"}
-    admitted = admin.post("/tool-servers/shop/admit", asked)
+    admitted = admin.post("/mcp-servers/shop/admit", asked)
     assert (admitted.status_code, admitted.json()["name"]) == (200, "shop.say")
-    assert refusal(admin.post("/tool-servers/shop/admit", {**asked, "seen": "0" * 64})) == (412, "stale")
-    wrong = admin.post("/tool-servers/shop/admit", {**asked, "admission": {**READS, "trust": "trusted"}})
+    assert refusal(admin.post("/mcp-servers/shop/admit", {**asked, "seen": "0" * 64})) == (412, "stale")
+    wrong = admin.post("/mcp-servers/shop/admit", {**asked, "admission": {**READS, "trust": "trusted"}})
     assert (wrong.status_code, pointers(wrong)) == (400, ["/admission/trust"])
-    back = admin.post("/tool-servers/shop/quarantine", {"tool": "say", "reason": "Not sure"}).json()
+    back = admin.post("/mcp-servers/shop/quarantine", {"tool": "say", "reason": "Not sure"}).json()
     assert back["tools"] == {"quarantined": 4}
     assert refusal(admin.send("patch", "/tools/shop.say", {"enabled": True})) == (409, "quarantined")
-    gone = [admin.post("/tool-servers/shop/remove", {"reason": "Gone"}, once="gone") for _ in range(2)]
+    gone = [admin.post("/mcp-servers/shop/remove", {"reason": "Gone"}, once="gone") for _ in range(2)]
     assert [answer.status_code for answer in gone] == [200, 200]
     assert gone[1]["Idempotent-Replay"] == "true"
-    assert refusal(admin.get("/tool-servers/shop"))[0] == 404
+    assert refusal(admin.get("/mcp-servers/shop"))[0] == 404
 
 
 @proves("R-TOOL-21", part="an admission below what the tool looks like, by API")
@@ -67,25 +67,25 @@ def test_what_guards_less_is_202_until_a_second_administrator_agrees(
     second = program(world.id, Role.ADMIN, owner=make_somebody(world.house.tenant, Role.ADMIN).person)
     seen = offered(world.id, "send_note").row.seen
     asked = {"tool": "send_note", "seen": seen, "admission": READS, "reason": "It only reads"}
-    waiting = admin.post("/tool-servers/shop/admit", asked)
+    waiting = admin.post("/mcp-servers/shop/admit", asked)
     assert (waiting.status_code, waiting.json()["kind"]) == (202, "admit")
     assert "looks like network" in waiting.json()["weaker"][0]
     assert refusal(admin.get("/tools/shop.send_note"))[0] == 404
-    (row,) = second.get("/tool-proposals").json()["results"]
-    agree = f"/tool-proposals/{row['id']}/agree"
+    (row,) = second.get("/change-requests").json()["results"]
+    agree = f"/change-requests/{row['id']}/agree"
     assert refusal(admin.post(agree, {"reason": "Yes"})) == (403, "own-proposal")
     assert second.post(agree, {"reason": "Yes"}).json()["risk_class"] == "read_only"
     again = admin.send("patch", "/tools/shop.send_note", {"approval_policy": "never", "reason": "Too slow"})
     assert again.status_code == 202
-    drop = f"/tool-proposals/{again.json()['id']}/drop"
+    drop = f"/change-requests/{again.json()['id']}/drop"
     assert second.post(drop, {"reason": "No"}).status_code == 204
-    assert second.get("/tool-proposals").json()["results"] == []
+    assert second.get("/change-requests").json()["results"] == []
 
 
 def test_a_server_that_does_not_answer_is_424(admin: Program, world: World, tool_server: ToolServer) -> None:
     connect(world.id, tool_server)
     tool_server.tell(pages="endless")
-    assert refusal(admin.post("/tool-servers/shop/look", {"reason": ""})) == (424, "server-unreachable")
+    assert refusal(admin.post("/mcp-servers/shop/refresh", {"reason": ""})) == (424, "server-unreachable")
 
 
 def test_places_that_were_changed_meanwhile_are_412(admin: Program) -> None:

@@ -86,13 +86,16 @@ def test_an_endpoint_that_is_off_is_turned_on_before_it_is_tried(
 
 
 def test_a_program_says_how_long_the_log_is_kept(admin: Program) -> None:
-    before = admin.get("/webhook-log")
+    before = admin.get("/webhooks/retention")
     assert (before.json()["days"], before["ETag"]) == (90, '"0"')
     body = {"days": 30, "reason": "A month will do"}
-    assert admin.send("put", "/webhook-log", body, headers={"If-Match": '"0"'}).json()["version"] == 1
-    assert refusal(admin.send("put", "/webhook-log", body, headers={"If-Match": '"0"'})) == (412, "stale")
-    assert refusal(admin.send("put", "/webhook-log", body, headers={"If-Match": '"\u00b2"'})) == (
+    assert admin.send("put", "/webhooks/retention", body, headers={"If-Match": '"0"'}).json()["version"] == 1
+    assert refusal(admin.send("put", "/webhooks/retention", body, headers={"If-Match": '"0"'})) == (
         412,
         "stale",
     )
-    assert pointers(admin.send("put", "/webhook-log", {**body, "days": 0})) == ["/days"]
+    assert refusal(admin.send("put", "/webhooks/retention", body, headers={"If-Match": '"\u00b2"'})) == (
+        412,
+        "stale",
+    )
+    assert pointers(admin.send("put", "/webhooks/retention", {**body, "days": 0})) == ["/days"]

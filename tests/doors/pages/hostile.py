@@ -74,7 +74,7 @@ def hostile_house(world: World, company: Company, superuser: psycopg.Connection[
     pages = ["/account/sessions/", *(address(route, things) for route in EVERY)]
     pages += [f"/runs/{waiting}", f"/runs/{whole}", f"/runs/{whole}?rows=each", f"/approvals/{settled}"]
     pages += [*(f"/runs/{whole}?tab={tab}" for tab in TABS), f"/runs/{things['<uuid:run_id>']}?tab=files"]
-    pages += [f"/runs/{waiting}/ask?wish=cancel", "/approvals?tab=decided", f"/approvals?open={asked.id}"]
+    pages += [f"/runs/{waiting}/actions?wish=cancel", "/approvals?tab=decided", f"/approvals?open={asked.id}"]
     pages += [f"{path}={quote(SHORT)}" for path in ("/approvals?tool", "/runs?q", "/tenant/audit?object")]
     return [*pages, f"/approvals/{asked.id}"]
 

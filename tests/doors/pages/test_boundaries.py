@@ -49,12 +49,12 @@ def test_tool_that_is_allowed_on_the_page_waits_for_a_second_administrator(
     second = at(make_somebody(world.house.tenant, Role.ADMIN))
     form = form_with(admin.get(PAGE), "allow")
     waiting = form.send(admin, "allow", tool="files.*", risk_ceiling="read_only", reason="Ours.")
-    assert waiting["Location"] == "/tool-proposals"
-    page = second.get("/tool-proposals")
+    assert waiting["Location"] == "/change-requests"
+    page = second.get("/change-requests")
     assert "It allows files.* up to read_only." in text(page)
     agreed = form_with(page, "agree").send(second, "agree", reason="Yes.")
     assert agreed.status_code == 302
-    assert "The boundary tool-loop-default is at version 2 now" in text(second.get("/tool-proposals"))
+    assert "The boundary tool-loop-default is at version 2 now" in text(second.get("/change-requests"))
     assert "files.*" in text(second.get(PAGE))
 
 

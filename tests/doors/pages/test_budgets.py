@@ -98,13 +98,13 @@ def test_a_ceiling_that_is_removed_waits_on_a_page_for_another_administrator(
     second = at(make_somebody(world.house.tenant, Role.ADMIN))
     typed = {**ceilings(admin).fields, "daily_usd": "", "no_daily_usd": "on", "reason": "A launch"}
     answer = admin.post("/budgets/ceilings", typed)
-    assert (answer.status_code, answer["Location"]) == (302, "/tool-proposals")
+    assert (answer.status_code, answer["Location"]) == (302, "/change-requests")
     assert admin.post("/budgets/ceilings", typed).status_code == 409
     assert "1 change waits for a second administrator" in words(second.get("/"))
-    page = second.get("/tool-proposals")
+    page = second.get("/change-requests")
     assert "No ceiling holds for a day any more; it was $100." in words(page)
     form = next(form for form in forms_of(page) if "proposal" in form.fields)
-    done = second.post("/tool-proposals", {**form.fields, "agree": "agree", "reason": "Yes"}, follow=True)
+    done = second.post("/change-requests", {**form.fields, "agree": "agree", "reason": "Yes"}, follow=True)
     assert "The ceilings hold from the next reservation on." in words(done)
     with tenant_transaction(world.id):
         assert TenantCeiling.objects.get().daily_usd is None

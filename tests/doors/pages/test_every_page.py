@@ -14,6 +14,7 @@ from budgets.actions.ceilings import change_ceilings
 from budgets.actions.prices import state_price
 from budgets.core.ceilings import Ceilings
 from budgets.core.pricing import ModelPrice
+from config.site.moved_pages import MOVED
 from orchestrator.policies.models import PolicyProposal
 from orchestrator.runs.actions.emergency_stop import stop_everything
 from orchestrator.runs.actions.saved_views import save_view
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.slow
 OPEN = ("preferences",)
 # What shows none of `marks` to its own tenant: empty forms, settings, figures of what has ended.
 PLAIN = {
-    "approvals/together", "boundaries/_publish", "budgets/ceilings", "budgets/figures", "budgets/rates",
+    "approvals/bulk", "boundaries/_publish", "budgets/ceilings", "budgets/figures", "budgets/rates",
     "policy/rule", "policy/undo", "preferences", "runs/bulk", "styleguide", "system/stop",
     "tenant/people/invite", "tenant/sign-in-rules", "tenant/switch", "workflows/_publish",
 }  # fmt: skip
@@ -53,7 +54,7 @@ def pages(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterato
         route = before + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from pages(pattern.url_patterns, route)
-        elif not route.startswith(("api/", "account/")) and route not in OUTSIDE:
+        elif not route.startswith(("api/", "account/")) and route not in {*OUTSIDE, *MOVED}:
             yield route
 
 

@@ -71,9 +71,9 @@ def test_a_new_address_waits_for_a_second_administrator(admin: Client, world: Wo
     second = at(make_somebody(world.house.tenant, Role.ADMIN))
     keep_secret(world.id, "openai", "sk-0123456789", origin="https://api.openai.com", by=None)
     sent = form_with(admin.get(MODELS), "keep").send(admin, "keep", **GIVEN, secret="openai")
-    assert sent["Location"] == "/tool-proposals"
-    assert "Prompts go to main: gpt-5.4 at https://api.openai.com/v1." in text(second.get("/tool-proposals"))
-    form_with(second.get("/tool-proposals"), "agree").send(second, "agree", reason="Seen it")
+    assert sent["Location"] == "/change-requests"
+    assert "Prompts go to main: gpt-5.4 at https://api.openai.com/v1." in text(second.get("/change-requests"))
+    form_with(second.get("/change-requests"), "agree").send(second, "agree", reason="Seen it")
     assert "gpt-5.4" in text(admin.get(MODELS))
 
 

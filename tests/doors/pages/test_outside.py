@@ -20,7 +20,7 @@ from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
-OUTSIDE, CORPORA, HTTP = "/outside", "/corpora", "/http-tools"
+OUTSIDE, CORPORA, HTTP = "/destinations", "/corpora", "/http-tools"
 BOOKS = {"name": "books", "host": "203.0.114.7", "database": "books", "reader": "books", "reason": "Ours"}
 FIND = {
     "name": "crm.find", "description": "Find a person.", "url": "https://8.8.8.8/people/{person}",
@@ -69,7 +69,7 @@ def test_taking_out_what_hides_the_operators_own_waits_for_a_second_person(
     settings.INTERLOCK_DATABASES = {"books": {"reader": "postgresql://reader:x@203.0.114.7/books"}}
     make_somebody(world.house.tenant, Role.ADMIN)
     form = form_with(admin.get(OUTSIDE), "forget")
-    assert form.send(admin, "forget", reason="Gone")["Location"] == "/tool-proposals"
+    assert form.send(admin, "forget", reason="Gone")["Location"] == "/change-requests"
     again = form.send(admin, "forget", reason="Gone")
     assert (again.status_code, "waits for a second person" in text(again)) == (409, True)
     with tenant_transaction(world.id):
@@ -230,7 +230,7 @@ def test_a_document_is_shown_and_never_run(admin: Client, world: World) -> None:
 @proves("R-SEC-4", part="revoking on the page")
 def test_a_secret_is_revoked_with_a_reason(admin: Client, world: World) -> None:
     keep_secret(world.id, "crm", "tok", origin="https://crm.example", by=None)
-    form = form_with(admin.get("/tool-servers"), "crm")
+    form = form_with(admin.get("/mcp-servers"), "crm")
     assert form.send(admin, "crm", reason=" ").status_code == 422
     assert form.send(admin, "crm", reason="Leaked").status_code == 302
     assert secrets_of(world.id) == []

@@ -82,7 +82,7 @@ def test_another_tenants_things_are_answered_like_missing_ones(world: World) -> 
             admin.post(f"/tenant/members/{member_id}/limits", {"max_risk": ""}),
             admin.post(f"/tenant/keys/{key_id}/revoke"), admin.post(f"/tenant/keys/{key_id}/rotate"),
             admin.post(f"/tenant/people/{member_id}/link"),
-            admin.post(f"/system/lift/{member_id}", {"reason": "x"}),
+            admin.post(f"/system/stops/{member_id}/lift", {"reason": "x"}),
         ]  # fmt: skip
         return [(answer.status_code, "Not Found" in text(answer)) for answer in found]
 

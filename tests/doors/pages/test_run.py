@@ -51,7 +51,7 @@ def test_every_tab_is_drawn_for_every_reader(world: World, company: Company) -> 
             assert 'aria-current="page"' in text(answer), (run, tab)
 
 
-@pytest.mark.parametrize("rest", ["", "/ask?wish=cancel", "/rows/1", "/trace.jsonl"])
+@pytest.mark.parametrize("rest", ["", "/actions?wish=cancel", "/rows/1", "/trace.jsonl"])
 def test_another_tenants_run_looks_like_a_missing_one(world: World, company: Company, rest: str) -> None:
     run = refund(world, company)
     who = at(world.people.stranger)
@@ -166,19 +166,19 @@ def test_hostile_text_is_shown_in_every_tab_and_does_nothing(world: World, compa
 def test_pause_resume_and_cancel_are_asked_for_with_their_effects(world: World, company: Company) -> None:
     run = refund(world, company)
     who = at(world.people.operator)
-    asked = text(who.get(f"/runs/{run}/ask", {"wish": "pause"}))
+    asked = text(who.get(f"/runs/{run}/actions", {"wish": "pause"}))
     assert "Nothing new starts" in asked
-    answer = who.post(f"/runs/{run}/ask", {"wish": "pause"})
+    answer = who.post(f"/runs/{run}/actions", {"wish": "pause"})
     assert (answer.status_code, answer["Location"]) == (302, f"/runs/{run}")
     assert world.drive(run).status == "paused"
     assert "Resume" in text(who.get(f"/runs/{run}"))
-    who.post(f"/runs/{run}/ask", {"wish": "resume"})
+    who.post(f"/runs/{run}/actions", {"wish": "resume"})
     assert world.drive(run).status == "awaiting_gate"
-    assert who.post(f"/runs/{run}/ask", {"wish": "cancel"}).status_code == 422
-    who.post(f"/runs/{run}/ask", {"wish": "cancel", "reason": "wrong order"})
+    assert who.post(f"/runs/{run}/actions", {"wish": "cancel"}).status_code == 422
+    who.post(f"/runs/{run}/actions", {"wish": "cancel", "reason": "wrong order"})
     assert world.drive(run).status == "cancelled"
-    assert "cannot be asked for" in text(who.get(f"/runs/{run}/ask", {"wish": "cancel"}))
-    assert who.post(f"/runs/{run}/ask", {"wish": "cancel", "reason": "again"}).status_code == 409
+    assert "cannot be asked for" in text(who.get(f"/runs/{run}/actions", {"wish": "cancel"}))
+    assert who.post(f"/runs/{run}/actions", {"wish": "cancel", "reason": "again"}).status_code == 409
 
 
 @proves("R-UI-11", part="effects named")
@@ -188,7 +188,7 @@ def test_cancelling_names_what_is_done_already(world: World, company: Company) -
         (request,) = world.open_requests(run)
         world.decide(request, world.people.approver)
         world.drive(run)
-    page = text(at(world.people.operator).get(f"/runs/{run}/ask", {"wish": "cancel"}))
+    page = text(at(world.people.operator).get(f"/runs/{run}/actions", {"wish": "cancel"}))
     assert "payments.refund" in page
     assert "Cannot be undone." in page
 
@@ -197,7 +197,7 @@ def test_who_may_not_operate_is_told_so(world: World, company: Company) -> None:
     run = refund(world, company)
     who = at(world.people.auditor)
     assert "wish=pause" not in text(who.get(f"/runs/{run}"))
-    refused = who.get(f"/runs/{run}/ask", {"wish": "pause"})
+    refused = who.get(f"/runs/{run}/actions", {"wish": "pause"})
     assert refused.status_code == 403
     assert "operate" in text(refused)
 
@@ -214,7 +214,7 @@ def test_a_run_is_replayed_verified_and_exported(world: World, company: Company)
 def test_the_audit_says_who_asked_and_who_decided(world: World, company: Company) -> None:
     run = refund(world, company)
     who = at(world.people.operator)
-    who.post(f"/runs/{run}/ask", {"wish": "cancel", "reason": "customer changed their mind"})
+    who.post(f"/runs/{run}/actions", {"wish": "cancel", "reason": "customer changed their mind"})
     world.drive(run)
     page = text(who.get(f"/runs/{run}", {"tab": "audit"}))
     assert "asked to cancel" in page

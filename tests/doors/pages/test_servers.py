@@ -28,7 +28,7 @@ from tests.factories.tenancy import make_somebody
 from tests.factories.world import World
 from tests.proves import proves
 
-LIST, SHOP = "/tool-servers", "/tool-servers/shop"
+LIST, SHOP = "/mcp-servers", "/mcp-servers/shop"
 ADDED = {"slug": "shop", "kind": "http", "secret": "", "secret_header": "", "reason": "We need it"}
 
 
@@ -86,27 +86,27 @@ def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator
     asked = {"tool": "send_note", "seen": seen, "risk": "read_only", "reversibility": "pure"}
     form = {**asked, "recovery": "none", "approval": "by_risk", "timeout_ms": "900", "rate_per_minute": "9"}
     answer = act(admin, "admit", **form, addresses="/to", reason="It only <b>reads</b>")
-    assert answer["Location"] == "/tool-proposals"
-    page = text(admin.get("/tool-proposals"))
+    assert answer["Location"] == "/change-requests"
+    page = text(admin.get("/change-requests"))
     assert "looks like network" in page
     assert "It only &lt;b&gt;reads" in page
     assert "Take it back" in page
     assert "1 for a second administrator" in text(admin.get("/tools"))
     with tenant_transaction(world.id):
         (row,) = tool_proposals()
-    own = admin.post("/tool-proposals", {"proposal": str(row.id), "agree": "agree", "reason": "I say so"})
+    own = admin.post("/change-requests", {"proposal": str(row.id), "agree": "agree", "reason": "I say so"})
     assert own.status_code == 403
     assert 'value="I say so"' in text(own)
     word = {"proposal": str(row.id), "agree": "agree", "reason": " "}
-    assert second.post("/tool-proposals", word).status_code == 422
-    assert second.post("/tool-proposals", {**word, "reason": "Seen it"}).status_code == 302
+    assert second.post("/change-requests", word).status_code == 422
+    assert second.post("/change-requests", {**word, "reason": "Seen it"}).status_code == 302
     with tenant_transaction(world.id):
         egress = active_tools()["shop.send_note"].egress
     assert egress is not None
     assert (egress.marked, egress.named) == (("/to",), False)
-    assert "agreed by" in text(second.get("/tool-proposals"))
+    assert "agreed by" in text(second.get("/change-requests"))
     late = at(make_somebody(world.house.tenant, Role.ADMIN)).post(
-        "/tool-proposals", {**word, "reason": "Not I"}
+        "/change-requests", {**word, "reason": "Not I"}
     )
     alert = text(late).partition('role="alert"')[2].partition("<section")[0]
     assert late.status_code == 409
@@ -122,11 +122,11 @@ def test_what_waits_for_a_tool_that_has_changed_since_is_closed_with_the_reason(
     )
     assert isinstance(row, ToolProposal)
     assert not isinstance(holds, ToolProposal)
-    page = text(second.get("/tool-proposals"))
+    page = text(second.get("/change-requests"))
     assert "The tool has changed since it was asked for." in page
     assert 'value="agree"' not in page
     late = second.post(
-        "/tool-proposals", {"proposal": str(row.id), "drop": "drop", "reason": "It has changed."}
+        "/change-requests", {"proposal": str(row.id), "drop": "drop", "reason": "It has changed."}
     )
     assert late.status_code == 409
     assert "it was outdated before" in text(late)
@@ -152,7 +152,7 @@ def test_a_changed_definition_is_shown_with_its_difference_and_its_hidden_signs(
     assert "Its definition changed since it was admitted." in text(admin.get("/tools"))
     own = text(admin.get("/tools/shop.send_note"))
     assert "This tool is in quarantine and takes no call." in own
-    assert 'href="/tool-servers/shop"' in own
+    assert 'href="/mcp-servers/shop"' in own
     assert "Enable shop.send_note" not in own
 
 

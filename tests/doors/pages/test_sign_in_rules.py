@@ -32,7 +32,7 @@ from tests.factories.second_factor import code_now, enrol, set_rules, show_facto
 from tests.factories.tenancy import make_somebody
 from tests.proves import proves
 
-PAGE, WAITING = "/tenant/sign-in-rules", "/tool-proposals"
+PAGE, WAITING = "/tenant/sign-in-rules", "/change-requests"
 STRICT = {"second_factor": ["admin"], "ask_again": ["money", "keys"], "minutes": 5, "reason": "We got bigger"}
 NOTHING = {"second_factor": [], "ask_again": [], "minutes": 5, "reason": "Too much"}
 
@@ -159,7 +159,7 @@ def test_a_program_sets_the_rules_and_a_loosening_is_answered_202(house: House) 
     assert refusal(stale) == (412, "stale")
     asked = first.send("put", "/sign-in-rules", NOTHING)
     assert (asked.status_code, asked.json()["kind"]) == (202, "sign_in")
-    agree = f"/tool-proposals/{asked.json()['id']}/agree"
+    agree = f"/change-requests/{asked.json()['id']}/agree"
     assert refusal(first.post(agree, {"reason": "Mine"})) == (403, "own-proposal")
     agreed = second.post(agree, {"reason": "Yes"})
     assert (agreed.status_code, agreed.json()["second_factor"]) == (200, [])

@@ -245,12 +245,12 @@ def test_a_key_is_rotated_and_the_secret_before_ends(admin: Client, world: World
 @proves("R-SEC-11", part="a client does not inspect the tenant")
 def test_a_client_sees_neither_people_keys_audit_log_nor_private_places(world: World) -> None:
     client, auditor = (at(make_somebody(world.house.tenant, role)) for role in (Role.CLIENT, Role.AUDITOR))
-    for path in ("/tenant/people", "/tenant/keys", "/tenant/audit", "/tool-proposals"):
+    for path in ("/tenant/people", "/tenant/keys", "/tenant/audit", "/change-requests"):
         assert client.get(path).status_code == 403, path
         assert auditor.get(path).status_code == 200, path
         assert path not in text(client.get("/"))
-    assert "Private places" not in text(client.get("/tool-servers"))
-    assert "Private places" in text(auditor.get("/tool-servers"))
+    assert "Private places" not in text(client.get("/mcp-servers"))
+    assert "Private places" in text(auditor.get("/mcp-servers"))
     assert client.get("/new/tool-loop").status_code == 200
 
 
@@ -336,9 +336,9 @@ def test_an_operator_stops_a_tool_and_lifts_it_again(world: World) -> None:
     assert operator.post("/system/stop", {**given, "sure": given["what"]}).status_code == 302
     assert "It lies" in words(operator.get("/system"))
     (stop,) = stops_now(world)
-    assert operator.post(f"/system/lift/{stop.id}").status_code == 302
+    assert operator.post(f"/system/stops/{stop.id}/lift").status_code == 302
     assert stops_now(world) == [stop]
-    operator.post(f"/system/lift/{stop.id}", {"reason": "It does not"})
+    operator.post(f"/system/stops/{stop.id}/lift", {"reason": "It does not"})
     assert stops_now(world) == []
     assert verbs(world)[-2:] == ["stop.set", "stop.lift"]
 
@@ -392,9 +392,9 @@ def test_what_an_administrator_set_on_a_tool_is_not_lifted_as_a_stop(world: Worl
     assert {stop.scope for stop in stops} == {"tool", "risk"}
     assert "Lift it" not in words(operator.get("/system"))
     for stop in stops:
-        assert operator.post(f"/system/lift/{stop.id}", {"reason": "x"}).status_code == 404
+        assert operator.post(f"/system/stops/{stop.id}/lift", {"reason": "x"}).status_code == 404
     given_back = {"what": "tool:clock.now", "sure": "tool:clock.now", "reason": "Disabled: no"}
     assert operator.post("/system/stop", given_back).status_code == 302
     (own,) = (stop for stop in stops_now(world) if stop.target == "clock.now")
-    assert operator.post(f"/system/lift/{own.id}", {"reason": "x"}).status_code == 302
+    assert operator.post(f"/system/stops/{own.id}/lift", {"reason": "x"}).status_code == 302
     assert own not in stops_now(world)

@@ -20,7 +20,7 @@ from tests.doors.pages.forms import form_with
 from tests.factories.approvals import ASKED, Desk
 from tests.proves import proves
 
-WHERE = "/approvals/together"
+WHERE = "/approvals/bulk"
 
 
 def mails(desk: Desk, count: int = 3, **more: Any) -> list[Request]:

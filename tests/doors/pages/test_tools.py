@@ -59,8 +59,8 @@ def test_a_lower_class_waits_on_the_page_with_its_difference(admin: Client, worl
     answer = form_with(admin.get(page), "change").send(
         admin, "change", risk="local_write", reason="It only writes here"
     )
-    assert answer["Location"] == "/tool-proposals"
-    waiting = text(admin.get("/tool-proposals"))
+    assert answer["Location"] == "/change-requests"
+    waiting = text(admin.get("/change-requests"))
     assert "Its class falls from network to local_write." in waiting
     assert "/risk" in waiting
     again = form_with(admin.get(page), "change").send(admin, "change", risk="local_write", reason="Again")
@@ -75,18 +75,18 @@ def test_what_waits_about_another_version_says_so_and_offers_no_agreement(
 ) -> None:
     second = make_somebody(world.house.tenant, Role.ADMIN)
     row = some_proposal(world.id, "mail.send")
-    assert 'name="agree"' in text(at(second).get("/tool-proposals"))
+    assert 'name="agree"' in text(at(second).get("/change-requests"))
     with tenant_transaction(world.id):
         ToolProposal.objects.filter(id=row).update(status="withdrawn")
         ToolProposal.objects.create(
             tenant_id=world.id, kind="change", tool="mail.send", tag="of old", body={"change": {}},
             weaker=["It is."], reason="Too slow", by=fresh_id(), owner=fresh_id(), at=database_now(),
         )  # fmt: skip
-    shown = text(at(second).get("/tool-proposals"))
+    shown = text(at(second).get("/change-requests"))
     assert "The tool has changed since it was asked for. Nobody can agree to this any more." in shown
     assert 'name="agree"' not in shown
     form_with(admin.get("/tools/mail.send"), "change").send(admin, "change", timeout_ms="999", reason="So")
-    settled = text(at(second).get("/tool-proposals"))
+    settled = text(at(second).get("/change-requests"))
     assert "outdated by" in settled
     assert "Nothing waits" in settled
 

@@ -113,7 +113,7 @@ def test_side_by_side_each_yes_says_when_it_takes_effect(desk: Desk) -> None:
     let_undo(desk.id, desk.house.people.admin)
     asked = [desk.ask(**LOW) for _ in range(2)]
     client = browser(desk.house.people.approver)
-    page = client.get("/approvals/together", {"one": [str(one.id) for one in asked]})
+    page = client.get("/approvals/bulk", {"one": [str(one.id) for one in asked]})
     form = form_with(page, "approve")
     shown = [f"{one.id}:{one.packet_digest}" for one in asked]
     answer = client.post(form.action, {**form.fields, "one": shown, "decision": "approve"})

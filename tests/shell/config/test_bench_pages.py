@@ -17,7 +17,7 @@ def test_whatever_has_a_page_is_measured_and_nothing_twice() -> None:
     found = page_urls.everywhere(RUN, ASKED, nothing(), lambda _: b"<!DOCTYPE html><html>")
     assert {resolve(path.partition("?")[0]).route for path in found.values()} == set(EVERY)
     assert len(set(found.values())) == len(found)
-    assert {"tools/<str:name>", "outside", "models", "policy", "system"} <= set(found)
+    assert {"tools/<str:name>", "destinations", "models", "policy", "system"} <= set(found)
 
 
 @pytest.mark.parametrize("body", [None, b"id,amount\n", b"<li>a fragment</li>"])

@@ -23,7 +23,7 @@ from orchestrator.actions.run_creation import (
 from orchestrator.actions.submit import Submitted
 from orchestrator.actions.version_pinning import Pinned, pin_versions
 from orchestrator.actions.workspace import carry_files
-from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE, build_retry_state, find_missing_pin
+from orchestrator.core.admission.checkpoint_retry import build_retry_state, find_missing_pin
 from orchestrator.core.admission.retry_recheck import Judged, judged_again
 from orchestrator.core.admission.run_admission import asked_before, limits_again
 from orchestrator.core.common.errors import ContentMissing, GoalInvalid, RetryRefused, RunNotFound
@@ -32,6 +32,7 @@ from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Began, Manifest
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import RunState
+from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.policy.task_scope import scope_of
 from orchestrator.core.workflow.node_protocol import trace_event
 from orchestrator.gateways.job_queue import enqueue_ready
@@ -108,8 +109,8 @@ def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         past = Past(run)
         then, knows = past.checkpoint(asked.record)
         before = _manifest_of(run.id)
-        if before.core_version < GUARDED_SINCE:
-            raise RetryRefused(detail="it began under older rules; submit its task again")
+        if before.core_version != CORE_VERSION:
+            raise RetryRefused(detail="it began under other rules; submit its task again")
         lost = _lost_scopes(before)
         check_rates(tenant_id, before.principal, at)
         version = run.workflow_version
@@ -230,8 +231,7 @@ def _build_retry_manifest(
         workflow=version.slug,
         workflow_version=version.version,
         code_version=settings.INTERLOCK_VERSION,
-        # The core version of the run before: its state can only be interpreted by the rules that made it.
-        core_version=before.core_version,
+        core_version=CORE_VERSION,
         scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles),
         admitted_at=at,
         files=before.files,

@@ -29,7 +29,7 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
-from orchestrator.core.engine.machine import advance
+from orchestrator.core.engine.machine import CORE_VERSION, advance
 from tests.proves import proves
 
 HEX = "b" * 64
@@ -95,7 +95,6 @@ class Walking:
         answers: dict[str, Any] | None = None,
         *,
         acceptance: tuple[Criterion, ...] = (),
-        core: int = 1,
     ) -> None:
         spec = bundled_content.get_bundled_workflow("support-refund")
         boundary = bundled_content.get_bundled_boundary("support")
@@ -132,7 +131,7 @@ class Walking:
             workflow="support-refund",
             workflow_version=1,
             code_version="test",
-            core_version=core,
+            core_version=CORE_VERSION,
             scripted=True,
             admitted_at=datetime(2026, 1, 1, tzinfo=UTC),
         )

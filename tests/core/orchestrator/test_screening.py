@@ -181,5 +181,3 @@ def _split(joined: str, parts: list[str]) -> list[str]:
 def test_personal_data_is_noted_where_it_leaves_and_not_before(place: Any, noted: bool) -> None:
     text = "Write to zoe@example.org."
     assert found(text, place) == ({"personal": ["e_mail"]} if noted else {})
-    seen = Seen(text, normalize_for_detection(text), ())
-    assert run_detectors(seen, place, [{}], core=4) == []

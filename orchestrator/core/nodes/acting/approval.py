@@ -8,7 +8,6 @@ from pydantic import Field
 
 from orchestrator.core.approval.change_requests import (
     OUTCOME,
-    SINCE,
     may_be_sent_back,
     sent_back,
     with_settled_change_request,
@@ -119,7 +118,7 @@ class Approval(PlainNode):
         said = (trace_event(Phase.ESCALATION_CHECK, body, actor="person"),)
         call = state.queue[0]
         config: Config = view.node.config
-        if event.decision == "revise" and view.manifest.core_version >= SINCE:
+        if event.decision == "revise":
             if event.reason is None or not may_be_sent_back(view, call, config.proposals):
                 raise UnexpectedEvent(node=view.node.id, event=event.kind)
             after, why = sent_back(view, call, event)

@@ -53,8 +53,8 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import InterruptTaken
 from traces.core.integrity.chain import TraceEntry
 
-# Raised with every change of what `advance` returns. It is pinned in each manifest and stamped on each record:
-# a replay under another version is a what-if, and a run of another version is not retried.
+# Raised with every change of what `advance` returns. Each manifest and each record names it: a replay under
+# another version is a what-if, and a run of another version is not retried.
 CORE_VERSION = 1
 
 

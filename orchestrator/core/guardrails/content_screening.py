@@ -41,11 +41,9 @@ class Screened(NamedTuple):
 def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> Screened:
     """Run every enabled detector over a text."""
     worst, rule, said = SEVERITIES[0], "", []
-    policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
-    if view.pins.policy is None:
-        return Screened("off", "", ())
+    safety = [policy.safety for policy in view.policies]
     seen = Seen(text, normalize_for_detection(text), view.pins.boundary.denied_words)
-    for name, severity, found in run_detectors(seen, place, [policy.safety for policy in policies]):
+    for name, severity, found in run_detectors(seen, place, safety):
         body = SafetyFound(detector=name, rule=found, place=place, subject=subject[:200], severity=severity)
         said.append(trace_event(PHASES[place], body))
         if SEVERITIES.index(severity) > SEVERITIES.index(worst):

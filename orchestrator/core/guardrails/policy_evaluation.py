@@ -97,12 +97,11 @@ NOT_EVALUATED = PolicyDecision(asked=False)
 
 def evaluate_policy(view: NodeContext, call: Call, spec: ToolSpec) -> PolicyDecision:
     """Evaluate the pinned policy, and the newest one if the commit has it."""
-    policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
-    if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.mutating) for p in policies):
+    if not any(policy.reaches(spec.name, mutating=spec.mutating) for policy in view.policies):
         return NOT_EVALUATED
     found: list[Finding] = []
     seen = _trace_argument_leaves(view, call, spec)
-    for policy in policies:
+    for policy in view.policies:
         found.extend(finding for one in seen if (finding := _of_leaf(policy, one)))
         if (added := _find_unplanned_change(view, call, spec, policy)) is not None:
             found.append(added)
@@ -124,8 +123,6 @@ def with_planned_calls(view: NodeContext, state: RunState, calls: Iterable[Call]
     A tool that a reply only names is not yet part of the plan: a tool is foreseen once a call of it was
     found eligible.
     """
-    if view.pins.policy is None:
-        return state
     specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
     planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
     if planned and has_read_untrusted(view, state):
@@ -144,7 +141,7 @@ def with_sent(view: NodeContext, state: RunState, call: Call, spec: ToolSpec) ->
 
     They are kept so that a value that is split over several calls can be joined again.
     """
-    if view.pins.policy is None or call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
+    if call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
         return state
     if not goes_unasked(view, spec):
         return state

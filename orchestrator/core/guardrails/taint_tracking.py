@@ -47,7 +47,7 @@ from orchestrator.core.policy.provenance.value_matching import (
     words_of,
 )
 from orchestrator.core.policy.rules import argument_of
-from orchestrator.core.policy.task_scope import TaskScope, match_task_scope, scope_of
+from orchestrator.core.policy.task_scope import TaskScope, match_task_scope
 from orchestrator.core.workflow.goal_inputs import resolve_pointer
 from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.untrusted_inputs import split_inputs
@@ -139,9 +139,8 @@ class TaintTracker:
     def _places(self) -> Iterator[_Place]:
         state, desk = self.view.state, self.view.desk
         failed = [failure for failure in state.failures if failure.observation is not None]
-        given = state.echoes
         read = (*(fact.digest for fact in state.facts.values()), *(f.observation or "" for f in failed))
-        desk.require([*read, *(given[name] for name in sorted(given))])
+        desk.require([*read, *(state.echoes[name] for name in sorted(state.echoes))])
         written, room = self._written(), MOST_TEXT
         for name, fact in reversed(state.facts_in_order()):
             text = words_of(desk.json(fact.digest))[: max(0, room)]
@@ -253,7 +252,7 @@ class TaintTracker:
     @cached_property
     def scope(self) -> TaskScope:
         """Return what the goal names, as pinned, and what the submitter has answered since."""
-        held = self.view.manifest.scope or scope_of(self.view.manifest.goal)
+        held = self.view.manifest.scope
         if not self.view.state.answers:
             return held
         return held.with_answers(split_inputs(self.view)[0])

@@ -30,6 +30,8 @@ from orchestrator.core.domain.run_events import (
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
 from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.policy.task_scope import scope_of
+from tests.core.orchestrator.simulation import PERMISSIVE
 from tests.proves import proves
 
 HEX = "b" * 64
@@ -114,7 +116,9 @@ class Walking:
             prompts=dict(bundled_content.load_bundled_prompts()),
             prompt_versions={},
             price_book="none",
+            policy=PERMISSIVE,
         )
+        goal = Goal(objective="Refund the order", inputs=inputs, acceptance=acceptance)
         self.manifest = Manifest(
             run=RUN,
             task=RUN,
@@ -122,12 +126,14 @@ class Walking:
             principal=RUN,
             owner=RUN,
             scopes=("submit",),
-            goal=Goal(objective="Refund the order", inputs=inputs, acceptance=acceptance),
+            goal=goal,
             goal_digest=HEX,
             graph=self.graph.digest,
             pins=pins,
             pins_digest=HEX,
             limits=self.limits,
+            asked={},
+            scope=scope_of(goal),
             workflow="support-refund",
             workflow_version=1,
             code_version="test",

@@ -127,12 +127,6 @@ def test_a_detector_that_breaks_closes_the_run(monkeypatch: pytest.MonkeyPatch) 
     assert run.state.outcome is TerminalCode.UNSAFE_DETECTION
 
 
-def test_without_a_pinned_policy_nothing_is_screened() -> None:
-    run = loop(tools=ALL, graph_tools=tuple(ALL))
-    read(run, ORDERS)
-    assert run.said("safety_found") == []
-
-
 @proves("R-TOOL-24", part="configured per tenant, and loosened by two")
 def test_making_less_of_a_finding_loosens_the_policy() -> None:
     stricter, weaker = (SHIPPED.evolve(safety={"result:injection": word}) for word in ("stop", "note"))

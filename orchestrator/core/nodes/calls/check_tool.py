@@ -93,7 +93,7 @@ class CheckTool(PlainNode):
         )
         for call in calls:
             state = with_settled_change_request(state, call)
-        if view.pins.policy is not None and (front.call.grant or front.call.id in state.planned):
+        if front.call.grant or front.call.id in state.planned:
             # The tool is part of the plan from here on; each further call is still judged by its own values.
             state = with_foreseen(state, (front.call.tool,))
         return NodeResult(state=state, outcome="eligible", said=tuple(said))

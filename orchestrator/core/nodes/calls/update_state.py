@@ -78,7 +78,7 @@ def _commit_fact(view: NodeContext, state: RunState, call: Call) -> tuple[RunSta
         key = action_key(call)
         confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
     echoes = state.echoes
-    if (given := _get_model_arguments(view, call)) is not None:
+    if (given := _get_model_arguments(call)) is not None:
         # A value that the model put into a tool is not trusted, and not read, because the tool returned it.
         echoes = with_entry(echoes, name, given)
     committed = state.evolve(
@@ -111,7 +111,7 @@ def _commit_failure(
         state, words = record_open_effect(view, state, call, error)
     failure = Failure(tool=call.tool, error=error, attempt=call.attempt, observation=call.observation)
     echoes = state.echoes
-    if call.observation is not None and (given := _get_model_arguments(view, call)) is not None:
+    if call.observation is not None and (given := _get_model_arguments(call)) is not None:
         echoes = with_entry(echoes, f"{view.number + 1} {call.tool} {call.id}", given)
     text = _build_tool_message(view, state, call, {"status": "error", "error": error})
     failed = state.evolve(
@@ -125,9 +125,9 @@ def _commit_failure(
     return failed, (*words, trace_event(Phase.STATE_UPDATE, body))
 
 
-def _get_model_arguments(view: NodeContext, call: Call) -> Hex | None:
-    """Return the arguments that a model put into a call, or None if no policy needs them."""
-    return call.arguments if view.pins.policy is not None and call.by == "model" else None
+def _get_model_arguments(call: Call) -> Hex | None:
+    """Return the arguments that a model put into a call, or None if it is not a model's."""
+    return call.arguments if call.by == "model" else None
 
 
 def _build_tool_message(view: NodeContext, state: RunState, call: Call, head: dict[str, object]) -> bytes:

@@ -109,7 +109,7 @@ def _build_compensation_call(view: NodeContext, key: str, spec: ToolSpec, body: 
     """
     arguments, argument_digest = view.desk.put(body), compute_digest("arguments", body)
     return Call(
-        id=undo_id(key), by=UNDO, provider_id=undo_id(key), tool=spec.name, ordinal=0, raw=arguments,
+        id=undo_id(key), by=UNDO, provider_id=undo_id(key), tool=spec.name, raw=arguments,
         arguments=arguments, argument_digest=argument_digest,
         key=idempotency_key(view.manifest.line, f"undo:{key}:{spec.name}", argument_digest, 0),
     )  # fmt: skip

@@ -87,7 +87,7 @@ def request_model_call(
     if fit.halt is not None:
         return fit.halt._replace(said=(*passed, *fit.halt.said))
     prompt = fit.prompt
-    limit, shortened = _output_limit(view, state, profile, prompt, wanted)
+    limit, shortened = _output_limit(state, profile, prompt, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
     request = view.desk.put(prompt.body)
     effect = CallModel(
@@ -160,9 +160,7 @@ def _fit_profile_prompt(
     return wanted, fit_prompt(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
 
 
-def _output_limit(
-    view: NodeContext, state: RunState, profile: ModelProfile, prompt: Prompt, wanted: int
-) -> tuple[int, str]:
+def _output_limit(state: RunState, profile: ModelProfile, prompt: Prompt, wanted: int) -> tuple[int, str]:
     """Return the output limit in tokens and the dimension that reduced it ("" if none did).
 
     The limit is what every dimension has left, but never less than a useful answer needs. The reservation

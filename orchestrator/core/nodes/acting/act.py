@@ -100,7 +100,6 @@ class Act(PlainNode):
                 by="model",
                 provider_id=request.call_id,
                 tool=request.name,
-                ordinal=ordinal,
                 raw=request.arguments,
             )
             body = CallRequested(

@@ -25,7 +25,7 @@ from orchestrator.core.calls.open_effects import open_of, record_open_effect, se
 from orchestrator.core.calls.resource_locks import find_busy_lock_key, wait_for_resource_lock
 from orchestrator.core.common.backoff import delay_ms
 from orchestrator.core.common.errors import UnexpectedEvent
-from orchestrator.core.common.frozen_model import FrozenModel, without_keys
+from orchestrator.core.common.frozen_model import without_keys
 from orchestrator.core.domain.call_outcomes import Fate, Look
 from orchestrator.core.domain.effects import Effect, SetTimer
 from orchestrator.core.domain.graph import Interrupt
@@ -62,16 +62,11 @@ from traces.core.integrity.chain import TraceEntry
 SETTLED = ("observed", "failed")
 
 
-class Config(FrozenModel):
-    """A node kind without settings."""
-
-
 class CaptureObservation(PlainNode):
     kind: ClassVar[str] = "capture_observation"
     outcomes: ClassVar[tuple[str, ...]] = ("captured",)
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.OBSERVATION_GROUNDING)
     artifact: ClassVar[str] = "raw tool output payload"
-    config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Wait for every call of the batch.

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from orchestrator.core.calls.open_effects import action_key, open_of, record_open_effect, settle_open_effect
-from orchestrator.core.common.frozen_model import FrozenModel, Hex, with_entry
+from orchestrator.core.common.frozen_model import Hex, with_entry
 from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Result, RunState, Unread
 from orchestrator.core.workflow.goal_inputs import small_values
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
@@ -18,16 +18,11 @@ GOOD = ("verified", "observed_only")
 MAY_HAVE_HAPPENED = "it may have happened; the same call is sent again only where that cannot do it twice"
 
 
-class Config(FrozenModel):
-    """A node kind without settings."""
-
-
 class UpdateState(PlainNode):
     kind: ClassVar[str] = "update_state"
     outcomes: ClassVar[tuple[str, ...]] = ("committed",)
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.STATE_UPDATE)
     artifact: ClassVar[str] = "updated task state"
-    config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Commit every call of the batch and give each its one result."""

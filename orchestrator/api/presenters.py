@@ -162,15 +162,12 @@ def serialize_untrusted_facts(document: Mapping[str, Any] | None) -> dict[str, A
 
 
 def serialize_run_scope(run: Run) -> dict[str, Any]:
-    """Serialize the names in the run's task, its boundary's additions and its policy version (R-TOOL-17).
-
-    The names and the policy version are null in runs created before these existed.
-    """
+    """Serialize the names in the run's task, its boundary's additions and its policy version (R-TOOL-17)."""
     held = scope_held(run.id)
     return {
-        "names": held.scope.model_dump(mode="json") if held.scope is not None else None,
+        "names": held.scope.model_dump(mode="json"),
         "granted": held.granted.model_dump(mode="json"),
-        "policy_version": held.policy.version if held.policy is not None else None,
+        "policy_version": held.policy.version,
     }
 
 

@@ -194,9 +194,9 @@ class RestingField(serializers.Serializer[Any]):
 class ScopeField(serializers.Serializer[Any]):
     """What a task names by itself, what its boundary adds to that, and the policy that rules."""
 
-    names = serializers.DictField(child=serializers.ListField(child=serializers.CharField()), allow_null=True)
+    names = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
     granted = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))
-    policy_version = serializers.IntegerField(allow_null=True)
+    policy_version = serializers.IntegerField()
 
 
 class ReadinessField(serializers.Serializer[Any]):

@@ -242,7 +242,7 @@ def policy_in_force(hand: ClaimedRun, stops: tuple[StopRow, ...], known: Policy 
     Raises: PolicyMoved with a policy that is not yet `known`.
     """
     pinned = hand.manifest.pins.policy
-    if pinned is None or known is not None:
+    if known is not None:
         return
     newest = next((stop.target for stop in stops if stop.scope == "policy"), pinned.digest)
     if newest != pinned.digest and (policy := policy_of(newest)) is not None:

@@ -38,7 +38,7 @@ def checkpoints(world: World, run: UUID) -> list[Checkpoint]:
 
 
 def rewrite(superuser: psycopg.Connection, run: UUID, **changes: Any) -> None:
-    """Make a run's manifest one of an earlier release."""
+    """Change fields of a run's manifest, which its database does not allow."""
     row = superuser.execute("SELECT body FROM orchestrator_manifestrow WHERE id = %s", [run]).fetchone()
     assert row is not None
     body = orjson.dumps({**orjson.loads(bytes(row[0])), **changes})

@@ -114,7 +114,6 @@ def _tell(stage: Stage) -> None:
             if after == "killed":
                 event(f"killed at {before}")
     for kind in sorted(
-        {"call_recovered", "run_recovered", "reconciled", "grant_voided", "call_in_doubt", "late_outcome"}
-        & set(stage.world.kinds(stage.run))
+        {"call_recovered", "reconciled", "call_in_doubt", "late_outcome"} & set(stage.world.kinds(stage.run))
     ):
         event(kind)

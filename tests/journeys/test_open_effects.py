@@ -13,7 +13,6 @@ from pytest_django import Settings
 from orchestrator.core.admission.errors import EffectInDoubt
 from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.core.tools.schema_drift import CUT
-from orchestrator.runs.queries.inflight_effects import was_sent_in_line
 from orchestrator.runs.queries.runs import state_now
 from orchestrator.tools.actions.http_tools import declare_http_tool
 from orchestrator.tools.actions.private_hosts import set_places
@@ -285,20 +284,6 @@ def test_a_retry_sends_what_a_conclusive_look_up_does_not_find(
     assert (found.terminal_code, kinds(world, again)) == ("SUCCESS", []), found.reason
     assert (crm.posts(), len(crm.notes)) == (2, 1)
     world.sound(again)
-
-
-@proves("R-TOOL-9", part="a key is known in the line of retries")
-def test_a_key_that_a_run_sent_is_known_to_its_retry_and_no_other_is(
-    world: World, crm: Crm, model: OpenAIServer
-) -> None:
-    adds(world, crm)
-    crm.status, crm.times = 500, 1
-    run = asked(world, model, DOWN)
-    again = retried(world, run)
-    key = crm.keys[0]
-    assert was_sent_in_line(world.id, again, key)
-    assert not was_sent_in_line(world.id, again, "0" * 40)
-    assert not was_sent_in_line(world.id, run, key)
 
 
 @proves("R-TOOL-14", part="a tool server's answer that cannot be read")

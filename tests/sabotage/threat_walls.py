@@ -165,8 +165,8 @@ def words_among_instructions() -> Iterator[None]:
 def arguments_as_written() -> Felled:
     """Arguments are kept as the model wrote them, and not in their one form."""
 
-    def parse(raw: bytes, **version: int) -> argument_parsing.Arguments | argument_parsing.Malformed:
-        found = argument_parsing.parse_arguments(raw, **version)
+    def parse(raw: bytes) -> argument_parsing.Arguments | argument_parsing.Malformed:
+        found = argument_parsing.parse_arguments(raw)
         return found.evolve(body=raw) if isinstance(found, argument_parsing.Arguments) else found
 
     return mock.patch.object(authorization, "parse_arguments", parse)

@@ -15,6 +15,7 @@ from orchestrator.core.domain.call_outcomes import Fate
 from orchestrator.core.guardrails import policy_evaluation
 from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.nodes.calls import capture_observation, check_tool, verify_observation
+from orchestrator.core.policy.provenance.value_matching import SearchableText
 from orchestrator.core.tools import schema_drift
 from orchestrator.core.tools.remote_definition import Listed
 from orchestrator.tools.gateways.mcp import mcp_client
@@ -40,7 +41,7 @@ def no_scope() -> AbstractContextManager[Any]:
 
 def no_echoes() -> AbstractContextManager[Any]:
     """What a model wrote into a tool counts as read when it comes back."""
-    return mock.patch.object(TaintTracker, "_sees_echoes", new=False)
+    return mock.patch.object(TaintTracker, "_words", return_value=SearchableText(""))
 
 
 def no_schema() -> AbstractContextManager[Any]:

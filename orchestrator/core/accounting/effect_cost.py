@@ -6,7 +6,6 @@ from decimal import Decimal
 from budgets.core.pricing import actual_cost, worst_cost
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.effects import Amounts
-from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.memory_gate import CATEGORY as MEMORY
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import RunState
@@ -15,12 +14,6 @@ from orchestrator.core.workflow.node_protocol import Refused
 
 ONE = Decimal(1)
 ZERO = Decimal(0)
-# Runs admitted under an earlier core version count no memory writes, so that they replay unchanged.
-MEMORY_SINCE = 4
-# Earlier versions counted a memory write as a side effect, too.
-APART_SINCE = 5
-# Earlier versions trusted a remote tool's declaration that it is a memory tool.
-LOCAL_SINCE = 6
 
 
 def model_reserve(
@@ -74,28 +67,26 @@ def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
     return amounts
 
 
-def compute_run_reserve(manifest: Manifest, spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
+def compute_run_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
     """Return the worst case that a run reserves for a call.
 
     A memory write counts as such and not as an ungranted side effect: a profile limits memory writes
     separately, and a proposed memory changes nothing yet.
     """
     amounts = call_reserve(spec, granted=granted, step=step)
-    if spec.category == MEMORY and spec.mutating and manifest.core_version >= MEMORY_SINCE:
+    if spec.category == MEMORY and spec.mutating:
         amounts["memory_writes"] = ONE
-    if is_memory_write(manifest, spec):
+    if is_memory_write(spec):
         amounts.pop("side_effects", None)
     return amounts
 
 
-def is_memory_write(manifest: Manifest, spec: ToolSpec) -> bool:
+def is_memory_write(spec: ToolSpec) -> bool:
     """Return whether a call writes to memory and changes nothing else.
 
     This is never assumed of a remote tool, whatever its category says.
     """
-    if manifest.core_version >= LOCAL_SINCE and spec.remote is not None:
-        return False
-    return spec.category == MEMORY and spec.mutating and manifest.core_version >= APART_SINCE
+    return spec.category == MEMORY and spec.mutating and spec.remote is None
 
 
 def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:

@@ -26,11 +26,6 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, BudgetSettled
 from traces.core.integrity.chain import TraceEntry
 
-# Runs admitted under an earlier core counted nothing for a call that certainly did not happen, and no step
-# for it if the call was repeated.
-ABSENT_SINCE = 10
-# Runs admitted under an earlier core counted a model turn for a call that no provider accepted.
-TAKEN_SINCE = 11
 # Either nothing was sent, or the recipient rejected the request unread.
 NOT_TAKEN = frozenset(
     {"circuit_open", "model_busy", "refused_by_wall", "no_key", "egress_refused", "unreachable",
@@ -97,7 +92,7 @@ def _compute_actual_amounts(
     if isinstance(event, ToolFailed):
         return (held if event.sent else _compute_unsent_amounts(held)), False
     if event.resolution == "abandoned":
-        return _compute_abandoned_amounts(manifest, event, held), False
+        return _compute_abandoned_amounts(event, held), False
     return held, event.resolution != "found"
 
 
@@ -113,19 +108,17 @@ def _failed_model(
         return model_actual(_get_pinned_profile(manifest, pending), event.usage), False
     if event.error in ("timeout", "malformed", "cut_off", "server_error"):
         return held, True
-    if event.error in NOT_TAKEN and manifest.core_version >= TAKEN_SINCE:
+    if event.error in NOT_TAKEN:
         return {}, False
     return {"model_turns": ONE}, False
 
 
-def _compute_abandoned_amounts(manifest: Manifest, event: Recovered, held: Amounts) -> Amounts:
+def _compute_abandoned_amounts(event: Recovered, held: Amounts) -> Amounts:
     """Return the amounts of an abandoned call, which certainly changed nothing.
 
     A call that was looked up had been sent, and counts as a call that failed. Of a call that was never sent
     only the step counts: the next attempt reserves no step of its own.
     """
-    if manifest.core_version < ABSENT_SINCE:
-        return {}
     if event.detail.startswith(LOOKED):
         return {name: amount for name, amount in held.items() if name not in CHANGES}
     return {name: amount for name, amount in held.items() if name == "steps"}

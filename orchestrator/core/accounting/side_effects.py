@@ -1,7 +1,6 @@
 """Record the changes that a run made, and reserve the budget to undo them (R-TOOL-15).
 
-A change is recorded when its result is observed. A run admitted under an earlier core records nothing, so
-that its replay does not change.
+A change is recorded when its result is observed.
 """
 
 from decimal import Decimal
@@ -9,28 +8,24 @@ from decimal import Decimal
 from orchestrator.core.accounting.effect_cost import ZERO, add_amounts, call_reserve
 from orchestrator.core.common.frozen_model import with_entry, without_keys
 from orchestrator.core.domain.effects import Amounts
-from orchestrator.core.domain.manifest import Manifest, Pins
+from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.run_state import Call, RunState, SideEffect
 from orchestrator.core.domain.tool_spec import Reversibility, ToolSpec
 from orchestrator.core.workflow.node_protocol import NodeContext
 
-SINCE = 3
 # A compensating call counts under the action that it undoes: a run that may act may also undo.
 COUNTED_WITH_THE_ACTION = ("side_effects", "granted_side_effects")
 
 
-def is_tracked(manifest: Manifest, spec: ToolSpec) -> bool:
-    """Return whether a call of this tool is recorded.
-
-    It is if the tool changes something and the run's core records side effects.
-    """
-    return manifest.core_version >= SINCE and spec.reversibility is not Reversibility.PURE
+def is_tracked(spec: ToolSpec) -> bool:
+    """Return whether a call of this tool is recorded: it is if the tool changes something."""
+    return spec.reversibility is not Reversibility.PURE
 
 
 def with_side_effect(view: NodeContext, state: RunState, call: Call, observation: str | None) -> RunState:
     """Return the state with a change that happened, and with budget reserved to undo it."""
     spec = view.pins.by_name[call.tool]
-    if not is_tracked(view.manifest, spec) or call.arguments is None:
+    if not is_tracked(spec) or call.arguments is None:
         return state
     room = {name: _at_most(state, name, amount) for name, amount in undo_room(view.pins, spec).items()}
     deed = SideEffect(tool=call.tool, arguments=call.arguments, observation=observation, room=room)
@@ -40,7 +35,7 @@ def with_side_effect(view: NodeContext, state: RunState, call: Call, observation
 def with_doubtful_effect(view: NodeContext, state: RunState, call: Call) -> RunState:
     """Return the state with a change that may or may not have happened."""
     spec = view.pins.by_name[call.tool]
-    if not is_tracked(view.manifest, spec) or call.arguments is None:
+    if not is_tracked(spec) or call.arguments is None:
         return state
     deed = SideEffect(tool=call.tool, arguments=call.arguments, standing="in_doubt")
     return state.evolve(deeds=with_entry(state.deeds, call.id, deed))

@@ -45,10 +45,6 @@ PASSED_BY: Final = frozenset(
         "terminate",
     }
 )
-# A retry follows the rules of the core that made its state, so it is refused if those rules protect less
-# than today's. The newest stricter rules are those for a prompt's lines (core/llm/prompt_builder.py). Raise
-# this number with every core that protects more.
-GUARDED_SINCE: Final = 9
 # What a retry keeps: what the earlier run found, wrote and tried (`with_later_refusals` adds to it). Counts
 # of equal calls are kept, so that a retry cannot bypass their limit; counts of calls and facts, because
 # they name what follows. `foreseen`, `planned`, `alarms`, `guarded`, `echoes` and `sent` state what was

@@ -53,30 +53,11 @@ def given_by(graph: CompiledGraph, pins: Pins, goal: Goal) -> dict[str, Decimal]
     return {str(name): amount for name, amount in defaults_for(mode, stated=stated).items()}
 
 
-def asked_before(graph: CompiledGraph, first: Manifest) -> dict[str, Decimal]:
-    """Return the budget that the task of a line of retries asked for, from its first run's manifest.
-
-    Older manifests did not store that budget and hold only the limits that were given. A limit below what
-    the pins give is then taken as the task's wish, even if it was the tenant's ceiling of that time, so
-    that no retry gets more than its task asked for.
-    """
-    if first.asked is not None:
-        return first.asked
-    given, long = given_by(graph, first.pins, first.goal), first.goal.mode is Mode.LONG_RUNNING
-    return {
-        name: amount
-        for name, amount in first.limits.items()
-        if name != Dimension.TRANSITIONS.value
-        and (name not in given or amount < given[name] or (long and name == "wall_clock_seconds"))
-    }
-
-
 def limits_again(
     graph: CompiledGraph, pins: Pins, goal: Goal, asked: Mapping[str, Decimal]
 ) -> dict[str, Decimal]:
     """Return a retry's limits: what its pins give now, or less if its task asked for less.
 
-    See `asked_before`.
     Raises: GoalInvalid.
     """
     given = given_by(graph, pins, goal)

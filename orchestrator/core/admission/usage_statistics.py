@@ -139,10 +139,6 @@ def _select_first_and_last(rests: list[Amounts]) -> list[Amounts]:
     return [rests[0]] if len(rests) == 1 else [rests[0], rests[-1]]
 
 
-def _compute_lower_bounds(by_run: Mapping[str, list[Amounts]]) -> dict[str, Decimal]:
-    return {name: lower for name, (lower, _) in _compute_usage_bounds(by_run).items()}
-
-
 def _compute_usage_bounds(
     by_run: Mapping[str, list[Amounts]], kinds: int = KEPT
 ) -> dict[str, tuple[Decimal, Decimal]]:

@@ -16,6 +16,7 @@ from budgets.core.dimension import ABOUT, GAUGES, Dimension, Kind
 from budgets.core.statistics.forecast import UNKNOWN
 from orchestrator.core.accounting.effect_cost import ZERO, add_amounts
 from orchestrator.core.accounting.remaining_estimate import estimate_remaining_usage
+from orchestrator.core.approval.compensation_approval import decided_said
 from orchestrator.core.approval.packets import budget_packet
 from orchestrator.core.common.frozen_model import with_entry, without_keys
 from orchestrator.core.domain.effects import AskApproval
@@ -27,7 +28,6 @@ from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, tr
 from traces.core.canonical import compute_digest, format_decimal
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import (
-    ApprovalDecided,
     ApprovalExpired,
     ApprovalRequested,
     ApprovalWithdrawn,
@@ -195,11 +195,7 @@ def resolve_budget_request(
     if isinstance(event, GateExpired):
         said = trace_event(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
         return Thawed(state=open_again.evolve(expired=True), said=(said,), halting=state.frozen)
-    decided = ApprovalDecided(
-        request=event.request, decision=event.decision, decision_digest=event.decision_digest, by=event.by,
-        role=event.role, packet_digest=event.packet_digest, arguments=event.arguments,
-    )  # fmt: skip
-    told = (trace_event(Phase.ESCALATION_CHECK, decided, actor="person"),)
+    told = (decided_said(event),)
     granted = {name: amount for name, amount in event.amounts.items() if name in state.limits}
     if event.decision != "extend" or not granted:
         return Thawed(state=open_again, said=told, halting=state.frozen)

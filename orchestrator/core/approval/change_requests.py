@@ -17,7 +17,6 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import CallAnsweredNot
 from traces.core.integrity.chain import TraceEntry
 
-SINCE = 7
 OUTCOME = "revised"
 STATUS = "sent_back"
 VOICE = "a person who decides on this call"
@@ -151,8 +150,6 @@ def told_the_writer(view: NodeContext) -> str | None:
 
 def _leads_back(view: NodeContext, call: Call) -> bool:
     """Return whether the graph has a path back: an edge whose guard holds once the call is off the queue."""
-    if view.manifest.core_version < SINCE:
-        return False
     edges = view.graph.edges.get(view.node.id, {}).get(OUTCOME, ())
     after = _taken_off(view.state, call)
     return any(edge.guard is None or holds(edge.guard, after) for edge in edges)

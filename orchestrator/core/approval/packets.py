@@ -25,7 +25,7 @@ from orchestrator.core.calls.open_effects import open_of
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import evaluate_policy
-from orchestrator.core.guardrails.provenance import trace_arguments
+from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.tools.approval_thresholds import amount_of, count_required_approvers
 from orchestrator.core.workflow.node_protocol import NodeContext
 
@@ -281,10 +281,10 @@ def _fill_template(template: str, arguments: Any) -> str:
 
 
 def _build_argument_origins(view: NodeContext, call: Call, value: Any) -> tuple[ArgumentOrigin, ...]:
-    sources = trace_arguments(view, call, value)
+    traced = TaintTracker(view, call).trace(value)
     return tuple(
-        ArgumentOrigin(pointer=pointer, origin=source.origin, reference=source.reference)
-        for pointer, source in sources.items()
+        ArgumentOrigin(pointer=pointer, origin=one.source.origin, reference=one.source.reference)
+        for pointer, one in traced.items()
     )
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from orchestrator.core.accounting.side_effects import with_doubtful_effect
+from orchestrator.core.approval.compensation_approval import decided_said
 from orchestrator.core.approval.packets import reconciliation_packet
 from orchestrator.core.calls.open_effects import open_of, record_open_effect
 from orchestrator.core.common.frozen_model import with_entry
@@ -13,7 +14,7 @@ from orchestrator.core.domain.run_state import Call, Gate
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from traces.core.canonical import compute_digest, encode_canonical
 from traces.core.events.phases import Phase
-from traces.core.events.trace_events import ApprovalDecided, ApprovalRequested, CallInDoubt, Reconciled
+from traces.core.events.trace_events import ApprovalRequested, CallInDoubt, Reconciled
 from traces.core.integrity.chain import TraceEntry
 
 QUEUE = "reconciliation"
@@ -89,17 +90,9 @@ def resolve_reconciliation(
     """The call after a person's word: observed as happened, failed as not happened, or still in doubt at a
     cancel."""
     verdict = event.decision if event.decision in ("happened", "not_happened") else "cancel"
-    decided = ApprovalDecided(
-        request=event.request,
-        decision=event.decision,
-        decision_digest=event.decision_digest,
-        by=event.by,
-        role=event.role,
-        packet_digest=event.packet_digest,
-    )
     word = Reconciled(effect=call.effect or "", verdict=verdict, by=event.by)  # type: ignore[arg-type]
     said = (
-        trace_event(Phase.ESCALATION_CHECK, decided, actor="person"),
+        decided_said(event),
         trace_event(Phase.OBSERVATION_GROUNDING, word, actor="person"),
     )
     if verdict == "happened":

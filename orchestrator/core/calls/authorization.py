@@ -42,9 +42,6 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, CallChecked, PlanRepaired
 from traces.core.integrity.chain import TraceEntry
 
-# Runs of an earlier core request approval for calls with redaction marks; the gateway sends none.
-MARKS_SINCE = 11
-
 DECIDED: dict[Decision, Literal["allow", "approval_required", "deny"]] = {
     "allow": "allow", "gate": "approval_required", "deny": "deny",
 }  # fmt: skip
@@ -164,9 +161,9 @@ class CallAuthorizer:
         """Check that enough is left of every dimension, and that the tool's rate allows the call."""
         assert self.spec is not None
         granted = self.call.grant is not None or self.gated()
-        reserve = compute_run_reserve(self.view.manifest, self.spec, granted=granted, step=self.first)
+        reserve = compute_run_reserve(self.spec, granted=granted, step=self.first)
         # No action is begun that the run could not afford to undo (R-TOOL-15).
-        back = undo_room(self.view.pins, self.spec) if is_tracked(self.view.manifest, self.spec) else {}
+        back = undo_room(self.view.pins, self.spec) if is_tracked(self.spec) else {}
         refused = find_budget_shortfall(self.view.state, (reserve, back), self.view.headroom)
         if refused is None:
             return self._rate(self.spec)
@@ -232,7 +229,7 @@ class CallAuthorizer:
             return True
         if is_entrusted(self.view, self.call):
             return True
-        if is_memory_write(self.view.manifest, self.spec):
+        if is_memory_write(self.spec):
             return False
         free = self.view.state.left("side_effects")
         return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
@@ -241,14 +238,10 @@ class CallAuthorizer:
     # -----------------------------------------------------------------------------------------
 
     def _parsed(self) -> Arguments | Malformed:
-        if self.call.arguments is not None:
-            return parse_arguments(self.view.desk.read(self.call.arguments))
-        return parse_arguments(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
+        return parse_arguments(self.view.desk.read(self.call.arguments or self.call.raw))
 
     def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> Malformed | None:
-        if self.view.manifest.core_version < MARKS_SINCE:
-            return None
-        kept = is_memory_write(self.view.manifest, spec)
+        kept = is_memory_write(spec)
         return validate_no_redactions(parsed.value) or validate_sealed_references(
             self.view.desk.find, tool=spec.name, by=self.call.by, value=parsed.value, remembered=kept
         )

@@ -10,7 +10,6 @@ from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import Egress, Risk, ToolSpec
 from orchestrator.core.guardrails.exfiltration import MOST_ADDRESSES, addresses_in, goes_unasked
 from orchestrator.core.guardrails.taint_sources import flatten_json_leaves
-from orchestrator.core.guardrails.taint_tracking import CLOSELY_SINCE
 from orchestrator.core.policy.provenance.value_kinds import kind_of
 from orchestrator.core.policy.provenance.value_matching import words_of
 from orchestrator.core.policy.rules import argument_of, is_at_or_below_pointer
@@ -46,14 +45,11 @@ def leads_away(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
     """Return whether the call names an address that is not on the list of its tool's version.
 
     Any argument of an outside server's tool that is called without approval may be an address, because it
-    is unknown what the server does with the argument. Runs admitted before this check existed follow only
-    what their tools declare.
+    is unknown what the server does with the argument.
     """
     if call.arguments is None:
         return False
-    if spec.remote is not None and (
-        not goes_unasked(view, spec) or view.manifest.core_version < CLOSELY_SINCE
-    ):
+    if spec.remote is not None and not goes_unasked(view, spec):
         return False
     return named_beyond(spec, view.desk.json(call.arguments))
 

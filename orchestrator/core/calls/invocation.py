@@ -7,7 +7,7 @@ from orchestrator.core.calls.action_digest import action_digest
 from orchestrator.core.calls.open_effects import looks_first, open_of
 from orchestrator.core.calls.resource_locks import keys_of
 from orchestrator.core.common.frozen_model import with_entry
-from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Came, Fate, fate_of
+from orchestrator.core.domain.call_outcomes import Came, Fate, fate_of
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import ToolFailed
 from orchestrator.core.domain.run_state import Call, Pending, RunState
@@ -36,7 +36,7 @@ def launch_call(
     assert call.argument_digest is not None
     assert call.key is not None
     granted, step = call.grant is not None, ordinal == 0 and call.attempt == 1
-    counting = compute_run_reserve(view.manifest, spec, granted=granted, step=step)
+    counting = compute_run_reserve(spec, granted=granted, step=step)
     reserve = undone_within(state, undo_reserve(spec)) if undoes else counting
     first_use = call.grant is not None and not call.used_grant
     effect = CallTool(
@@ -123,10 +123,8 @@ def may_pass(event: ToolFailed) -> bool:
 
 
 def classify_call_failure(view: NodeContext, call: Call, event: ToolFailed) -> Fate:
-    """Return the fate of a call that failed. In runs of an earlier core every failure counts as failed."""
+    """Return the fate of a call that failed."""
     spec = view.pins.by_name[call.tool]
-    if view.manifest.core_version < OPEN_SINCE:
-        return Fate.FAILED
     repeats = may_pass(event) and repeats_left(view.state, spec, call.attempt)
     return fate_of(
         Came(

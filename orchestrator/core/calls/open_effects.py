@@ -1,14 +1,13 @@
 """Open effects: changes that may have been made although no result confirms them (R-TOOL-9).
 
 They are recorded by the requested action, across a whole line of retries, until a look-up, a person or the
-same key settles them. Runs of an earlier core record nothing.
+same key settles them.
 """
 
 from typing import Literal
 
 from orchestrator.core.accounting import side_effects
 from orchestrator.core.common.frozen_model import with_entry, without_keys
-from orchestrator.core.domain.call_outcomes import OPEN_SINCE
 from orchestrator.core.domain.run_state import Call, OpenEffect, RunState, SideEffect
 from orchestrator.core.workflow.node_protocol import NodeContext, trace_event
 from traces.core.events.phases import Phase
@@ -77,7 +76,7 @@ def record_open_effect(
     The call becomes the newest request of that effect.
     """
     spec = view.pins.by_name[call.tool]
-    if view.manifest.core_version < OPEN_SINCE or not spec.mutating:
+    if not spec.mutating:
         return state, ()
     effect = call.effect or ""
     opened = OpenEffect(call=call.id, tool=call.tool, effect=effect, key=call.key or "", error=error)
@@ -88,11 +87,7 @@ def record_open_effect(
     told = told.evolve(
         opened=with_entry(without_keys(told.opened, _key_of(told, call)), action_key(call), opened)
     )
-    if (
-        call.id not in told.deeds
-        and call.arguments is not None
-        and side_effects.is_tracked(view.manifest, spec)
-    ):
+    if call.id not in told.deeds and call.arguments is not None and side_effects.is_tracked(spec):
         deed = SideEffect(
             tool=call.tool, arguments=call.arguments, observation=call.observation, standing="open"
         )

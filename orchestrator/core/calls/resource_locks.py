@@ -15,7 +15,6 @@ from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, tr
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import ConflictWaited
 
-SINCE = 3
 LONGEST = 200
 WAIT = timedelta(seconds=1)
 # No effect of a node has this ordinal: a wait is never taken for one of them.
@@ -25,7 +24,7 @@ ORDINAL = 97
 def keys_of(view: NodeContext, spec: ToolSpec, call: Call) -> tuple[str, ...]:
     """The keys that this exact call holds across runs, each once, in order."""
     shared = [template for template in spec.conflict_keys if "{" in template]
-    if not shared or not spec.mutating or call.arguments is None or view.manifest.core_version < SINCE:
+    if not shared or not spec.mutating or call.arguments is None:
         return ()
     arguments = view.desk.json(call.arguments)
     return tuple(sorted({_fill_key_template(template, arguments) for template in shared}))

@@ -15,8 +15,6 @@ from orchestrator.core.domain.run_state import Call
 from orchestrator.core.workflow.node_protocol import NodeContext
 from traces.core.sealed_references import Place, extract_references, may_open, read_sealed
 
-# Runs of an earlier core have no sealed values.
-SINCE = 11
 SHOWN = 8
 
 
@@ -52,7 +50,7 @@ def is_entrusted(view: NodeContext, call: Call) -> bool:
 
     Such a value was never shown to the model and goes nowhere without a person's approval.
     """
-    if call.by != "model" or call.arguments is None or view.manifest.core_version < SINCE:
+    if call.by != "model" or call.arguments is None:
         return False
     body = view.desk.read(call.arguments)
     if b"[sealed:" not in body:

@@ -13,15 +13,13 @@ from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.workflow.node_protocol import NodeContext
 
-SINCE = 3
-
 
 def find_cheaper_tool(view: NodeContext, call: Call, spec: ToolSpec) -> ToolSpec | None:
     """Return a callable tool that does the same for less.
 
     Returns None if there is none, or if every such tool has failed in this run.
     """
-    if view.manifest.core_version < SINCE or call.by != "model" or call.grant is not None:
+    if call.by != "model" or call.grant is not None:
         return None
     alike = view.pins.by_capability.get(spec.capability, [])
     if len(alike) < 2:
@@ -48,12 +46,7 @@ def find_substitute_tool(view: NodeContext, call: Call) -> ToolSpec | None:
     Returns None if the tool can be reached, or if no equivalent can replace it.
     """
     spec = view.pins.by_name.get(call.tool)
-    if (
-        spec is None
-        or view.manifest.core_version < SINCE
-        or call.grant is not None
-        or is_tool_reachable(view, spec)
-    ):
+    if spec is None or call.grant is not None or is_tool_reachable(view, spec):
         return None
     found = (view.pins.by_name.get(name) for name in spec.equivalents)
     return next(
@@ -103,5 +96,5 @@ def _no_riskier(view: NodeContext, other: ToolSpec, spec: ToolSpec) -> bool:
 
 def _can_accept_arguments(view: NodeContext, spec: ToolSpec, call: Call) -> bool:
     """Return whether the call's arguments are valid for this tool as well."""
-    parsed = parse_arguments(view.desk.read(call.arguments or call.raw), version=view.manifest.core_version)
+    parsed = parse_arguments(view.desk.read(call.arguments or call.raw))
     return isinstance(parsed, Arguments) and validate_against_schema(spec.input_schema, parsed.value) is None

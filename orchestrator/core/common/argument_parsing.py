@@ -17,7 +17,6 @@ from traces.core.sealed_references import holds_reference
 
 MAX_BYTES = 65_536
 MAX_DEPTH = 32
-MEMBERS_ONCE_SINCE = 11
 
 
 class Malformed(FrozenModel):
@@ -34,13 +33,15 @@ class Arguments(FrozenModel):
     value: dict[str, Any]
 
 
-def parse_arguments(raw: bytes, *, version: int = MEMBERS_ONCE_SINCE) -> Arguments | Malformed:
-    """Read one JSON object, unwrapping one layer of JSON-in-a-string; bounded in size and depth. By the
-    rules of `version`: since 11 no member is given twice."""
+def parse_arguments(raw: bytes, *, repeated: bool = False) -> Arguments | Malformed:
+    """Read one JSON object, unwrapping one layer of JSON-in-a-string; bounded in size and depth.
+
+    A member that is given twice is a fault, unless `repeated`: then the last one counts.
+    """
     if len(raw) > MAX_BYTES:
         return Malformed(detail=f"the arguments are larger than {MAX_BYTES} bytes")
     try:
-        read = read_json if version >= MEMBERS_ONCE_SINCE else orjson.loads
+        read = orjson.loads if repeated else read_json
         value = read(raw or b"{}")
         if isinstance(value, str):
             value = read(value)

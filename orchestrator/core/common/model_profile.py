@@ -16,11 +16,11 @@ class ModelProfile(FrozenModel):
 
     `price` None means unknown: the call is refused unless `worst_case` declares what to charge (R-BUDGET-15).
     `streams`: the provider is asked for its reply as a stream, so that people see its text while it is
-    written; nothing else depends on it. Off in pins from before it was there. `failover` names the profiles
+    written; nothing else depends on it. `failover` names the profiles
     that take over, in order, where this one cannot be asked (core/llm/failover.py). `own`: the
     tenant named it (core/llm/tenant_models.py), so its address is judged at every call, and its key is
     the tenant's `secret` of this name, if any. `at_once`: how many calls at once it takes; more wait in line
-    (None: as many as come, as in pins from before there was a line).
+    (None: as many as come).
     """
 
     name: str

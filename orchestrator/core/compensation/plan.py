@@ -12,7 +12,7 @@ from orchestrator.core.domain.effects import idempotency_key
 from orchestrator.core.domain.run_state import Call, SideEffect
 from orchestrator.core.domain.tool_spec import Compensation, Reversibility, ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import evaluate_policy
-from orchestrator.core.guardrails.taint_sources import UNDO, UNDO_SINCE
+from orchestrator.core.guardrails.taint_sources import UNDO
 from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.workflow.goal_inputs import MISSING, resolve_pointer
 from orchestrator.core.workflow.node_protocol import NodeContext
@@ -109,7 +109,7 @@ def _build_compensation_call(view: NodeContext, key: str, spec: ToolSpec, body: 
     """
     arguments, argument_digest = view.desk.put(body), compute_digest("arguments", body)
     return Call(
-        id=undo_id(key), by=UNDO, provider_id=undo_id(key), tool=spec.name, ordinal=0, raw=arguments,
+        id=undo_id(key), by=UNDO, provider_id=undo_id(key), tool=spec.name, raw=arguments,
         arguments=arguments, argument_digest=argument_digest,
         key=idempotency_key(view.manifest.line, f"undo:{key}:{spec.name}", argument_digest, 0),
     )  # fmt: skip
@@ -117,8 +117,6 @@ def _build_compensation_call(view: NodeContext, key: str, spec: ToolSpec, body: 
 
 def explain_policy_denial(view: NodeContext, call: Call) -> str:
     """Return the sentence of the policy that forbids this undo; empty if none does (R-TOOL-17)."""
-    if view.manifest.core_version < UNDO_SINCE:
-        return ""
     ruled = evaluate_policy(view, call, view.pins.by_name[call.tool])
     return f"{ruled.findings[0].sentence} ({ruled.rule})"[:300] if ruled.decision == "deny" else ""
 
@@ -131,7 +129,7 @@ def needs_compensation_approval(view: NodeContext, plan: Plan) -> bool:
     run is suspect.
     """
     spec = plan.spec
-    if view.manifest.core_version >= UNDO_SINCE and _is_compensation_suspect(view, plan):
+    if _is_compensation_suspect(view, plan):
         return True
     if view.pins.boundary.compensation == "ask" or view.headroom.missing_scopes:
         return True

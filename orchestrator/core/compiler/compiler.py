@@ -109,13 +109,6 @@ def canonical_form(spec: GraphSpec) -> bytes:
     return encode_canonical(plain)
 
 
-def tier_of(graph: CompiledGraph, *, kinds: Mapping[str, NodeKind] | None = None) -> int:
-    """The tier derived from the graph itself, not the declared one (R-GRAPH-8)."""
-    return autonomy.compute_autonomy_tier(
-        build_graph_view(graph.spec, nodes.discover_node_kinds() if kinds is None else kinds)
-    )
-
-
 def transition_bound(
     graph: CompiledGraph, limits: Mapping[str, Decimal | None], *, calls_per_reply: int = CALLS_PER_REPLY
 ) -> int:

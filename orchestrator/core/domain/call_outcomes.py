@@ -6,8 +6,6 @@ This is the one table of docs/ring.md.
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-# In runs of an earlier core only a missing answer left a change open.
-OPEN_SINCE: Final = 11
 # Statuses that a service returns before it does anything.
 REFUSALS: Final = frozenset({400, 401, 403, 404, 405, 413, 415, 422, 429})
 # Statuses of an error that may be temporary.

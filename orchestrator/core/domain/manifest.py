@@ -19,9 +19,9 @@ class Pins(FrozenModel):
     """The versions in force, content-addressed and shared by all runs admitted under them.
 
     `unpriced` are tools without a stated price: pinned at the declared worst case, or left out of `tools`
-    if the policy refuses them (R-BUDGET-15). `policy` is None in pins that are older than policies.
-    `left_out` are pinned tools that a model is not offered, each with what is not set up for it; `cautions`
-    are tools whose credential may expire before the run ends (orchestrator/core/tools/readiness.py).
+    if the policy refuses them (R-BUDGET-15). `left_out` are pinned tools that a model is not offered, each
+    with what is not set up for it; `cautions` are tools whose credential may expire before the run ends
+    (orchestrator/core/tools/readiness.py).
     """
 
     boundary: Boundary
@@ -33,7 +33,7 @@ class Pins(FrozenModel):
     prompts: dict[str, str]
     prompt_versions: dict[str, int]
     price_book: str
-    policy: Policy | None = None
+    policy: Policy
     unpriced: tuple[str, ...] = ()
     left_out: dict[str, str] = {}
     cautions: dict[str, str] = {}
@@ -100,8 +100,7 @@ class Manifest(FrozenModel):
     `limits` is the budget vector (dimension → amount, absent: unlimited). `expected` holds the statistics
     of similar runs at admission; None if there were none. `scope` is what the goal names (R-TOOL-17);
     `files` is the digest of the files that came with the task; `began` is None in a run that is no retry.
-    `asked` is the budget that its task asked for, which a line of retries passes on; None in runs that are
-    older than this field.
+    `asked` is the budget that its task asked for, which a line of retries passes on.
     """
 
     run: UUID
@@ -116,9 +115,9 @@ class Manifest(FrozenModel):
     pins: Pins
     pins_digest: Hex
     limits: dict[str, Decimal]
-    asked: dict[str, Decimal] | None = None
+    asked: dict[str, Decimal]
     expected: Expected | None = None
-    scope: TaskScope | None = None
+    scope: TaskScope
     files: Hex | None = None
     workflow: str
     workflow_version: int

@@ -281,30 +281,6 @@ class EffectLookedUp(RunEvent):
     detail: str = ""
 
 
-Event = Annotated[
-    Started
-    | ModelReplied
-    | ModelFailed
-    | ToolAnswered
-    | ToolFailed
-    | GateDecided
-    | GateExpired
-    | QuestionAnswered
-    | TimerFired
-    | BudgetExtended
-    | CostCorrected
-    | PriceCorrected
-    | PolicyTightened
-    | Paused
-    | Resumed
-    | CancelAsked
-    | StopAsked
-    | Recovered
-    | LateAnswer
-    | EffectReconciled
-    | EffectLookedUp,
-    Field(discriminator="kind"),
-]
 AnyEvent = (
     Started
     | ModelReplied
@@ -328,7 +304,7 @@ AnyEvent = (
     | EffectReconciled
     | EffectLookedUp
 )
-EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Event)
+EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminator="kind")])
 
 
 class Refusal(FrozenModel):

@@ -55,7 +55,6 @@ class Call(FrozenModel):
     by: str
     provider_id: str
     tool: str
-    ordinal: int
     raw: Hex
     rung: RungName = "intended"
     arguments: Hex | None = None

@@ -27,11 +27,6 @@ LEGAL: dict[Status, frozenset[Status]] = {
 }
 
 
-def is_legal_transition(source: Status, target: Status) -> bool:
-    """Return whether a run may go from `source` to `target`; keeping the status is always legal."""
-    return source is target or target in LEGAL.get(source, frozenset())
-
-
 def compute_transition_path(source: Status, target: Status) -> tuple[Status, ...]:
     """Return the statuses passed from `source` to `target` in one commit, without `source`.
 

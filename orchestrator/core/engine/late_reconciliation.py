@@ -207,7 +207,7 @@ def _with_verdict(
     )
     told = told.evolve(opened=with_entry(told.opened, key, opened))
     spec = manifest.pins.by_name.get(change.tool)
-    if change.call not in told.deeds and (spec is None or not side_effects.is_tracked(manifest, spec)):
+    if change.call not in told.deeds and (spec is None or not side_effects.is_tracked(spec)):
         return told
     deed = SideEffect(tool=change.tool, arguments=change.arguments, observation=observation)
     return told.evolve(deeds=with_entry(told.deeds, change.call, deed))

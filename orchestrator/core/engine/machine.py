@@ -54,7 +54,9 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import InterruptTaken
 from traces.core.integrity.chain import TraceEntry
 
-CORE_VERSION = 11
+# Raised with every change of what `advance` returns. Each manifest and each record names it: a replay under
+# another version is a what-if, and a run of another version is not retried.
+CORE_VERSION = 1
 
 
 def advance(

@@ -23,7 +23,6 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, SafetyFound
 from traces.core.integrity.chain import TraceEntry
 
-SINCE = 3
 BROKEN = "detector_broken"
 MOST = 8
 PHASES: dict[Place, Phase] = {
@@ -42,12 +41,9 @@ class Screened(NamedTuple):
 def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> Screened:
     """Run every enabled detector over a text."""
     worst, rule, said = SEVERITIES[0], "", []
-    policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
-    if view.pins.policy is None or view.manifest.core_version < SINCE:
-        return Screened("off", "", ())
+    safety = [policy.safety for policy in view.policies]
     seen = Seen(text, normalize_for_detection(text), view.pins.boundary.denied_words)
-    core = view.manifest.core_version
-    for name, severity, found in run_detectors(seen, place, [policy.safety for policy in policies], core):
+    for name, severity, found in run_detectors(seen, place, safety):
         body = SafetyFound(detector=name, rule=found, place=place, subject=subject[:200], severity=severity)
         said.append(trace_event(PHASES[place], body))
         if SEVERITIES.index(severity) > SEVERITIES.index(worst):
@@ -56,17 +52,16 @@ def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> 
 
 
 def run_detectors(
-    seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"], core: int | None = None
+    seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"]
 ) -> list[tuple[str, Severity, str]]:
     """Return each detector's findings with their severity; of several settings the stricter applies.
 
-    Fails closed. `core` is the core version whose defaults apply; None for the current one.
+    Fails closed.
     """
     found: list[tuple[str, Severity, str]] = []
     held = tuple(settings)
     for name, detector in discover_detectors().items():
-        older = core is not None and core < getattr(detector, "since", 0)
-        usual: Severity = "off" if older else detector.severity[place]
+        usual = detector.severity[place]
         meant = [setting.get(f"{place}:{name}", usual) for setting in held]
         severity = max(meant, key=SEVERITIES.index, default=usual)
         if severity == "off":

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.policy.provenance.normalization import compute_skeleton, decode_layers, encode_rot13
-from orchestrator.core.policy.provenance.value_kinds import EMAIL, URL, Kind
+from orchestrator.core.policy.provenance.value_kinds import EMAIL, URL
 from orchestrator.core.policy.provenance.value_matching import (
     SearchableText,
     is_stated_in_text,
@@ -30,7 +30,6 @@ QUOTE = 40
 LONGEST_ADDRESS = 2_000
 LONGEST_TEXT = 20_000
 MOST_ADDRESSES = 40
-MOST_BEFORE = 40
 _BREAK = re.compile(r"[/?&=#;,+@:]+")
 _CODE = re.compile(r"(?=[^\W_]*\d)(?!(?:19|20)\d\d$)[^\W_]{4,5}", re.ASCII)
 _BARE = re.compile(
@@ -38,19 +37,17 @@ _BARE = re.compile(
 )
 _DAY = re.compile(r"(?:19|20)\d\d[01]\d[0-3]\d")
 
-ECHOES_SINCE = 6
-
 
 def goes_unasked(view: NodeContext, spec: ToolSpec) -> bool:
     """Return whether a tool sends its arguments out without approval.
 
     That holds for a tool that only reads, and for a tool with outside access that changes something under a
-    class without a gate. In runs of an older core it holds only for the former.
+    class without a gate.
     """
     if not spec.mutating:
         return True
     outside = spec.remote is not None or spec.egress is not None or spec.external
-    return outside and view.manifest.core_version >= ECHOES_SINCE and not view.needs_gate(spec)
+    return outside and not view.needs_gate(spec)
 
 
 class ObservedText:
@@ -343,21 +340,3 @@ def _run_of(bare: str, standing: frozenset[str], known: ObservedText, length: in
         if run > length - WINDOW and known.holds(bare[at + WINDOW - length : at + WINDOW]):
             return True
     return False
-
-
-# -- rule of runs of an older core
-
-
-def carried_before(kind: Kind, text: str, known: ObservedText, parts: Callable[[str], list[str]]) -> bool:
-    """Return whether an address carries content out, by the rule of runs that were admitted earlier."""
-    if kind != "url" or known.holds(compute_skeleton(text)):
-        return False
-    told = [
-        layer
-        for part in parts(text)[:MOST_BEFORE]
-        for layer in decode_layers(part)
-        if len(compute_skeleton(layer)) >= LEAST
-    ]
-    return any(
-        known.holds(compute_skeleton(layer)) and not is_stated_in_text(layer, known.goal) for layer in told
-    )

@@ -12,9 +12,9 @@ from orchestrator.core.common.frozen_model import with_entry
 from orchestrator.core.domain.run_state import Call, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.draft_quotes import quoted_in
-from orchestrator.core.guardrails.exfiltration import ECHOES_SINCE, goes_unasked
+from orchestrator.core.guardrails.exfiltration import goes_unasked
 from orchestrator.core.guardrails.taint_sources import DRAFT, Source, flatten_json_leaves
-from orchestrator.core.guardrails.taint_tracking import CLOSELY_SINCE, TaintedLeaf, TaintTracker
+from orchestrator.core.guardrails.taint_tracking import TaintedLeaf, TaintTracker
 from orchestrator.core.policy.provenance.value_kinds import kind_of
 from orchestrator.core.policy.provenance.value_matching import words_of
 from orchestrator.core.policy.rules import (
@@ -32,7 +32,6 @@ from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.untrusted_inputs import has_untrusted_inputs
 
 ADDED = "added-after-untrusted"
-ORDINARY_SINCE = 11
 MOST_SENT = 200
 _WORDS = {
     "untrusted_observation": "comes from untrusted output",
@@ -98,12 +97,11 @@ NOT_EVALUATED = PolicyDecision(asked=False)
 
 def evaluate_policy(view: NodeContext, call: Call, spec: ToolSpec) -> PolicyDecision:
     """Evaluate the pinned policy, and the newest one if the commit has it."""
-    policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
-    if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.mutating) for p in policies):
+    if not any(policy.reaches(spec.name, mutating=spec.mutating) for policy in view.policies):
         return NOT_EVALUATED
     found: list[Finding] = []
     seen = _trace_argument_leaves(view, call, spec)
-    for policy in policies:
+    for policy in view.policies:
         found.extend(finding for one in seen if (finding := _of_leaf(policy, one)))
         if (added := _find_unplanned_change(view, call, spec, policy)) is not None:
             found.append(added)
@@ -125,8 +123,6 @@ def with_planned_calls(view: NodeContext, state: RunState, calls: Iterable[Call]
     A tool that a reply only names is not yet part of the plan: a tool is foreseen once a call of it was
     found eligible.
     """
-    if view.pins.policy is None:
-        return state
     specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
     planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
     if planned and has_read_untrusted(view, state):
@@ -145,14 +141,13 @@ def with_sent(view: NodeContext, state: RunState, call: Call, spec: ToolSpec) ->
 
     They are kept so that a value that is split over several calls can be joined again.
     """
-    closely = view.pins.policy is not None and view.manifest.core_version >= CLOSELY_SINCE
-    if not closely or call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
+    if call.by != "model" or call.attempt > 1 or len(state.sent) >= MOST_SENT:
         return state
     if not goes_unasked(view, spec):
         return state
     value = view.desk.json(call.arguments or "")
     addressed = any(kind_of(pointer, leaf) == "url" for pointer, leaf in flatten_json_leaves(value, ""))
-    to = spec.remote.origin if spec.remote is not None and view.manifest.core_version >= ECHOES_SINCE else ""
+    to = spec.remote.origin if spec.remote is not None else ""
     if not (addressed or to) or call.arguments is None:
         return state
     return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
@@ -164,7 +159,8 @@ def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> lis
     Raises: ContentMissing.
     """
     value = view.desk.json(call.arguments or "")
-    if not spec.mutating and not _has_address(value) and not _goes_out(view, spec):
+    if not spec.mutating and not _has_address(value) and spec.remote is None:
+        # Nothing in such a call leaves for a server outside (G3).
         return []
     tracer = TaintTracker(view, call)
     traced, scope = tracer.trace(value), tracer.scope
@@ -172,17 +168,15 @@ def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> lis
     for pointer, value_there in flatten_json_leaves(value, ""):
         one = traced[pointer]
         leaf = _build_policy_leaf(call, spec, pointer, one, _match_leaf_scope(view, one, value_there, scope))
-        quoted = _find_quoted_source(view, tracer, one, value_there)
-        ordinary = "" if quoted else _ordinary_because(view, pointer, one, leaf)
+        quoted = _find_quoted_source(tracer, one, value_there)
+        ordinary = "" if quoted else _ordinary_because(pointer, one, leaf)
         found.append(_Seen(pointer, leaf, ordinary, _describe_value_source(one.source, quoted)))
     return found
 
 
-def _find_quoted_source(
-    view: NodeContext, tracer: TaintTracker, traced: TaintedLeaf, value: Any
-) -> Source | None:
+def _find_quoted_source(tracer: TaintTracker, traced: TaintedLeaf, value: Any) -> Source | None:
     """Return the untrusted source that a draft quotes, or None."""
-    if view.manifest.core_version < ORDINARY_SINCE or traced.source != DRAFT or traced.vouched:
+    if traced.source != DRAFT or traced.vouched:
         return None
     read = [(place.source, place.text) for place in tracer.places]
     return quoted_in(words_of(value), tracer.goal, read, tracer.vouches)
@@ -195,13 +189,13 @@ def _describe_value_source(source: Source, quoted: Source | None) -> str:
     return "comes from an untrusted input" if source.of_input else _WORDS[source.origin]
 
 
-def _ordinary_because(view: NodeContext, pointer: str, traced: TaintedLeaf, leaf: Leaf) -> str:
+def _ordinary_because(pointer: str, traced: TaintedLeaf, leaf: Leaf) -> str:
     """Explain why a value is ordinary, or return "".
 
     An address or path has to be named as a whole: naming a host or folder does not make everything in it
     ordinary.
     """
-    if view.manifest.core_version < ORDINARY_SINCE or leaf.carries:
+    if leaf.carries:
         return ""
     if traced.vouched:
         return f"{pointer} comes from a result that the boundary trusts for it."
@@ -232,11 +226,6 @@ def _has_address(value: Any) -> bool:
     """Return whether a read-only call contains an address: nothing else in it can carry content out."""
     found: bool = "://" in str(value) or "www." in str(value)
     return found
-
-
-def _goes_out(view: NodeContext, spec: ToolSpec) -> bool:
-    """Return whether the call sends its arguments, and so each value, to a server outside (G3)."""
-    return spec.remote is not None and view.manifest.core_version >= CLOSELY_SINCE
 
 
 def _match_leaf_scope(view: NodeContext, traced: TaintedLeaf, leaf: Any, scope: TaskScope) -> Standing:

@@ -19,7 +19,6 @@ from orchestrator.core.workflow.value_sources import (
 )
 
 UNDO = "undo"
-UNDO_SINCE = 4
 
 
 class Source(NamedTuple):
@@ -36,7 +35,6 @@ class Source(NamedTuple):
 
 NOWHERE = Source("model", "")
 DRAFT = Source("model", "draft")
-DRAFT_SINCE = 11
 _RANK: dict[Origin, int] = {
     "goal": 0, "plan": 0, "person": 0, "trusted_fact": 1, "model": 2, "untrusted_observation": 3,
 }  # fmt: skip
@@ -65,7 +63,7 @@ def _from_declared(view: NodeContext, call: Call, source: ValueSource) -> Source
         fact = view.state.facts.get(source.fact)
         return NOWHERE if fact is None else of_fact(source.fact, fact)
     if isinstance(source, FromDraft):
-        return DRAFT if view.manifest.core_version >= DRAFT_SINCE else NOWHERE
+        return DRAFT
     assert isinstance(source, Constant | FromRun)
     return Source("plan", call.by)
 
@@ -83,7 +81,7 @@ def undo_source(view: NodeContext, call: Call, pointer: str, text: str) -> Sourc
     up.
     """
     unwinding = view.state.unwinding
-    if unwinding is None or call.by != UNDO or view.manifest.core_version < UNDO_SINCE:
+    if unwinding is None or call.by != UNDO:
         return None
     deed = view.state.deeds[unwinding.call]
     done = view.pins.by_name[deed.tool]

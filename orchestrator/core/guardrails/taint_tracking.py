@@ -14,13 +14,11 @@ from orchestrator.core.common.argument_parsing import Arguments, parse_arguments
 from orchestrator.core.domain.run_state import Call, Fact, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.exfiltration import (
-    ECHOES_SINCE,
     LONGEST_TEXT,
     MOST_ADDRESSES,
     ObservedText,
     address_carries,
     addresses_in,
-    carried_before,
     goes_unasked,
     quotes_across,
     sent_by,
@@ -39,7 +37,6 @@ from orchestrator.core.guardrails.value_parts import (
     LONGEST_SEARCHED,
     MOST_THINGS,
     extract_identifiers,
-    list_payload_parts,
     split_value_parts,
 )
 from orchestrator.core.policy.provenance.value_kinds import EMAIL, NUMBER, Kind, kind_of
@@ -50,7 +47,7 @@ from orchestrator.core.policy.provenance.value_matching import (
     words_of,
 )
 from orchestrator.core.policy.rules import argument_of
-from orchestrator.core.policy.task_scope import TaskScope, match_task_scope, scope_of
+from orchestrator.core.policy.task_scope import TaskScope, match_task_scope
 from orchestrator.core.workflow.goal_inputs import resolve_pointer
 from orchestrator.core.workflow.node_protocol import NodeContext
 from orchestrator.core.workflow.untrusted_inputs import split_inputs
@@ -61,9 +58,6 @@ MOST_SEAMS = 20
 SEAM = 80
 CALCULATOR = "calculator"
 FAILURE = "a failed call"
-CLOSELY_SINCE = 5
-# In older runs a result that a boundary trusts counts for a model's calls alone.
-GRANTED_TO_ALL_SINCE = 11
 
 
 class TaintedLeaf(NamedTuple):
@@ -99,8 +93,6 @@ class TaintTracker:
         """Return each leaf of the arguments with its source, by JSON pointer."""
         found = flatten_json_leaves(value, "")
         traced = {pointer: self._leaf(pointer, leaf) for pointer, leaf in found}
-        if not self.closely:
-            return traced
         texts = {pointer: words_of(leaf) for pointer, leaf in found}
         return {
             pointer: one._replace(carries=self._chosen(one) and self._carries(pointer, one, texts))
@@ -117,26 +109,18 @@ class TaintTracker:
             return TaintedLeaf(known, kind, said)
         node = self.view.graph.nodes.get(self.call.by)
         if node is not None and node.kind == "tool":
-            vouched = self.view.manifest.core_version >= GRANTED_TO_ALL_SINCE and self.vouches(leaf)
-            return TaintedLeaf(declared_for(self.view, self.call, node.config, pointer), kind, said, vouched)
-        carries = not self.closely and carried_before(kind, text, self.known, list_payload_parts)
-        return TaintedLeaf(self._found(kind, text), kind, said, self.vouches(leaf), carries)
-
-    @cached_property
-    def closely(self) -> bool:
-        """Return whether the run's core checks exfiltration and edited calls closely."""
-        return self.view.manifest.core_version >= CLOSELY_SINCE
+            source = declared_for(self.view, self.call, node.config, pointer)
+        else:
+            source = self._found(kind, text)
+        return TaintedLeaf(source, kind, said, self.vouches(leaf))
 
     @cached_property
     def proposed(self) -> frozenset[tuple[str, str]]:
         """Return the values of a call before a person edited it, each with its argument.
 
-        A value that the person left unchanged keeps its source. In older runs every value of an edited call
-        is the person's.
+        A value that the person left unchanged keeps its source.
         """
-        if not self.closely:
-            return frozenset()
-        before = parse_arguments(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
+        before = parse_arguments(self.view.desk.read(self.call.raw))
         found = flatten_json_leaves(before.value, "") if isinstance(before, Arguments) else []
         return frozenset((argument_of(pointer), words_of(leaf)) for pointer, leaf in found)
 
@@ -155,9 +139,8 @@ class TaintTracker:
     def _places(self) -> Iterator[_Place]:
         state, desk = self.view.state, self.view.desk
         failed = [failure for failure in state.failures if failure.observation is not None]
-        given = state.echoes if self._sees_echoes else {}
         read = (*(fact.digest for fact in state.facts.values()), *(f.observation or "" for f in failed))
-        desk.require([*read, *(given[name] for name in sorted(given))])
+        desk.require([*read, *(state.echoes[name] for name in sorted(state.echoes))])
         written, room = self._written(), MOST_TEXT
         for name, fact in reversed(state.facts_in_order()):
             text = words_of(desk.json(fact.digest))[: max(0, room)]
@@ -172,15 +155,10 @@ class TaintTracker:
             source = Source("untrusted_observation", f"/{name}")
             yield _Place(source, SearchableText(words_of(value)[: max(0, room)]))
 
-    @property
-    def _sees_echoes(self) -> bool:
-        return self.view.manifest.core_version >= ECHOES_SINCE
-
     def _written(self) -> dict[str, tuple[SearchableText, ...]]:
         """Return what the model had written when each fact came, with its own call; all of it under ""."""
         state = self.view.state
-        given = state.echoes if self._sees_echoes else {}
-        asked = [_asked_in(state, key) for key in sorted(given)]
+        asked = [_asked_in(state, key) for key in sorted(state.echoes)]
         told = [(record, self._words(digest, tool)) for record, tool, digest in sorted(asked)]
         found = {
             name: tuple(text for record, text in told if record <= fact.record)
@@ -212,7 +190,7 @@ class TaintTracker:
             return whole
         if kind == "text" or (whole is NOWHERE and len(text.split()) > 1):
             named = extract_identifiers(text)
-            rest = [NOWHERE] if self.closely and len(named) > MOST_THINGS else []
+            rest = [NOWHERE] if len(named) > MOST_THINGS else []
             return least_trusted_source(whole, *(self._whole(one) for one in named[:MOST_THINGS]), *rest)
         return self._composed(kind, text) if whole is NOWHERE else whole
 
@@ -240,11 +218,9 @@ class TaintTracker:
         tool = self.view.pins.by_name.get(place.fact.tool) if place.fact is not None else None
         if tool is not None and tool.category == CALCULATOR:
             numbers = NUMBER.findall(given)
-            if depth >= DEEPEST_SUM or not numbers or (self.closely and len(numbers) > MOST_THINGS):
+            if depth >= DEEPEST_SUM or not numbers or len(numbers) > MOST_THINGS:
                 return None
-            return least_trusted_source(
-                place.source, *(self._whole(number, depth + 1) for number in numbers[:MOST_THINGS])
-            )
+            return least_trusted_source(place.source, *(self._whole(number, depth + 1) for number in numbers))
         return None if may_come_from_text(text, SearchableText(given)) else place.source
 
     def _given(self, fact: str) -> str | None:
@@ -255,9 +231,9 @@ class TaintTracker:
     def _composed(self, kind: Kind, text: str) -> Source:
         """Return the source of an address by its parts: the least trusted of them."""
         parts = split_value_parts(kind, text)
-        if len(parts) <= 1 or (self.closely and len(parts) > MOST_THINGS):
+        if len(parts) <= 1 or len(parts) > MOST_THINGS:
             return NOWHERE
-        return least_trusted_source(*(self._whole(part) for part in parts[: MOST_THINGS + 1]))
+        return least_trusted_source(*(self._whole(part) for part in parts))
 
     def vouches(self, leaf: Any) -> bool:
         """Return whether the leaf is part of a result that the boundary trusts as a source."""
@@ -276,7 +252,7 @@ class TaintTracker:
     @cached_property
     def scope(self) -> TaskScope:
         """Return what the goal names, as pinned, and what the submitter has answered since."""
-        held = self.view.manifest.scope or scope_of(self.view.manifest.goal)
+        held = self.view.manifest.scope
         if not self.view.state.answers:
             return held
         return held.with_answers(split_inputs(self.view)[0])
@@ -334,8 +310,6 @@ class TaintTracker:
 
         They are joined in either order with each other, and with those of earlier calls to the same server.
         """
-        if not self._sees_echoes:
-            return False
         if self._joined is None:
             told = [text for name, text in texts.items() if kind_of(name, text) != "url"]
             orders = (" ".join(told), " ".join(told[::-1]))

@@ -49,20 +49,6 @@ from traces.core.events.trace_events import (
 )
 from traces.core.integrity.chain import TraceEntry
 
-# Runs of an earlier core did not subtract a prompt's overhead from the remaining tokens; they replay so.
-OVERHEADS_SINCE = 4
-# Runs of an earlier core did not shorten the output when money was short.
-MONEY_SINCE = 5
-# Runs of an earlier core treated a reply that their budget had cut short as complete.
-WHOLE_SINCE = 6
-# Runs of an earlier core lost the trace entries of a call to be repeated if their time was over.
-ANEW_SINCE = 8
-# Runs of an earlier core took the profile in force now for the one whose call had failed.
-FAILING_SINCE = 10
-# Runs of an earlier core waited for the end of a backoff although they were about to end.
-HALTING_SINCE = 10
-# Runs of an earlier core counted an empty reply as a failed attempt of the next call.
-EMPTY_SINCE = 10
 # Fewest output tokens of a useful answer: a smaller call is refused instead of sent.
 LEAST_OUTPUT = 64
 
@@ -101,7 +87,7 @@ def request_model_call(
     if fit.halt is not None:
         return fit.halt._replace(said=(*passed, *fit.halt.said))
     prompt = fit.prompt
-    limit, shortened = _output_limit(view, state, profile, prompt, wanted)
+    limit, shortened = _output_limit(state, profile, prompt, wanted)
     reserve = model_reserve(profile, prompt.body, prompt.messages, prompt.tools, limit)
     request = view.desk.put(prompt.body)
     effect = CallModel(
@@ -174,9 +160,7 @@ def _fit_profile_prompt(
     return wanted, fit_prompt(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
 
 
-def _output_limit(
-    view: NodeContext, state: RunState, profile: ModelProfile, prompt: Prompt, wanted: int
-) -> tuple[int, str]:
+def _output_limit(state: RunState, profile: ModelProfile, prompt: Prompt, wanted: int) -> tuple[int, str]:
     """Return the output limit in tokens and the dimension that reduced it ("" if none did).
 
     The limit is what every dimension has left, but never less than a useful answer needs. The reservation
@@ -186,14 +170,11 @@ def _output_limit(
     total, money = lefts["total_tokens"], state.left("cost_usd")
     asked = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
     if total is not None:
-        older = view.manifest.core_version < OVERHEADS_SINCE
-        lefts["total_tokens"] = total - (len(prompt.body) if older else asked)
-    if money is not None and view.manifest.core_version >= MONEY_SINCE:
+        lefts["total_tokens"] = total - asked
+    if money is not None:
         lefts["cost_usd"] = compute_affordable_output(profile.price, asked, money)
     scarce = {name: left for name, left in lefts.items() if left is not None}
     limit = min([Decimal(wanted), *scarce.values()])
-    if view.manifest.core_version < WHOLE_SINCE:
-        return int(max(Decimal(1), limit)), ""
     shortened = min(scarce, key=scarce.__getitem__) if limit < wanted else ""
     return int(max(least_output(wanted), limit)), shortened
 
@@ -211,18 +192,18 @@ def retry_model_call(
     (core/llm/model_wait.py). A run that is about to end does so at once.
     """
     state = _without_refused_attempt(view, event)
-    if state.halting is not None and view.manifest.core_version >= HALTING_SINCE:
+    if state.halting is not None:
         return NodeResult(state=state, said=(trace_model_failure(event),), anew=True)
-    profile = _get_failed_profile(view, config)
+    profile = _get_failed_profile(view)
     cause = model_wait.Failed(profile, event.effect, get_failure_cause(event), get_retry_after(event))
-    if cause.cause == model_wait.BUSY and model_wait.waits_here(view):
+    if cause.cause == model_wait.BUSY:
         return model_wait.in_line(view, state, cause, (trace_model_failure(event),))
     left = _attempts_left(view, event, config)
     shut = is_circuit_open(event)
     handed = None if left and not shut else _handed_over(view, event, profile, config, tools)
     if handed is not None:
         return handed
-    if left and not model_wait.refused_by_us(view, event):
+    if left and not model_wait.refused_by_us(event):
         return _schedule_model_retry(view, state, event, profile)
     return model_wait.wait_for_model(
         view, state, event, cause, (trace_model_failure(event), *trace_circuit_refusal(event, profile))
@@ -232,7 +213,7 @@ def retry_model_call(
 def _without_refused_attempt(view: NodeContext, event: ModelFailed | Recovered) -> RunState:
     """Return the state in which a call that we refused to send does not count as an attempt."""
     state = view.state
-    if not model_wait.refused_by_us(view, event):
+    if not model_wait.refused_by_us(event):
         return state
     attempts = state.counters.model_attempts - 1
     return state.evolve(counters=state.counters.evolve(model_attempts=attempts))
@@ -272,7 +253,7 @@ def exit_model_unavailable(view: NodeContext, event: ModelFailed) -> NodeResult:
     """Leave a node with `model_unavailable` when its model failed and is not called again."""
     state = _without_refused_attempt(view, event)
     said: tuple[TraceEntry, ...] = (trace_model_failure(event),)
-    if model_wait.refused_by_us(view, event):
+    if model_wait.refused_by_us(event):
         said += (
             trace_event(
                 Phase.ESCALATION_CHECK, BreakerTripped(breaker="circuit", reason="open", subject=view.asked)
@@ -340,14 +321,12 @@ def _handed_over(
     return NodeResult(state=handed_to(pins, state, config.role, profile, heir), said=said, anew=True)
 
 
-def _get_failed_profile(view: NodeContext, config: Asking) -> ModelProfile:
+def _get_failed_profile(view: NodeContext) -> ModelProfile:
     """Return the profile whose call failed, which is not always the profile in force now.
 
     The cost of the call may have passed the cost threshold, or an extension may have reversed that. A prompt
     that is too long for the cheaper model went to the usual model.
     """
-    if view.manifest.core_version < FAILING_SINCE:
-        return profile_in_force(view.pins, view.state, config.role)
     return next(one for one in view.pins.profiles if one.name == view.asked)
 
 
@@ -362,28 +341,6 @@ def _can_take_over(
     least = int(least_output(wanted_output(heir, config)))
     reserve = model_reserve(heir, prompt.body, prompt.messages, prompt.tools, least)
     return left is None or reserve.get("cost_usd", Decimal(0)) <= left
-
-
-def once_more(
-    view: NodeContext, state: RunState, said: tuple[TraceEntry, ...], asked: Callable[[RunState], NodeResult]
-) -> NodeResult:
-    """Repeat a call that brought no result, after a lost lease or an empty reply.
-
-    The entries in `said` are valid even if the run may not continue now. `asked` makes the call.
-    """
-    if view.manifest.core_version >= ANEW_SINCE:
-        return NodeResult(state=state, said=said, anew=True)
-    step = asked(state)
-    return step._replace(said=(*said, *step.said))
-
-
-def with_empty_replies(view: NodeContext, state: RunState, empty: int) -> RunState:
-    """Return the state after `empty` empty replies.
-
-    The provider did answer, so none of these replies counts as a failed attempt.
-    """
-    attempts = empty if view.manifest.core_version < EMPTY_SINCE else 0
-    return state.evolve(counters=state.counters.evolve(empty=empty, model_attempts=attempts))
 
 
 def _to_timedelta(amount: int) -> timedelta:

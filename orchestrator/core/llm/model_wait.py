@@ -25,8 +25,6 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, ModelAwaited
 from traces.core.integrity.chain import TraceEntry
 
-# Runs of an earlier core counted refusals by our own circuit as attempts, and gave up at once.
-SINCE = 11
 # No effect of a node has this ordinal, so a wait cannot be mistaken for one.
 ORDINAL = 96
 BUSY, CIRCUIT = "model_busy", "circuit_open"
@@ -47,19 +45,14 @@ class Failed(NamedTuple):
     wish_ms: int | None = None
 
 
-def waits_here(view: NodeContext) -> bool:
-    """Return whether runs of this core version wait for a model at all."""
-    return view.manifest.core_version >= SINCE
-
-
 def has_patience(graph: CompiledGraph, manifest: Manifest) -> bool:
     """Return whether a run waits for a model that is unavailable."""
     return manifest.goal.mode is not Mode.INTERACTIVE and graph.spec.model_patience_seconds > 0
 
 
-def refused_by_us(view: NodeContext, event: ModelFailed | Recovered) -> bool:
+def refused_by_us(event: ModelFailed | Recovered) -> bool:
     """Return whether we refused to send the call; such a call does not count as an attempt."""
-    return waits_here(view) and isinstance(event, ModelFailed) and event.error in (BUSY, CIRCUIT)
+    return isinstance(event, ModelFailed) and event.error in (BUSY, CIRCUIT)
 
 
 def in_line(view: NodeContext, state: RunState, failed: Failed, said: tuple[TraceEntry, ...]) -> NodeResult:
@@ -86,7 +79,7 @@ def wait_for_model(
 
     The run does not wait if the failure is not a passing one, or if the run has no patience or none left.
     """
-    if not waits_here(view) or failed.profile.provider == "scripted" or not _is_outage(event):
+    if failed.profile.provider == "scripted" or not _is_outage(event):
         return None
     until = _compute_patience_end(view, state)
     if until is None or view.at >= until:

@@ -158,11 +158,6 @@ class Policy(FrozenModel):
         """Return the severity of a detector's finding at a place."""
         return self.safety.get(f"{place}:{detector}", discover_detectors()[detector].severity[place])
 
-    def decision_for(self, leaf: Leaf) -> Decision:
-        """Return the decision of the policy about a leaf."""
-        rule = self.rule_for(leaf)
-        return "allow" if rule is None else rule.decision
-
 
 def is_at_or_below_pointer(argument: str, pointer: str) -> bool:
     """Return whether the argument is the one that the pointer names, or lies below it."""

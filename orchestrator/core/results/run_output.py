@@ -68,7 +68,7 @@ def report_body(view: NodeContext, code: TerminalCode, reason: str) -> bytes:
         **build_progress_report(view),
         **taken_back(view),
         **left_open(view),
-        **({"rests_on_untrusted": _collect_untrusted_facts(view)} if view.pins.policy is not None else {}),
+        "rests_on_untrusted": _collect_untrusted_facts(view),
         "provenance": _build_provenance(view),
         "checkpoint": {"record": view.number, "node": view.state.position},
     }

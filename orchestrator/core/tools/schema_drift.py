@@ -15,21 +15,17 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import ParserDrifted
 from traces.core.integrity.chain import TraceEntry
 
-SINCE = 3
 DRIFT = "parser drift: "
 NO_JSON = "the result is not JSON"
 CUT = "the result is larger than a result may be"
 
 
-def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False, once: bool = True) -> str:
-    """Return why a result cannot be read, or "" if it can.
-
-    With `once`, a duplicate member is a fault too.
-    """
+def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False) -> str:
+    """Return why a result cannot be read, or "" if it can. A duplicate member is a fault, too."""
     if cut:
         return CUT
     try:
-        value = read_json(body) if once else orjson.loads(body)
+        value = read_json(body)
     except MemberRepeated as error:
         return f"{DRIFT}{error.msg}"
     except orjson.JSONDecodeError:
@@ -40,7 +36,7 @@ def fault_of(spec: ToolSpec, body: bytes, *, cut: bool = False, once: bool = Tru
 
 def drift_said(view: NodeContext, call: Call, fault: str) -> tuple[TraceEntry, ...]:
     """Return the trace entry for a payload's fault, if its form is wrong."""
-    if view.manifest.core_version < SINCE or not (fault.startswith(DRIFT) or fault in (NO_JSON, CUT)):
+    if not (fault.startswith(DRIFT) or fault in (NO_JSON, CUT)):
         return ()
     body = ParserDrifted(
         call=call.id, tool=call.tool, tool_version=view.pins.tool_digests[call.tool],

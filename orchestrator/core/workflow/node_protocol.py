@@ -14,6 +14,7 @@ from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_events import AnyEvent, Headroom
 from orchestrator.core.domain.run_state import PendingInterrupt, RunState
 from orchestrator.core.domain.tool_spec import Risk, ToolSpec
+from orchestrator.core.policy.rules import Policy
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import TraceEventBody
 from traces.core.integrity.chain import TraceEntry
@@ -41,6 +42,12 @@ class NodeContext(NamedTuple):
     def pins(self) -> Pins:
         """The versions the run is pinned to."""
         return self.manifest.pins
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """Return the pinned policy, and the newest one if the commit has it."""
+        newest = self.headroom.policy
+        return (self.pins.policy,) if newest is None else (self.pins.policy, newest)
 
     @property
     def output_schema(self) -> dict[str, Any] | None:

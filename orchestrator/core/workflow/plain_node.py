@@ -11,7 +11,10 @@ from traces.core.events.phases import Phase
 
 
 class PlainNode:
-    """A kind that never waits. Subclasses set the class variables and implement `enter`."""
+    """A kind that never waits. Subclasses set the class variables and implement `enter`.
+
+    A kind that does not set `config` has no settings.
+    """
 
     kind: ClassVar[str]
     outcomes: ClassVar[tuple[str, ...]]
@@ -19,7 +22,7 @@ class PlainNode:
     phases: ClassVar[Mapping[str, Phase]]
     artifact: ClassVar[str]
     starts_work: ClassVar[bool] = False
-    config: ClassVar[type[FrozenModel]]
+    config: ClassVar[type[FrozenModel]] = FrozenModel
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Enter the node."""

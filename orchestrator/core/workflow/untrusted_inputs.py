@@ -11,7 +11,6 @@ from orchestrator.core.workflow.goal_inputs import merge_goal_inputs
 from orchestrator.core.workflow.node_protocol import NodeContext
 
 MARK: Final = "x-untrusted"
-SINCE: Final = 11
 
 
 def untrusted_names(input_schema: Mapping[str, Any]) -> frozenset[str]:
@@ -46,6 +45,4 @@ def is_untrusted_input(view: NodeContext, pointer: str) -> bool:
 
 
 def _get_untrusted_names(view: NodeContext) -> frozenset[str]:
-    if view.manifest.core_version < SINCE:
-        return frozenset()
     return untrusted_names(view.graph.spec.input_schema)

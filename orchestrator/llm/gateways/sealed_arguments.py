@@ -26,8 +26,8 @@ def sealed_arguments(raw: str, tool: str, vault: Vault) -> tuple[str, frozenset[
     body = raw.encode("utf-8", "surrogatepass")
     if not may_hold_secret(body) and not vault.known:
         return raw, frozenset()
-    # Parse by the most permissive rules: a secret is sealed even if its member occurs twice.
-    parsed = parse_arguments(body, version=0)
+    # A secret is sealed even if its member occurs twice.
+    parsed = parse_arguments(body, repeated=True)
     if not isinstance(parsed, Arguments):
         return raw, frozenset()
     form = vault.open_forms.get(

@@ -37,13 +37,12 @@ class PolicyNow:
 class ScopeHeld:
     """The scope of a run: the scope of its task, the grant of its boundary, and the policy.
 
-    `scope` and `policy` are None in runs from before they existed. `left_out` and `cautions` are tools that
-    the run lacks, or may lose before its end, with the reason.
+    `left_out` and `cautions` are tools that the run lacks, or may lose before its end, with the reason.
     """
 
-    scope: TaskScope | None
+    scope: TaskScope
     granted: ScopeGrant
-    policy: Policy | None
+    policy: Policy
     left_out: dict[str, str]
     cautions: dict[str, str]
 
@@ -79,13 +78,11 @@ def policy_of(digest: str) -> Policy | None:
 def scope_held(run_id: UUID) -> ScopeHeld:
     """Return the scope and policy that a run is pinned to."""
     body, pins_digest = ManifestRow.objects.values_list("body", "pins_digest").get(id=run_id)
-    named = orjson.loads(bytes(body)).get("scope")
     pins = orjson.loads(bytes(PinSet.objects.values_list("body", flat=True).get(digest=pins_digest)))
-    held, granted = pins.get("policy"), pins["boundary"].get("scope")
     return ScopeHeld(
-        scope=TaskScope.model_validate(named) if named is not None else None,
-        granted=ScopeGrant.model_validate(granted or {}),
-        policy=Policy.model_validate(held) if held is not None else None,
+        scope=TaskScope.model_validate(orjson.loads(bytes(body))["scope"]),
+        granted=ScopeGrant.model_validate(pins["boundary"].get("scope") or {}),
+        policy=Policy.model_validate(pins["policy"]),
         left_out=pins.get("left_out", {}),
         cautions=pins.get("cautions", {}),
     )

@@ -1,9 +1,7 @@
 """retry_run: create a further run of a task that begins at a checkpoint of an ended run (R-SESS-9)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from uuid import UUID
 
 from django.conf import settings
@@ -11,17 +9,17 @@ from django.db import transaction
 
 from budgets.actions import open_run_account
 from budgets.core.errors import CeilingTooNear, PriceUnknown
-from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE, build_retry_state, find_missing_pin
+from orchestrator.core.admission.checkpoint_retry import build_retry_state, find_missing_pin
 from orchestrator.core.admission.errors import GoalInvalid, RetryRefused, RunNotFound
 from orchestrator.core.admission.retry_recheck import Judged, judged_again
-from orchestrator.core.admission.run_admission import asked_before, limits_again
+from orchestrator.core.admission.run_admission import limits_again
 from orchestrator.core.common.errors import ContentMissing
 from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Began, Manifest
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.policy.task_scope import scope_of
+from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.workflow.node_protocol import trace_event
 from orchestrator.knowledge.actions.workspace import carry_files
 from orchestrator.publishing.models import WorkflowVersion
@@ -110,8 +108,8 @@ def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         past = Past(run)
         then, knows = past.checkpoint(asked.record)
         before = _manifest_of(run.id)
-        if before.core_version < GUARDED_SINCE:
-            raise RetryRefused(detail="it began under older rules; submit its task again")
+        if before.core_version != CORE_VERSION:
+            raise RetryRefused(detail="it began under other rules; submit its task again")
         lost = _lost_scopes(before)
         check_rates(tenant_id, before.principal, at)
         version = run.workflow_version
@@ -206,11 +204,8 @@ def _build_retry_manifest(
 ) -> Manifest:
     """Build a retry's manifest. Its account is its own: what the run before it spent stays with that run."""
     run_id = fresh_id()
-    # From the first run: runs in between may have been given less than was asked for, or more.
-    asked = before.asked
-    if asked is None:
-        asked = asked_before(graph, _manifest_of(before.line))
-    wanted: Mapping[str, Decimal] = limits_again(graph, pinned.pins, before.goal, asked)
+    # What was asked for, not what was given: runs in between may have been given less, or more.
+    wanted = limits_again(graph, pinned.pins, before.goal, before.asked)
     limits = open_run_account(before.tenant, run_id, wanted, at)
     return Manifest(
         run=run_id,
@@ -225,15 +220,14 @@ def _build_retry_manifest(
         pins=pinned.pins,
         pins_digest=pinned.digest,
         limits={str(name): amount for name, amount in limits.items()},
-        asked=dict(asked),
+        asked=before.asked,
         # A retry begins in the middle, so the usage statistics of whole runs do not apply.
         expected=None,
-        scope=before.scope or scope_of(before.goal),
+        scope=before.scope,
         workflow=version.slug,
         workflow_version=version.version,
         code_version=settings.INTERLOCK_VERSION,
-        # The core version of the run before: its state can only be interpreted by the rules that made it.
-        core_version=before.core_version,
+        core_version=CORE_VERSION,
         scripted=all(profile.provider == "scripted" for profile in pinned.pins.profiles),
         admitted_at=at,
         files=before.files,

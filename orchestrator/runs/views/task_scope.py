@@ -26,25 +26,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """The parts that are not empty.
-
-    `version` is the version of the policy: 0 for the shipped policy, None for no policy.
-    """
+    """The parts that are not empty, and the version of the policy: 0 for the shipped one."""
 
     parts: tuple[Part, ...]
-    version: int | None
+    version: int
 
 
-def reach_of(scope: TaskScope | None, granted: ScopeGrant, policy: Policy | None) -> Reach:
+def reach_of(scope: TaskScope, granted: ScopeGrant, policy: Policy) -> Reach:
     """Build the reach of a task under a boundary."""
     parts = (
         Part(label=label, named=_list_scope_names(scope, name), granted=_list_scope_names(granted, name))
         for label, name in LABELS
     )
-    return Reach(
-        parts=tuple(part for part in parts if part.named or part.granted),
-        version=policy.version if policy is not None else None,
-    )
+    return Reach(parts=tuple(part for part in parts if part.named or part.granted), version=policy.version)
 
 
 def by_reason(named: Mapping[str, str]) -> list[tuple[str, list[str]]]:
@@ -55,6 +49,6 @@ def by_reason(named: Mapping[str, str]) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def _list_scope_names(where: TaskScope | ScopeGrant | None, name: str) -> tuple[str, ...]:
+def _list_scope_names(where: TaskScope | ScopeGrant, name: str) -> tuple[str, ...]:
     found: tuple[str, ...] = getattr(where, name, ())
     return found[:SHOWN]

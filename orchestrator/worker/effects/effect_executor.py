@@ -18,7 +18,7 @@ from django.db import connection
 
 from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.commit.send_once import claim_dispatch
-from orchestrator.core.domain.call_outcomes import Fate, Look
+from orchestrator.core.domain.call_outcomes import Fate, Look, fate_of
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import LOOKED, AnyEvent, Recovered, ToolFailed
 from orchestrator.core.llm.model_wait import has_patience
@@ -180,7 +180,7 @@ class Performer:
     def _without_result(self, request: Request, performed: Performed, event: ToolFailed) -> Outcomes:
         """Return the outcome of a change that brought no result, after a lookup if that can tell more."""
         came = request.came(event)
-        became = request.fate(came)
+        became = fate_of(came)
         if became is Fate.LOOK_UP:
             looked = self.resolve(request.hand, request.effect, event.at, performed=performed)
             (found,) = looked.events
@@ -188,7 +188,7 @@ class Performer:
             if found.resolution == "found":
                 return looked
             look = Look.ABSENT if found.detail == ABSENT else Look.UNKNOWN
-            became = request.fate(came._replace(look=look))
+            became = fate_of(came._replace(look=look))
             if became in (Fate.REPEAT, Fate.IN_DOUBT):
                 return looked
             event = event.evolve(look=look)

@@ -6,12 +6,11 @@ from datetime import datetime
 from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.calls.invocation import may_pass, repeats_left
 from orchestrator.core.calls.open_effects import open_of
-from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Answer, Came, Fate, fate_of
+from orchestrator.core.domain.call_outcomes import Answer, Came
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import Recovered, ToolFailed
 from orchestrator.core.domain.run_state import Unread
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.runs.queries.inflight_effects import was_sent_in_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +27,6 @@ class Request:
         return self.hand.manifest.pins.by_name[self.effect.tool]
 
     @property
-    def is_early(self) -> bool:
-        """Return whether the run was admitted under a core version without open effects."""
-        return self.hand.manifest.core_version < OPEN_SINCE
-
-    @property
     def before(self) -> bool:
         """Return whether an earlier request of the same action may have been received.
 
@@ -41,27 +35,14 @@ class Request:
         if self.again:
             return True
         call = next((one for one in self.hand.state.batch if one.effect == self.effect.id), None)
-        if call is None:
-            return False
-        if self.is_early:
-            return self.effect.attempt - 1 > call.unsent
-        return open_of(self.hand.state, call) is not None
+        return call is not None and open_of(self.hand.state, call) is not None
 
     def looks_first(self) -> bool:
         """Return whether the request must be looked up, or is in doubt, before it is sent.
 
         This is so if an earlier request of the same action is open.
-
-        An early core does not record open effects; there, the intents of the run's lineage show whether the
-        key was sent.
         """
-        if self.again:
-            return False
-        if not self.is_early:
-            return self.effect.look_first
-        if self.hand.manifest.began is None or (self.effect.honours_keys and not self.effect.lookup):
-            return False
-        return was_sent_in_line(self.hand.tenant, self.hand.run, self.effect.key)
+        return self.effect.look_first and not self.again
 
     def may_follow(self, found: Recovered) -> bool:
         """Return whether the request may be sent after its lookup.
@@ -78,14 +59,9 @@ class Request:
         repeats = may_pass(event) and repeats_left(self.hand.state, self.spec, effect.attempt)
         return Came(
             mutating=True, sent=event.sent, answer=event.answer, keys=effect.honours_keys,
-            repeats_left=repeats and not self.is_early, lookup=effect.lookup, conclusive=effect.conclusive,
+            repeats_left=repeats, lookup=effect.lookup, conclusive=effect.conclusive,
             final=self.spec.error_means_no_effect, before=self.before,
         )  # fmt: skip
-
-    def fate(self, came: Came) -> Fate:
-        """Return the fate of the request. A run that cannot record an open effect asks a person instead."""
-        became = fate_of(came)
-        return Fate.IN_DOUBT if became is Fate.OPEN and self.is_early else became
 
     def told(self, event: ToolFailed) -> ToolFailed:
         """Return the failure as seen for the whole action.

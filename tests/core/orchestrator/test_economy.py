@@ -11,7 +11,6 @@ from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.effects import CallModel
 from orchestrator.core.domain.run_events import BudgetExtended, CostCorrected, ModelFailed, TimerFired
-from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.llm.model_call import LEAST_OUTPUT
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
@@ -138,7 +137,7 @@ def test_a_correction_brings_the_usual_model_back_and_can_end_what_it_shows_to_b
     assert (run.state.outcome, run.state.reason) == (TerminalCode.BUDGET_EXHAUSTED, "cost_usd")
 
 
-def short_of_money(core: int = CORE_VERSION, *, tokens: int = LEAST_OUTPUT) -> Simulation:
+def short_of_money(*, tokens: int = LEAST_OUTPUT) -> Simulation:
     """A run that has money for its first prompt and for so many tokens more."""
     long = DEAR.evolve(max_output_tokens=200)
     # The prompt names its limit: one of as many characters.
@@ -146,7 +145,7 @@ def short_of_money(core: int = CORE_VERSION, *, tokens: int = LEAST_OUTPUT) -> S
     prompt_alone = wide.reserve["input_tokens"] * Decimal("0.01")
     held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=(long,))
     limits = LIMITS | {"cost_usd": int(wide.reserve["cost_usd"])}
-    run = Simulation.of(GRAPH, manifest(GRAPH, held, limits).evolve(core_version=core))
+    run = Simulation.of(GRAPH, manifest(GRAPH, held, limits))
     run.state = run.state.evolve(
         limits={**run.state.limits, "cost_usd": prompt_alone + tokens * Decimal("0.01")}
     )
@@ -193,17 +192,6 @@ def test_what_the_model_itself_ends_at_its_own_limit_stays_an_answer() -> None:
     run = priced(DEAR)
     run.reply(text="done", finish="length")
     assert run.state.outcome is TerminalCode.SUCCESS
-
-
-def test_a_run_of_an_earlier_core_takes_a_reply_cut_short_as_it_did() -> None:
-    run = short_of_money(5, tokens=5)
-    assert asked(run).max_output_tokens < LEAST_OUTPUT
-    run.reply(text="do", finish="length")
-    assert run.state.outcome is TerminalCode.SUCCESS
-
-
-def test_a_run_of_an_earlier_core_is_refused_where_money_is_short() -> None:
-    assert short_of_money(4).state.outcome is TerminalCode.BUDGET_EXHAUSTED
 
 
 @proves("R-BUDGET-5", part="a step's attempts are its own")

@@ -17,8 +17,6 @@ from orchestrator.core.domain.run_events import (
     Recovered,
     TimerFired,
 )
-from orchestrator.core.engine.machine import CORE_VERSION
-from orchestrator.core.llm.model_call import ANEW_SINCE, FAILING_SINCE
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 from tests.core.orchestrator.test_economy import LOOKUP, asked, profile, prompt, turn
@@ -31,10 +29,10 @@ THIRD = profile("third", "0.02", roles=(), max_retries=1)
 CHEAP = profile("cheap", "0.0001", roles=())
 
 
-def pinned(*profiles: ModelProfile, cost: int = 1_000, core: int = CORE_VERSION) -> Simulation:
+def pinned(*profiles: ModelProfile, cost: int = 1_000) -> Simulation:
     """A started run with these models."""
     held = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(profiles=profiles)
-    run = Simulation.of(GRAPH, manifest(GRAPH, held, LIMITS | {"cost_usd": cost}).evolve(core_version=core))
+    run = Simulation.of(GRAPH, manifest(GRAPH, held, LIMITS | {"cost_usd": cost}))
     run.start()
     return run
 
@@ -164,16 +162,16 @@ def test_where_the_cheaper_model_fails_the_one_it_plays_for_is_asked_and_then_th
     assert run.state.outcome is TerminalCode.UNAVAILABLE_DEP
 
 
-def outgrown(core: int) -> Simulation:
+def outgrown() -> Simulation:
     """Beyond the threshold with a prompt that is too long for the cheaper model."""
-    run = pinned(AT_ONCE, OTHER, CHEAP.evolve(context_tokens=200), core=core)
+    run = pinned(AT_ONCE, OTHER, CHEAP.evolve(context_tokens=200))
     turn(run, "850")
     return run
 
 
-def passing(core: int) -> Simulation:
+def passing() -> Simulation:
     """A call that will pass the threshold, whatever comes of it: what it has reserved is spent."""
-    run = pinned(AT_ONCE, OTHER, CHEAP, core=core)
+    run = pinned(AT_ONCE, OTHER, CHEAP)
     run.state = run.state.evolve(usage={**run.state.usage, "cost_usd": Decimal("799.999")})
     return run
 
@@ -183,19 +181,14 @@ def passing(core: int) -> Simulation:
 @pytest.mark.parametrize(
     ("spent", "error"), [(outgrown, "server_error"), (outgrown, "circuit_open"), (passing, "server_error")]
 )
-@pytest.mark.parametrize(
-    ("core", "named", "next_asked"), [(CORE_VERSION, "own", "other"), (FAILING_SINCE - 1, "cheap", "own")]
-)
-def test_who_stands_down_is_who_was_asked(
-    spent: Callable[[int], Simulation], error: str, core: int, named: str, next_asked: str
-) -> None:
-    run = spent(core)
+def test_who_stands_down_is_who_was_asked(spent: Callable[[], Simulation], error: str) -> None:
+    run = spent()
     assert asked(run).profile == "own"
     fail(run, error)
-    assert moved(run) == [(named, next_asked, error, 1)]
-    assert asked(run).profile == next_asked
-    assert run.state.stood_down == (named,)
-    assert [one.subject for one in run.said("breaker_tripped")] == [named] * (error == "circuit_open")
+    assert moved(run) == [("own", "other", error, 1)]
+    assert asked(run).profile == "other"
+    assert run.state.stood_down == ("own",)
+    assert [one.subject for one in run.said("breaker_tripped")] == ["own"] * (error == "circuit_open")
 
 
 def test_a_cheaper_model_that_fails_once_money_is_there_again_stands_down_for_the_usual_one() -> None:
@@ -237,29 +230,22 @@ def test_a_call_lost_with_its_worker_is_asked_of_the_same_model() -> None:
     assert (asked(run).profile, moved(run)) == ("own", [])
 
 
-def test_pins_from_before_there_was_failover_name_nobody() -> None:
-    old = {name: value for name, value in OWN.model_dump().items() if name != "failover"}
-    assert ModelProfile.model_validate(old).failover == ()
-
-
 def silent(run: Simulation) -> AnyEvent:
     """A reply without a word."""
     return run.model_reply(asked(run))
 
 
 @proves("R-LOOP-9", part="a reply without a word is recorded whenever it comes")
-@pytest.mark.parametrize("core", [CORE_VERSION, ANEW_SINCE - 1])
-def test_what_is_said_of_a_call_to_be_made_again_holds_where_the_slice_is_over(core: int) -> None:
-    run = pinned(OWN, OTHER, core=core)
+def test_what_is_said_of_a_call_to_be_made_again_holds_where_the_slice_is_over() -> None:
+    run = pinned(OWN, OTHER)
     over = Headroom(slice_over=True)
     run.feed(silent(run), over)
     assert (run.open, run.state.held) == ({}, True)
-    kept = core >= ANEW_SINCE
-    assert ([one.shape for one in run.said("model_replied")] == ["empty"]) is kept
-    assert run.state.counters.empty == int(kept)
+    assert [one.shape for one in run.said("model_replied")] == ["empty"]
+    assert run.state.counters.empty == 1
     run.feed(TimerFired(at=run.now))
     run.feed(Recovered(at=run.now, effect=asked(run).id, resolution="lost"), over)
-    assert bool(run.said("call_recovered")) is kept
+    assert run.said("call_recovered")
     run.feed(TimerFired(at=run.now))
     run.feed(ModelFailed(at=run.now, effect=asked(run).id, error="unauthorized", transient=False), over)
     assert [one.to for one in run.said("model_failed_over")] == ["other"]

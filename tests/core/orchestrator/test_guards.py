@@ -20,7 +20,7 @@ def state(**fields: Any) -> RunState:
 
 
 def call(by: str, *, edited: bool = False) -> Call:
-    return Call(id="c1", by=by, provider_id="c1", tool="t.read", ordinal=0, raw=HEX, edited=edited)
+    return Call(id="c1", by=by, provider_id="c1", tool="t.read", raw=HEX, edited=edited)
 
 
 def with_fact(**values: Small) -> RunState:

@@ -62,15 +62,6 @@ def test_a_halted_run_whose_model_call_fails_ends_at_once_and_for_that_reason(
     assert run.said("retry_scheduled") == []
 
 
-def test_a_halted_run_of_an_earlier_core_waits_out_its_backoff_as_it_did() -> None:
-    run = loop()
-    run.manifest = run.manifest.evolve(core_version=9)
-    (effect,) = run.open.values()
-    run.feed(cancelled(run))
-    run.feed(ModelFailed(at=run.now, effect=effect.id, error="server_error", transient=True))
-    assert (run.state.outcome, len(run.said("retry_scheduled"))) == (None, 1)
-
-
 def test_a_doubt_that_nobody_answers_ends_a_run_that_nobody_halted() -> None:
     run = deeds.run_with()
     run.reply(("orders.note", {"n": 1}))

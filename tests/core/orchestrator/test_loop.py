@@ -16,7 +16,7 @@ from orchestrator.core.domain.run_events import (
     TimerFired,
     ToolFailed,
 )
-from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.engine.machine import advance
 from tests.core.orchestrator.loops import BOUNDARY, LIMITS, TOOLS, loop
 from tests.core.orchestrator.simulation import NIL, SALT, Simulation
 from tests.proves import proves
@@ -348,7 +348,7 @@ def test_a_tool_that_the_submitter_may_not_use_is_denied_and_a_lost_scope_too() 
     assert [body.status for body in holder.said("call_not_run")] == ["denied"]
 
 
-def tight(core: int) -> Simulation:
+def tight() -> Simulation:
     """A run at its second model call, with total_tokens for its prompt and five tokens more."""
     wide = loop()
     wide.reply(LOOKUP)
@@ -357,7 +357,6 @@ def tight(core: int) -> Simulation:
     spent_before = LIMITS["total_tokens"] - int(wide.state.left("total_tokens") or 0)
     reserved = int(asked.reserve["total_tokens"])
     run = loop(total_tokens=spent_before - reserved + int(asked.reserve["input_tokens"]) + 64)
-    run.manifest = run.manifest.evolve(core_version=core)
     run.reply(LOOKUP)
     run.answer({"total": "20.00"})
     return run
@@ -365,14 +364,10 @@ def tight(core: int) -> Simulation:
 
 @proves("R-BUDGET-2", part="a shorter answer rather than none")
 def test_where_total_tokens_are_few_the_answer_is_shorter_and_the_run_succeeds() -> None:
-    run = tight(CORE_VERSION)
+    run = tight()
     (asked,) = (effect for effect in run.open.values() if isinstance(effect, CallModel))
     assert asked.max_output_tokens == 64
     assert run.state.left("total_tokens") == 0
     run.reply(text="done [f1]")
     assert run.state.outcome is TerminalCode.SUCCESS
     assert run.said("reservation_refused") == []
-
-
-def test_a_run_of_an_earlier_core_is_refused_as_it_was() -> None:
-    assert tight(3).state.outcome is TerminalCode.BUDGET_EXHAUSTED

@@ -17,7 +17,6 @@ from orchestrator.core.domain.memory_gate import (
     trust_of,
 )
 from orchestrator.core.domain.tool_spec import Remote, Reversibility, Risk, ToolSpec
-from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.tools.gateways.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
@@ -88,16 +87,12 @@ NOTE = TOOLS["payments.find"].evolve(
 SEARCH = TOOLS["payments.find"].evolve(name="memory.search", category="memory")
 
 
-def remembering(
-    limit: int, *, core: int = CORE_VERSION, changes: int = 0, note: ToolSpec = NOTE
-) -> Simulation:
+def remembering(limit: int, *, changes: int = 0, note: ToolSpec = NOTE) -> Simulation:
     """A run that may write to memory so often, and may look in it; `changes` it may make unasked."""
     names = ("memory.note", "memory.search")
     boundary = BOUNDARY.evolve(memory="propose", tools=(ToolGrant(name="memory.*"),))
     tools = dict(zip(names, (note, SEARCH), strict=True))
-    run = loop(boundary=boundary, tools=tools, graph_tools=names, side_effects=changes, memory_writes=limit)
-    run.manifest = run.manifest.evolve(core_version=core)
-    return run
+    return loop(boundary=boundary, tools=tools, graph_tools=names, side_effects=changes, memory_writes=limit)
 
 
 def calls_flown(run: Simulation) -> list[str]:
@@ -120,12 +115,6 @@ def test_a_run_writes_to_memory_as_often_as_its_limit_says(limit: int) -> None:
     assert (checked.step, checked.decision, checked.rule) == ("budget", "deny", "memory_writes")
 
 
-def test_a_run_of_an_earlier_core_asks_people_for_a_write_where_it_may_change_nothing() -> None:
-    run = remembering(2, core=4)
-    run.reply(("memory.note", {}))
-    assert (calls_flown(run), len(run.requests)) == ([], 1)
-
-
 @proves("R-TOOL-20", part="no tool from outside is memory")
 @pytest.mark.parametrize(("changes", "flown"), [(0, []), (1, ["memory.note"])])
 def test_a_tool_from_outside_that_is_called_memory_is_a_change_all_the_same(
@@ -135,10 +124,3 @@ def test_a_tool_from_outside_that_is_called_memory_is_a_change_all_the_same(
     run = remembering(2, changes=changes, note=outside)
     run.reply(("memory.note", {}))
     assert (calls_flown(run), len(run.requests)) == (flown, 0 if changes else 1)
-
-
-def test_a_run_of_an_earlier_core_counts_no_writes_as_it_did() -> None:
-    run = remembering(0, core=3, changes=9)
-    run.reply(("memory.note", {}))
-    assert calls_flown(run) == ["memory.note"]
-    assert "memory_writes" not in run.asked[-1].reserve  # type: ignore[union-attr]

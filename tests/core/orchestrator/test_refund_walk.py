@@ -29,7 +29,9 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
-from orchestrator.core.engine.machine import advance
+from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.policy.task_scope import scope_of
+from tests.core.orchestrator.simulation import PERMISSIVE
 from tests.proves import proves
 
 HEX = "b" * 64
@@ -95,7 +97,6 @@ class Walking:
         answers: dict[str, Any] | None = None,
         *,
         acceptance: tuple[Criterion, ...] = (),
-        core: int = 1,
     ) -> None:
         spec = bundled_content.get_bundled_workflow("support-refund")
         boundary = bundled_content.get_bundled_boundary("support")
@@ -115,7 +116,9 @@ class Walking:
             prompts=dict(bundled_content.load_bundled_prompts()),
             prompt_versions={},
             price_book="none",
+            policy=PERMISSIVE,
         )
+        goal = Goal(objective="Refund the order", inputs=inputs, acceptance=acceptance)
         self.manifest = Manifest(
             run=RUN,
             task=RUN,
@@ -123,16 +126,18 @@ class Walking:
             principal=RUN,
             owner=RUN,
             scopes=("submit",),
-            goal=Goal(objective="Refund the order", inputs=inputs, acceptance=acceptance),
+            goal=goal,
             goal_digest=HEX,
             graph=self.graph.digest,
             pins=pins,
             pins_digest=HEX,
             limits=self.limits,
+            asked={},
+            scope=scope_of(goal),
             workflow="support-refund",
             workflow_version=1,
             code_version="test",
-            core_version=core,
+            core_version=CORE_VERSION,
             scripted=True,
             admitted_at=datetime(2026, 1, 1, tzinfo=UTC),
         )

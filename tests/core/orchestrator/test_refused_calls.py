@@ -90,10 +90,3 @@ def test_a_call_with_the_mark_of_a_redaction_is_refused_before_anybody_is_asked(
     (refused,) = [body for body in run.said("call_checked") if body.decision == "deny"]
     assert (refused.step, refused.rule) == ("arguments", "schema")
     assert "/account/password" in refused.detail
-
-
-def test_a_run_of_an_earlier_core_decides_on_a_mark_as_it_did() -> None:
-    run = loop()
-    run.manifest = run.manifest.evolve(core_version=10)
-    run.reply(("payments.refund", {"password": "[redacted:secret_field]", "amount": "5.00"}))
-    assert len(run.state.gates) == 1

@@ -6,7 +6,6 @@ import pytest
 
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import LOOKED, Recovered, TimerFired
-from orchestrator.core.engine.machine import CORE_VERSION
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.core.orchestrator.test_conflicts import POST
@@ -54,12 +53,11 @@ def test_what_no_worker_sent_is_no_attempt_of_the_tool() -> None:
     assert (sent(run), run.state.failures) == (5, ())
 
 
-def used(said: str, *, core: int = CORE_VERSION) -> dict[str, Decimal]:
+def used(said: str) -> dict[str, Decimal]:
     """What is counted of one priced change outside that surely did not happen, and was made after all."""
     note = POST.evolve(external=True, price_usd=Decimal("0.1"))
     tools = TOOLS | {note.name: note}
     run = loop(tools=tools, graph_tools=tuple(tools), boundary=BOUNDARY, side_effects=9)
-    run.manifest = run.manifest.evolve(core_version=core)
     run.reply((note.name, {"order": "A-1"}))
     (effect,) = run.open.values()
     run.feed(Recovered(at=run.now, effect=effect.id, resolution="abandoned", detail=said))
@@ -87,18 +85,3 @@ def test_calls_that_nobody_sent_at_first_pass_no_limit_of_steps() -> None:
             run.feed(TimerFired(at=run.now), after_ms=6_000)
             run.answer({"total": order})
     assert (len(run.state.facts), run.state.reason) == (1, "steps")
-
-
-def test_a_run_of_an_earlier_core_counts_as_it_did() -> None:
-    once = {"tool_calls": 1, "external_calls": 1, "cost_usd": Decimal("0.1")}
-    assert used(ABSENT, core=9) == {"steps": 0, "side_effects": 1, **once}
-
-
-def test_a_run_of_an_earlier_core_goes_on_as_it_did() -> None:
-    run = found_absent(ABSENT, 0)
-    run.manifest = run.manifest.evolve(core_version=4)
-    for _ in range(4):
-        (effect,) = [one for one in run.open.values() if isinstance(one, CallTool)]
-        run.feed(Recovered(at=run.now, effect=effect.id, resolution="abandoned", detail=ABSENT))
-        run.feed(TimerFired(at=run.now), after_ms=6_000)
-    assert sent(run) == 5

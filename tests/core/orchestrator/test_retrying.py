@@ -24,7 +24,7 @@ from orchestrator.core.admission.checkpoint_retry import (
     with_later_refusals,
 )
 from orchestrator.core.admission.retry_recheck import Judged, judged_again
-from orchestrator.core.admission.run_admission import asked_before, limits_again, limits_for
+from orchestrator.core.admission.run_admission import limits_again
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.boundary import Boundary
@@ -37,7 +37,7 @@ from orchestrator.core.nodes import discover_node_kinds
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS, loop
 from tests.core.orchestrator.playing import SLOW, ended, hold, next_event
 from tests.core.orchestrator.retries import checkpoints, retried
-from tests.core.orchestrator.simulation import NIL, SALT, Simulation, manifest, pins
+from tests.core.orchestrator.simulation import NIL, SALT, Simulation, pins
 from tests.factories.graphs import graphs
 from tests.proves import proves
 
@@ -269,40 +269,20 @@ WIDE = BOUNDARY.evolve(budget={"tool_calls": Decimal(9), "cost_usd": Decimal(2)}
 NARROW = BOUNDARY.evolve(budget={"tool_calls": Decimal(2), "cost_usd": Decimal(1)})
 
 
-def limits_of(asked: dict[str, Decimal], *lines: Boundary, kept: bool = True, **less: Decimal) -> Any:
-    """The limits of the last run of a line whose task asked for `asked`, each under its own boundary; `kept`:
-    the manifests say what was asked. `less` is what the first was given less of."""
-    under = [pins(TOOLS, one, ("tool-loop",)) for one in lines]
-    goal = Goal(objective="2 + 2?")
-    limits = {**limits_for(GRAPH, under[0], goal, asked), **less}
-    first = manifest(GRAPH, under[0], {}).evolve(limits=limits, goal=goal, asked=asked if kept else None)
-    for now in under[1:]:
-        limits = limits_again(GRAPH, now, goal, asked_before(GRAPH, first))
-    return limits
+def limits_of(asked: dict[str, Decimal], boundary: Boundary) -> Any:
+    """The limits of a retry under a boundary whose task asked for `asked`."""
+    return limits_again(GRAPH, pins(TOOLS, boundary, ("tool-loop",)), Goal(objective="2 + 2?"), asked)
 
 
 @proves("R-SESS-9", part="a budget of its own")
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_retry_is_given_what_its_task_would_be_given_now(kept: bool) -> None:
-    assert limits_of({}, WIDE, NARROW, kept=kept)["tool_calls"] == 2
-    assert limits_of({}, NARROW, WIDE, kept=kept)["tool_calls"] == 9
+def test_a_retry_is_given_what_its_task_would_be_given_now() -> None:
+    assert limits_of({}, NARROW)["tool_calls"] == 2
+    assert limits_of({}, WIDE)["tool_calls"] == 9
     # Its task asked for less than it would have been given; so does the retry, of whatever is given now.
     asked = {"tool_calls": Decimal(3), "wall_clock_seconds": Decimal(20)}
-    assert limits_of(asked, WIDE, WIDE, kept=kept)["tool_calls"] == 3
-    assert limits_of(asked, WIDE, NARROW, kept=kept)["tool_calls"] == 2
-    # Also where a run between them was given less than that.
     for boundary, calls in ((WIDE, 3), (NARROW, 2)):
-        found = limits_of(asked, WIDE, NARROW, boundary, kept=kept)
+        found = limits_of(asked, boundary)
         assert (found["tool_calls"], found["wall_clock_seconds"]) == (calls, 20)
-
-
-@proves("R-SESS-9", part="a budget of its own")
-def test_less_than_was_given_is_a_wish_only_where_nobody_wrote_the_wish_down() -> None:
-    ceiling = Decimal("0.50")
-    assert limits_of({}, WIDE, WIDE, cost_usd=ceiling)["cost_usd"] == 2
-    assert limits_of({"cost_usd": ceiling}, WIDE, WIDE, cost_usd=ceiling)["cost_usd"] == ceiling
-    # Without it, the ceiling of a tenant and a wish for as much look the same: the smaller holds.
-    assert limits_of({}, WIDE, WIDE, kept=False, cost_usd=ceiling)["cost_usd"] == ceiling
 
 
 @proves("R-TOOL-9", part="one key for a line of retries")

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from approvals.core.allowed_decisions import list_allowed_decisions
 from approvals.core.packet import Packet, read_packet
-from orchestrator.core.approval.change_requests import SINCE, asked_anew, told_the_writer
+from orchestrator.core.approval.change_requests import asked_anew, told_the_writer
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import Review
-from orchestrator.core.engine.machine import CORE_VERSION, advance
+from orchestrator.core.engine.machine import advance
 from orchestrator.core.workflow.node_protocol import NodeContext
 from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import SALT, Simulation
@@ -190,17 +190,6 @@ def test_what_was_said_outlasts_a_look_up_and_nothing_else(first: tuple[str, Any
     assert (packet.previous_arguments is not None) is bool(shown)
 
 
-@proves("R-APPR-3", part="revise: runs of before are never offered it")
-def test_a_run_of_an_older_core_asks_as_it_did() -> None:
-    run = loop()
-    run.manifest = run.manifest.evolve(core_version=SINCE - 1)
-    run.reply(refund("20.00"))
-    assert b'"proposal"' not in run.contents[run.requests[0].packet]
-    assert "revise" not in list_allowed_decisions(asked(run))
-    send_back(run)
-    assert (run.state.refused, run.said("call_attempted")) == ({"payments.refund": 1}, [])
-
-
 def test_nothing_is_sent_back_without_a_word() -> None:
     run = loop()
     run.reply(refund("20.00"))
@@ -261,7 +250,7 @@ def test_whatever_people_say_a_step_is_sent_back_fewer_times_than_it_may_be_prop
 
 @proves("R-APPR-3", part="revise: a draft goes back to whoever wrote it")
 def test_a_message_is_sent_back_to_its_writer_with_the_draft() -> None:
-    walking = Walking({"order_id": "A-1001"}, core=CORE_VERSION)
+    walking = Walking({"order_id": "A-1001"})
     walking.decide("approve")
     assert "revise" in list_allowed_decisions(read_packet(walking.content[walking.gate.packet]))
     walking.decide("revise", "Say that we are sorry.")
@@ -280,7 +269,7 @@ def test_a_message_is_sent_back_to_its_writer_with_the_draft() -> None:
 
 @proves("R-APPR-3", part="revise: never offered where nobody could propose anew")
 def test_a_call_whose_arguments_are_fixed_is_never_sent_back() -> None:
-    walking = Walking({"order_id": "A-1001"}, core=CORE_VERSION)
+    walking = Walking({"order_id": "A-1001"})
     assert "revise" not in list_allowed_decisions(read_packet(walking.content[walking.gate.packet]))
     walking.decide("revise", "Why so much?")
     assert (walking.state.outcome, "refund" in walking.state.facts) == (TerminalCode.REPEATED_FAILURE, False)

@@ -12,7 +12,7 @@ from orchestrator.core.domain.run_events import GateDecided, Headroom
 from orchestrator.core.policy.rules import SHIPPED, Rule
 from orchestrator.core.policy.task_scope import ScopeGrant
 from tests.core.orchestrator.injected import asked, having_read, ruled, working
-from tests.core.orchestrator.simulation import NIL, Simulation
+from tests.core.orchestrator.simulation import NIL, PERMISSIVE, Simulation
 from tests.proves import proves
 
 ADA, EVIL = "ada@example.org", "evil@attacker.example"
@@ -343,9 +343,8 @@ def test_three_denials_end_the_run_as_a_matter_of_security() -> None:
     assert run.state.outcome.value == "PERMISSION_DENIED"
 
 
-def test_a_run_without_a_policy_is_asked_nothing_of_the_kind() -> None:
-    run = working(ASK)
-    run.manifest = run.manifest.evolve(pins=run.manifest.pins.evolve(policy=None))
+def test_a_run_under_a_policy_without_rules_is_asked_nothing_of_the_kind() -> None:
+    run = working(ASK, policy=PERMISSIVE)
     assert asked(run, "mail.send", to=EVIL, text="x") == "asks"
     assert "stated_first" not in packet(run)
     assert Decimal(run.state.counters.denials) == 0

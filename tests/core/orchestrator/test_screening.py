@@ -127,12 +127,6 @@ def test_a_detector_that_breaks_closes_the_run(monkeypatch: pytest.MonkeyPatch) 
     assert run.state.outcome is TerminalCode.UNSAFE_DETECTION
 
 
-def test_without_a_pinned_policy_nothing_is_screened() -> None:
-    run = loop(tools=ALL, graph_tools=tuple(ALL))
-    read(run, ORDERS)
-    assert run.said("safety_found") == []
-
-
 @proves("R-TOOL-24", part="configured per tenant, and loosened by two")
 def test_making_less_of_a_finding_loosens_the_policy() -> None:
     stricter, weaker = (SHIPPED.evolve(safety={"result:injection": word}) for word in ("stop", "note"))
@@ -181,5 +175,3 @@ def _split(joined: str, parts: list[str]) -> list[str]:
 def test_personal_data_is_noted_where_it_leaves_and_not_before(place: Any, noted: bool) -> None:
     text = "Write to zoe@example.org."
     assert found(text, place) == ({"personal": ["e_mail"]} if noted else {})
-    seen = Seen(text, normalize_for_detection(text), ())
-    assert run_detectors(seen, place, [{}], core=4) == []

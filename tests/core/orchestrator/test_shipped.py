@@ -9,7 +9,7 @@ from budgets.core.limit_profiles import PROFILES
 from orchestrator import bundled_content
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.run_status import TerminalCode
-from orchestrator.core.compiler.compiler import compile_graph, tier_of
+from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.graph import CompiledGraph, Interrupt
 from tests.proves import proves
@@ -46,7 +46,7 @@ def ends_in(graph: CompiledGraph, node: str) -> TerminalCode:
 @pytest.mark.parametrize(("slug", "tier"), list(TIERS.items()))
 def test_the_shipped_workflows_compile_at_their_tier(slug: str, tier: int) -> None:
     graph = shipped(slug)
-    assert graph.spec.tier == graph.tier == tier_of(graph) == tier
+    assert graph.spec.tier == graph.tier == tier
 
 
 @proves("R-GRAPH-19", part="every call has its result before the model goes on")

@@ -75,15 +75,6 @@ def test_an_undo_that_the_policy_denies_is_left_and_one_that_it_gates_asks(decis
         assert [b.reason for b in run.said("breaker_tripped")] == ["policy_denied"]
 
 
-def test_a_run_of_core_three_takes_back_as_it_did() -> None:
-    rule = Rule(name="no-undo", decision="deny", tools=("orders.cancel",), reason="Ask the desk.")
-    run = run_with("orders.place", policy=Policy(rules=(rule,)))
-    run.manifest = run.manifest.evolve(core_version=3)
-    run.state = run.state.evolve(guarded=True)
-    fail(run)
-    assert [name for name, _ in undos(run)] == ["orders.cancel"]
-
-
 def test_a_policy_that_became_stricter_while_people_decided_holds_for_what_they_agreed_to() -> None:
     run = run_with("orders.place", boundary=BOUNDARY.evolve(compensation="ask"), policy=Policy())
     fail(run)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.core.llm.prompt_builder import LINES_SINCE
 from orchestrator.core.workflow.goal_inputs import SMALL_TEXT
 from tests.core.orchestrator.injected import having_read, working
 from tests.core.orchestrator.simulation import Simulation
@@ -68,23 +67,12 @@ def test_what_ends_a_line_for_anybody_ends_none_of_a_fact_or_an_input(said: str,
 
 
 @pytest.mark.parametrize("end", "\x85\u2028\u2029")
-def test_a_run_of_an_earlier_core_is_told_what_it_was_told(end: str) -> None:
-    for core, held in ((LINES_SINCE - 1, f"a{end}b"), (LINES_SINCE, f"a\\u{ord(end):04x}b")):
-        run = working("Read it and tell.", inputs={"note": f"a{end}b"})
-        run.manifest = run.manifest.evolve(core_version=core)
-        having_read(run, {"text": f"a{end}b"})
-        assert f'(untrusted): {{"text":"{held}"}}' in told_first(run)
-        assert f'INPUTS (json)\n{{"note":"{held}"}}' in told_first(run)
-
-
-@given(said=st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029")))
-def test_without_such_a_character_every_core_writes_the_same_bytes(said: str) -> None:
-    written = set()
-    for core in (LINES_SINCE - 1, LINES_SINCE):
-        run = working("Read it and tell.", inputs={"note": said})
-        run.manifest = run.manifest.evolve(core_version=core)
-        written.add(told_first(having_read(run, {"text": said})))
-    assert len(written) == 1
+def test_what_ends_a_line_is_told_as_its_escape(end: str) -> None:
+    run = working("Read it and tell.", inputs={"note": f"a{end}b"})
+    having_read(run, {"text": f"a{end}b"})
+    held = f"a\\u{ord(end):04x}b"
+    assert f'(untrusted): {{"text":"{held}"}}' in told_first(run)
+    assert f'INPUTS (json)\n{{"note":"{held}"}}' in told_first(run)
 
 
 @proves("M12", part="no tool's words stand among the instructions")

@@ -24,14 +24,14 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def given(core: int = 11, **inputs: str) -> Simulation:
+def given(**inputs: str) -> Simulation:
     """A started run of a workflow that declares its input `mail` untrusted."""
     graph = GRAPH.evolve(spec=GRAPH.spec.evolve(input_schema=SCHEMA))
     goal = Goal(objective="Answer the mail.", inputs=inputs)
     pinned = pins(TOOLS, BOUNDARY, ("tool-loop",)).evolve(policy=SHIPPED)
     made = manifest(graph, pinned, LIMITS | ROOM, goal)
     scope = scope_of(goal, untrusted_names(SCHEMA))
-    run = Simulation.of(graph, made.evolve(scope=scope, core_version=core))
+    run = Simulation.of(graph, made.evolve(scope=scope))
     run.start()
     return run
 
@@ -50,10 +50,6 @@ def test_change_asked_after_an_untrusted_input_is_an_addition_to_the_plan() -> N
     assert asked(run, "file.write", path="x", content="x") == "asks"
     assert ruled(run)[0] == "added-after-untrusted"
     assert asked(given(note="x"), "file.write", path="x", content="x") == "goes"
-
-
-def test_runs_of_an_earlier_core_take_every_input_for_trusted() -> None:
-    assert asked(given(core=10, mail="x"), "file.write", path="x", content="x") == "goes"
 
 
 @proves("R-LOOP-11", part="untrusted inputs are quoted as data")

@@ -26,7 +26,6 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.tool_spec import Risk
 from tests.core.orchestrator.deeds import (
-    ALL,
     BOUNDARY,
     CANCEL,
     WAY,
@@ -38,7 +37,6 @@ from tests.core.orchestrator.deeds import (
     undos,
 )
 from tests.core.orchestrator.faulty import numbers
-from tests.core.orchestrator.loops import loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.factories import graphs
 from tests.proves import proves
@@ -244,16 +242,6 @@ def test_a_paused_run_waits_between_two_undos() -> None:
     run.feed(Resumed(at=run.now, by="x"))
     run.answer({})
     assert (left(run), run.state.outcome) == ({}, TerminalCode.IMPOSSIBLE)
-
-
-def test_a_run_of_an_earlier_core_ends_as_it_did() -> None:
-    run = loop(boundary=BOUNDARY, tools=ALL, graph_tools=tuple(ALL), side_effects=9)
-    run.manifest = run.manifest.evolve(core_version=2)
-    run.reply(("orders.place", {"n": 1}))
-    run.answer({"id": "O-1"})
-    fail(run)
-    assert (run.state.outcome, run.state.deeds) == (TerminalCode.IMPOSSIBLE, {})
-    assert "not_undone" not in report(run)
 
 
 @proves("R-TOOL-15", part="the boundary allows the way back, or says that there is none")

@@ -5,15 +5,13 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-import psycopg
-import pytest
 
 from orchestrator import bundled_content
 from orchestrator.publishing.actions.versions import publish_boundary
 from orchestrator.runs.actions.run_signals import cancel
 from orchestrator.runs.models.run import ManifestRow
 from tenancy.db.tenant_context import tenant_transaction
-from tests.factories.retrying import retried, rewrite
+from tests.factories.retrying import retried
 from tests.factories.world import World
 from tests.proves import proves
 
@@ -61,21 +59,14 @@ def test_a_retry_asks_for_no_more_than_its_task_did(world: World) -> None:
 
 
 @proves("R-SESS-9", part="a budget of its own")
-@pytest.mark.parametrize("old", [False, True])
-def test_nor_does_the_retry_of_one_that_was_given_less(
-    world: World, superuser: psycopg.Connection, old: bool
-) -> None:
+def test_nor_does_the_retry_of_one_that_was_given_less(world: World) -> None:
     run = submitted(world, ASKED)
     gives(world, tool_calls="2", cost_usd="0.10")
     second = cancelled(world, retried(world, run))
     assert given(world, second) == (2, Decimal("0.1"))
-    if old:
-        for one in (run, second):
-            rewrite(superuser, one, asked=None)
     gives(world, tool_calls="9", cost_usd="1")
     third = retried(world, second)
     assert given(world, third) == (3, Decimal("0.25"))
-    # Written down from here on.
     assert manifest(world, third)["asked"]["tool_calls"] == "3"
 
 

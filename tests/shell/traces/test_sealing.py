@@ -90,7 +90,7 @@ def test_a_key_cannot_be_taken_from_its_run_by_hand(house: House) -> None:
     ],
 )
 def test_arguments_with_a_sealed_member_twice_hold_no_secret_and_are_refused(raw: str) -> None:
-    assert isinstance(parse_arguments(raw.encode(), version=10), Arguments)
+    assert isinstance(parse_arguments(raw.encode(), repeated=True), Arguments)
     one = vault()
     kept, kinds = sealed_arguments(raw, "crm.change", one)
     assert kinds

@@ -106,14 +106,6 @@ class StopAsked(TraceEventBody):
     reason: str = ""
 
 
-class RunRecovered(TraceEventBody):
-    """Another worker took the run over; how each effect in flight was resolved follows in its own events."""
-
-    kind: Literal["run_recovered"] = "run_recovered"
-    takeovers: int
-    effects: tuple[str, ...] = ()
-
-
 class InterruptTaken(TraceEventBody):
     kind: Literal["interrupt_taken"] = "interrupt_taken"
     interrupt: str
@@ -262,19 +254,6 @@ class ApprovalWithdrawn(TraceEventBody):
     reason: str
 
 
-class GrantConsumed(TraceEventBody):
-    kind: Literal["grant_consumed"] = "grant_consumed"
-    request: str
-    effect: str
-    action_digest: str
-
-
-class GrantVoided(TraceEventBody):
-    kind: Literal["grant_voided"] = "grant_voided"
-    request: str
-    reason: str
-
-
 class QuestionAnswered(TraceEventBody):
     kind: Literal["question_answered"] = "question_answered"
     request: str
@@ -315,12 +294,6 @@ class CompletionChecked(TraceEventBody):
     detail: str = ""
 
 
-class EventsNearCap(TraceEventBody):
-    kind: Literal["events_near_cap"] = "events_near_cap"
-    events: int
-    cap: int
-
-
 # -- the closed set that may follow the terminal record ----------------------------------------------------
 
 
@@ -353,22 +326,16 @@ class DecisionRefused(TraceEventBody):
     reason: str
 
 
-class MemoryPromoted(TraceEventBody):
-    kind: Literal["memory_promoted"] = "memory_promoted"
-    entry: str
-    by: str
-
-
 AnyBody = (
     TaskSubmitted | RunStarted | RunSuspended | RunResumed | RunPaused | CancelAsked | StopAsked
-    | RunRecovered | InterruptTaken | RunFinished | PhaseSkipped | PhaseNoted | PolicyDecided
+    | InterruptTaken | RunFinished | PhaseSkipped | PhaseNoted | PolicyDecided
     | BudgetAssigned | ModelCalled | ModelReplied | ModelFailed | RetryScheduled | CallRequested
     | CallChecked | CallAnsweredNot | CallAttempted | CallObserved | CallVerified | FactCommitted
     | FailureCommitted | CallInDoubt | CallRecovered | GroundingViolation | ReservationRefused
     | BudgetSettled | BudgetExtended | BreakerTripped | ApprovalRequested | ApprovalDecided
-    | ApprovalExpired | ApprovalWithdrawn | GrantConsumed | GrantVoided | QuestionAnswered | OutputDrafted
-    | OutputVerified | ResultFinalized | CompletionChecked | EventsNearCap | LateOutcome | Reconciled
-    | PayloadErased | DecisionRefused | MemoryPromoted | CostThreshold | CostCorrected | UnwindingBegan
+    | ApprovalExpired | ApprovalWithdrawn | QuestionAnswered | OutputDrafted
+    | OutputVerified | ResultFinalized | CompletionChecked | LateOutcome | Reconciled
+    | PayloadErased | DecisionRefused | CostThreshold | CostCorrected | UnwindingBegan
     | DeedUndone | DeedLeft | UnwindingEnded | ParserDrifted | PlanRepaired | ConflictWaited
     | SafetyFound | PriceCorrected | ModelFailedOver | RunRetried | EffectLeftOpen | EffectSettled
     | ModelAwaited

@@ -11,10 +11,8 @@ from orchestrator.core.llm.model_call import (
     Asking,
     exit_model_unavailable,
     handle_model_timer,
-    once_more,
     request_model_call,
     retry_model_call,
-    with_empty_replies,
 )
 from orchestrator.core.llm.model_failure import trace_model_failure
 from orchestrator.core.llm.prompt_builder import exchange_link, visible_tools
@@ -59,7 +57,7 @@ class Act(PlainNode):
     def _failed(self, view: NodeContext, event: ModelFailed | Recovered) -> NodeResult:
         config: Asking = view.node.config
         if isinstance(event, Recovered):
-            return self._once_more(view, view.state, (trace_model_failure(event),))
+            return NodeResult(state=view.state, said=(trace_model_failure(event),), anew=True)
         retry = retry_model_call(view, event, config, visible_tools(view))
         return exit_model_unavailable(view, event) if retry is None else retry
 
@@ -77,29 +75,19 @@ class Act(PlainNode):
         if event.refusal:
             return NodeResult(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
         if event.answer is None:
-            return self._empty(view, state, config, said)
+            return self._empty(state, config, said)
         drafted = trace_event(Phase.ACTION_SELECTION, OutputDrafted(draft=event.answer))
         fresh = state.evolve(draft=event.answer, counters=counters.evolve(empty=0))
         fresh = asked_anew(view, fresh, MODEL, ())
         return NodeResult(state=fresh, outcome="answered", said=(*said, drafted))
 
-    def _empty(
-        self, view: NodeContext, state: RunState, config: Asking, said: tuple[TraceEntry, ...]
-    ) -> NodeResult:
+    def _empty(self, state: RunState, config: Asking, said: tuple[TraceEntry, ...]) -> NodeResult:
         """Neither answer nor call: ask again a few times, then a typed end (R-LOOP-9)."""
         tries = state.counters.empty + 1
         counted = state.evolve(counters=state.counters.evolve(empty=tries), reply=None)
         if tries > config.empty_retries:
             return NodeResult(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
-        return self._once_more(view, with_empty_replies(view, counted, tries), said)
-
-    def _once_more(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
-        return once_more(
-            view,
-            state,
-            said,
-            lambda asking: request_model_call(view, asking, view.node.config, visible_tools(view)),
-        )
+        return NodeResult(state=counted, said=said, anew=True)
 
     def _requested(
         self, view: NodeContext, event: ModelReplied, state: RunState, said: tuple[TraceEntry, ...]
@@ -112,7 +100,6 @@ class Act(PlainNode):
                 by="model",
                 provider_id=request.call_id,
                 tool=request.name,
-                ordinal=ordinal,
                 raw=request.arguments,
             )
             body = CallRequested(

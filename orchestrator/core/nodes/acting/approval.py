@@ -8,11 +8,11 @@ from pydantic import Field
 
 from orchestrator.core.approval.change_requests import (
     OUTCOME,
-    SINCE,
     may_be_sent_back,
     sent_back,
     with_settled_change_request,
 )
+from orchestrator.core.approval.compensation_approval import decided_said
 from orchestrator.core.approval.packets import action_packet, approvers_for
 from orchestrator.core.calls.action_digest import action_digest
 from orchestrator.core.calls.effective_risk import risk_of_call
@@ -26,7 +26,7 @@ from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, tr
 from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.canonical import compute_digest
 from traces.core.events.phases import Phase
-from traces.core.events.trace_events import ApprovalDecided, ApprovalExpired, ApprovalRequested
+from traces.core.events.trace_events import ApprovalExpired, ApprovalRequested
 from traces.core.integrity.chain import TraceEntry
 
 
@@ -107,19 +107,10 @@ class Approval(PlainNode):
 
     def _decided(self, view: NodeContext, event: GateDecided) -> NodeResult:
         state = view.state.evolve(gates=without_keys(view.state.gates, event.request))
-        body = ApprovalDecided(
-            request=event.request,
-            decision=event.decision,
-            decision_digest=event.decision_digest,
-            by=event.by,
-            role=event.role,
-            packet_digest=event.packet_digest,
-            arguments=event.arguments,
-        )
-        said = (trace_event(Phase.ESCALATION_CHECK, body, actor="person"),)
+        said = (decided_said(event),)
         call = state.queue[0]
         config: Config = view.node.config
-        if event.decision == "revise" and view.manifest.core_version >= SINCE:
+        if event.decision == "revise":
             if event.reason is None or not may_be_sent_back(view, call, config.proposals):
                 raise UnexpectedEvent(node=view.node.id, event=event.kind)
             after, why = sent_back(view, call, event)

@@ -9,10 +9,8 @@ from orchestrator.core.llm.model_call import (
     Asking,
     exit_model_unavailable,
     handle_model_timer,
-    once_more,
     request_model_call,
     retry_model_call,
-    with_empty_replies,
 )
 from orchestrator.core.llm.model_failure import trace_model_failure
 from orchestrator.core.llm.reply_checks import cut_short, stop_unsafe_reply
@@ -42,7 +40,7 @@ class Respond(PlainNode):
         if isinstance(event, ModelReplied):
             return self._replied(view, event)
         if isinstance(event, Recovered):
-            return self._once_more(view, view.state, (trace_model_failure(event),))
+            return NodeResult(state=view.state, said=(trace_model_failure(event),), anew=True)
         if isinstance(event, ModelFailed):
             return self._failed(view, event)
         if isinstance(event, TimerFired):
@@ -74,16 +72,10 @@ class Respond(PlainNode):
     def _empty(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
         config: Asking = view.node.config
         tries = state.counters.empty + 1
-        counted = with_empty_replies(view, state, tries)
+        counted = state.evolve(counters=state.counters.evolve(empty=tries))
         if tries > config.empty_retries:
-            over = counted.evolve(counters=counted.counters.evolve(model_attempts=0), reason="empty_reply")
-            return NodeResult(state=over, outcome="empty", said=said)
-        return self._once_more(view, counted, said)
-
-    def _once_more(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
-        return once_more(
-            view, state, said, lambda asking: request_model_call(view, asking, view.node.config, ())
-        )
+            return NodeResult(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
+        return NodeResult(state=counted, said=said, anew=True)
 
 
 KIND = Respond()

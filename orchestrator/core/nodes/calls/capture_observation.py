@@ -24,8 +24,8 @@ from orchestrator.core.calls.invocation import (
 from orchestrator.core.calls.open_effects import open_of, record_open_effect, settle_open_effect
 from orchestrator.core.calls.resource_locks import find_busy_lock_key, wait_for_resource_lock
 from orchestrator.core.common.backoff import delay_ms
-from orchestrator.core.common.frozen_model import FrozenModel, without_keys
-from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Fate, Look
+from orchestrator.core.common.frozen_model import without_keys
+from orchestrator.core.domain.call_outcomes import Fate, Look
 from orchestrator.core.domain.effects import Effect, SetTimer
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_events import (
@@ -59,14 +59,7 @@ from traces.core.events.trace_events import (
 )
 from traces.core.integrity.chain import TraceEntry
 
-EXPIRY_SINCE = 3
-RESENDS_SINCE = 5
-UNSENT_SINCE = 6
 SETTLED = ("observed", "failed")
-
-
-class Config(FrozenModel):
-    """A node kind without settings."""
 
 
 class CaptureObservation(PlainNode):
@@ -74,7 +67,6 @@ class CaptureObservation(PlainNode):
     outcomes: ClassVar[tuple[str, ...]] = ("captured",)
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.OBSERVATION_GROUNDING)
     artifact: ClassVar[str] = "raw tool output payload"
-    config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Wait for every call of the batch.
@@ -118,7 +110,7 @@ class CaptureObservation(PlainNode):
             whole=event.whole,
         )
         observed = call.evolve(rung="observed", observation=event.observation, error=None)
-        if event.truncated and view.manifest.core_version >= OPEN_SINCE:
+        if event.truncated:
             cut = Unread(size=event.size, whole=event.whole, status=event.status, fault=CUT)
             observed = observed.evolve(unread=cut)
         state = side_effects.with_side_effect(
@@ -137,13 +129,13 @@ class CaptureObservation(PlainNode):
             return self._doubted(view, call, event.effect, said)
         if became is Fate.REPEAT or may_repeat(view, call, transient=event.transient, sent=event.sent):
             # effect None marks a call that waits for its next attempt.
-            waiting = _with_unsent_attempt(view, call, sent=event.sent)
+            waiting = _with_unsent_attempt(call, sent=event.sent)
             waiting = waiting.evolve(effect=None, error=event.error, observation=event.detail)
             state, words = self._left_open(view, call, event.error, became, event.look)
             return self._go_on(view, self._with(state, waiting), said + words, event.retry_after_ms)
         if became is not Fate.OPEN and _is_credential_expired(view, call, event.error):
             # Nothing was done. Renewing the secret resumes the run, and the call is made then.
-            waiting = _with_unsent_attempt(view, call, sent=event.sent)
+            waiting = _with_unsent_attempt(call, sent=event.sent)
             waiting = waiting.evolve(effect=None, error=event.error, observation=event.detail)
             why = RunPaused(reason=f"{event.error}:{call.tool}", by="interlock")
             state = self._with(view.state, waiting).evolve(paused=True)
@@ -213,7 +205,7 @@ class CaptureObservation(PlainNode):
             given_up = self._with(view.state, call.evolve(rung="failed", error="unreachable", sent=False))
             return self._go_on(view, given_up, (*said, trace_event(Phase.ESCALATION_CHECK, tripped)))
         if event.resolution == "abandoned":
-            counted = _with_unsent_attempt(view, call, sent=event.detail.startswith(LOOKED))
+            counted = _with_unsent_attempt(call, sent=event.detail.startswith(LOOKED))
             waiting = self._with(view.state, counted.evolve(effect=None, error="abandoned"))
             return self._go_on(view, waiting, said, 0)
         return self._doubted(view, call, event.effect, said)
@@ -344,7 +336,7 @@ def _is_credential_expired(view: NodeContext, call: Call, error: str) -> bool:
 
     It has if the error says so, or if the error is `unauthorized` and the tool worked before in this run.
     """
-    if view.manifest.core_version < EXPIRY_SINCE or view.state.halting is not None:
+    if view.state.halting is not None:
         return False
     before = any(fact.tool == call.tool for fact in view.state.facts.values())
     return error == "credential_expired" or (error == "unauthorized" and before)
@@ -356,18 +348,16 @@ def _sent_enough(view: NodeContext, call: Call, event: Recovered) -> bool:
     It is true only if a look-up surely did not find the call. An attempt that a worker did not send is not
     counted.
     """
-    if view.manifest.core_version < RESENDS_SINCE or not event.detail.startswith(LOOKED):
+    if not event.detail.startswith(LOOKED):
         return False
     gauge = view.state.limits.get("retries")
     most = view.pins.by_name[call.tool].max_retries
     return call.attempt - call.unsent > max(1, most if gauge is None else min(most, int(gauge)))
 
 
-def _with_unsent_attempt(view: NodeContext, call: Call, *, sent: bool) -> Call:
-    """Return the call with an unsent attempt counted, in runs whose core version counts them."""
-    if sent or view.manifest.core_version < UNSENT_SINCE:
-        return call
-    return call.evolve(unsent=call.unsent + 1)
+def _with_unsent_attempt(call: Call, *, sent: bool) -> Call:
+    """Return the call with an unsent attempt counted."""
+    return call if sent else call.evolve(unsent=call.unsent + 1)
 
 
 def _is_awaiting_retry(call: Call) -> bool:

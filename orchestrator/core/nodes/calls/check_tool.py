@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import ClassVar
 
-from orchestrator.core.accounting.effect_cost import ONE, ZERO, compute_run_reserve
+from orchestrator.core.accounting.effect_cost import ZERO, compute_run_reserve
 from orchestrator.core.accounting.remaining_estimate import key_of, too_little
 from orchestrator.core.approval.change_requests import with_settled_change_request
 from orchestrator.core.calls.authorization import CallAuthorizer
@@ -36,9 +36,6 @@ from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped
 from traces.core.integrity.chain import TraceEntry
-
-# In runs of an earlier core a batch was limited by the remaining calls, but not by the remaining money.
-MONEY_SINCE = 10
 
 
 class Config(FrozenModel):
@@ -96,7 +93,7 @@ class CheckTool(PlainNode):
         )
         for call in calls:
             state = with_settled_change_request(state, call)
-        if view.pins.policy is not None and (front.call.grant or front.call.id in state.planned):
+        if front.call.grant or front.call.id in state.planned:
             # The tool is part of the plan from here on; each further call is still judged by its own values.
             state = with_foreseen(state, (front.call.tool,))
         return NodeResult(state=state, outcome="eligible", said=tuple(said))
@@ -220,15 +217,13 @@ def _with_room_taken(view: NodeContext, taken: Authorization) -> NodeContext:
     A batch as a whole can therefore not pass a limit, a rate or what the tenant has left.
     """
     state, headroom = view.state, view.headroom
-    amounts = {"tool_calls": ONE, "external_calls": ONE}
-    if view.manifest.core_version >= MONEY_SINCE:
-        assert taken.spec is not None
-        amounts = compute_run_reserve(view.manifest, taken.spec, granted=False, step=False)
-        tenant_cost, cost = headroom.tenant_cost, amounts.get("cost_usd", ZERO)
-        told = (one.evolve(left=one.left - amounts.get(one.dimension, ZERO)) for one in headroom.refused)
-        headroom = headroom.evolve(
-            refused=tuple(told), tenant_cost=None if tenant_cost is None else tenant_cost - cost
-        )
+    assert taken.spec is not None
+    amounts = compute_run_reserve(taken.spec, granted=False, step=False)
+    tenant_cost, cost = headroom.tenant_cost, amounts.get("cost_usd", ZERO)
+    told = (one.evolve(left=one.left - amounts.get(one.dimension, ZERO)) for one in headroom.refused)
+    headroom = headroom.evolve(
+        refused=tuple(told), tenant_cost=None if tenant_cost is None else tenant_cost - cost
+    )
     limits = {name: limit - amounts.get(name, ZERO) for name, limit in state.limits.items()}
     held = state.evolve(limits=limits, rates=with_call(state.rates, taken.call.tool, view.at))
     return view._replace(state=held, headroom=headroom)

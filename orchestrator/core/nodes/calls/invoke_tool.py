@@ -6,7 +6,7 @@ from typing import ClassVar
 from orchestrator.core.approval.reconciliation import ask_what_became
 from orchestrator.core.calls.invocation import launch_call
 from orchestrator.core.calls.open_effects import action_key, asks_first
-from orchestrator.core.common.frozen_model import FrozenModel, with_entry
+from orchestrator.core.common.frozen_model import with_entry
 from orchestrator.core.domain.effects import Effect, idempotency_key
 from orchestrator.core.domain.run_state import Call, RunState
 from orchestrator.core.nodes.acting.act import not_run
@@ -17,16 +17,11 @@ from traces.core.events.trace_events import BreakerTripped
 from traces.core.integrity.chain import TraceEntry
 
 
-class Config(FrozenModel):
-    """Nothing to set: what may be invoked was decided by check_tool."""
-
-
 class InvokeTool(PlainNode):
     kind: ClassVar[str] = "invoke_tool"
     outcomes: ClassVar[tuple[str, ...]] = ("dispatched", "circuit_open")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.TOOL_INVOCATION)
     artifact: ClassVar[str] = "tool call"
-    config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Ask for every call of the batch, unless the circuit of one is open."""

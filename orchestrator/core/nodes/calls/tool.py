@@ -33,9 +33,7 @@ class FixedTool(PlainNode):
             return NodeResult(state=asked, outcome="missing_info")
         number = state.counters.calls + 1
         raw = view.desk.put(canonical_outside(found))
-        call = Call(
-            id=f"c{number}", by=view.node.id, provider_id=f"c{number}", tool=config.tool, ordinal=0, raw=raw
-        )
+        call = Call(id=f"c{number}", by=view.node.id, provider_id=f"c{number}", tool=config.tool, raw=raw)
         body = CallRequested(call=call.id, tool=call.tool, arguments=raw, ordinal=0, by="node")
         queued = state.evolve(queue=(call,), results=(), counters=state.counters.evolve(calls=number))
         anew = asked_anew(view, queued, call.by, (call.tool,))

@@ -3,9 +3,8 @@
 from typing import ClassVar
 
 from orchestrator.core.calls.open_effects import action_key, open_of, record_open_effect, settle_open_effect
-from orchestrator.core.common.frozen_model import FrozenModel, Hex, with_entry
+from orchestrator.core.common.frozen_model import Hex, with_entry
 from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Result, RunState, Unread
-from orchestrator.core.guardrails.exfiltration import ECHOES_SINCE
 from orchestrator.core.workflow.goal_inputs import small_values
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode
@@ -19,16 +18,11 @@ GOOD = ("verified", "observed_only")
 MAY_HAVE_HAPPENED = "it may have happened; the same call is sent again only where that cannot do it twice"
 
 
-class Config(FrozenModel):
-    """A node kind without settings."""
-
-
 class UpdateState(PlainNode):
     kind: ClassVar[str] = "update_state"
     outcomes: ClassVar[tuple[str, ...]] = ("committed",)
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.STATE_UPDATE)
     artifact: ClassVar[str] = "updated task state"
-    config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Commit every call of the batch and give each its one result."""
@@ -79,9 +73,7 @@ def _commit_fact(view: NodeContext, state: RunState, call: Call) -> tuple[RunSta
         key = action_key(call)
         confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
     echoes = state.echoes
-    if (given := _get_model_arguments(view, call)) is not None and (
-        spec.trust == "trusted" or _should_record_arguments(view)
-    ):
+    if (given := _get_model_arguments(call)) is not None:
         # A value that the model put into a tool is not trusted, and not read, because the tool returned it.
         echoes = with_entry(echoes, name, given)
     committed = state.evolve(
@@ -114,11 +106,7 @@ def _commit_failure(
         state, words = record_open_effect(view, state, call, error)
     failure = Failure(tool=call.tool, error=error, attempt=call.attempt, observation=call.observation)
     echoes = state.echoes
-    if (
-        call.observation is not None
-        and (given := _get_model_arguments(view, call)) is not None
-        and _should_record_arguments(view)
-    ):
+    if call.observation is not None and (given := _get_model_arguments(call)) is not None:
         echoes = with_entry(echoes, f"{view.number + 1} {call.tool} {call.id}", given)
     text = _build_tool_message(view, state, call, {"status": "error", "error": error})
     failed = state.evolve(
@@ -132,13 +120,9 @@ def _commit_failure(
     return failed, (*words, trace_event(Phase.STATE_UPDATE, body))
 
 
-def _get_model_arguments(view: NodeContext, call: Call) -> Hex | None:
-    """Return the arguments that a model put into a call, or None if no policy needs them."""
-    return call.arguments if view.pins.policy is not None and call.by == "model" else None
-
-
-def _should_record_arguments(view: NodeContext) -> bool:
-    return view.manifest.core_version >= ECHOES_SINCE
+def _get_model_arguments(call: Call) -> Hex | None:
+    """Return the arguments that a model put into a call, or None if it is not a model's."""
+    return call.arguments if call.by == "model" else None
 
 
 def _build_tool_message(view: NodeContext, state: RunState, call: Call, head: dict[str, object]) -> bytes:

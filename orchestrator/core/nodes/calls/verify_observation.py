@@ -12,7 +12,6 @@ import orjson
 
 from orchestrator.core.calls.invocation import with_updated_call
 from orchestrator.core.calls.read_back import compare_read_back, read_back, reader_of
-from orchestrator.core.common.argument_parsing import MEMBERS_ONCE_SINCE
 from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent, TimerFired, ToolAnswered, ToolFailed
 from orchestrator.core.domain.run_state import Call, RungName, RunState
@@ -82,8 +81,7 @@ class VerifyObservation(PlainNode):
             return NodeResult(state=state)
         if not isinstance(event, ToolAnswered | ToolFailed):
             raise UnexpectedEvent(node=view.node.id, event=event.kind)
-        # A run from before there was a word for it has none.
-        call = next(held for held in state.batch if held.verdict in (None, READING))
+        call = next(held for held in state.batch if held.verdict == READING)
         if isinstance(event, ToolAnswered):
             body = CallObserved(
                 call=call.id,
@@ -150,8 +148,7 @@ class VerifyObservation(PlainNode):
             return ("unsafe", "an unsafe pattern stands in the result"), None
         spec = view.pins.by_name[call.tool]
         cut = call.unread is not None and call.unread.fault == CUT
-        once = view.manifest.core_version >= MEMBERS_ONCE_SINCE
-        if fault := fault_of(spec, body, cut=cut, once=once):
+        if fault := fault_of(spec, body, cut=cut):
             return ("failed", fault), None
         return None, orjson.loads(body)
 

@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.guardrails.content_screening import (
     screen_content,
     stop_unsafe_run,
@@ -18,16 +17,11 @@ from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, PhaseNoted
 
 
-class Config(FrozenModel):
-    """Nothing to set."""
-
-
 class GoalIntake(PlainNode):
     kind: ClassVar[str] = "goal_intake"
     outcomes: ClassVar[tuple[str, ...]] = ("accepted", "unparseable", "against_policy", "unsafe")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.GOAL_INTAKE)
     artifact: ClassVar[str] = "goal object"
-    config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Judge the goal object; the reason stands in the state."""

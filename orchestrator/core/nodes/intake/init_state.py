@@ -3,15 +3,10 @@ plan)."""
 
 from typing import ClassVar
 
-from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BudgetAssigned, PhaseNoted, PhaseSkipped
-
-
-class Config(FrozenModel):
-    """Nothing to set."""
 
 
 class InitState(PlainNode):
@@ -19,7 +14,6 @@ class InitState(PlainNode):
     outcomes: ClassVar[tuple[str, ...]] = ("ready", "failed")
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.STATE_INIT)
     artifact: ClassVar[str] = "active task state"
-    config: ClassVar[type[FrozenModel]] = Config
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Ready when the manifest binds this run, this graph and a budget; anything else must not go on."""

@@ -25,11 +25,7 @@ class Seen(NamedTuple):
 
 
 class Detector(Protocol):
-    """One detector.
-
-    `severity` is the consequence of a finding at each place unless a tenant sets another. A detector with
-    `since` had no effect of its own in runs of earlier cores.
-    """
+    """One detector; `severity` is the consequence of a finding at each place unless a tenant sets another."""
 
     name: str
     severity: Mapping[Place, Severity]

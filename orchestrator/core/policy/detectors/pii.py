@@ -8,8 +8,6 @@ from traces.core.redaction import redact_secrets
 class Personal:
     name = "personal"
     severity: dict[Place, Severity] = {"input": "off", "result": "off", "output": "note"}
-    # Earlier cores noted nothing by themselves, and replay so.
-    since = 5
 
     def find(self, seen: Seen) -> tuple[str, ...]:
         """The kinds of personal data in the text."""

@@ -271,7 +271,7 @@ def _describe_approval_request(events: list[EventLabel]) -> Telling:
     kinds = {"clarification": "Question to people", "question": "Question to people",
              "reconciliation": "Did it happen?", "budget": "More budget asked for"}  # fmt: skip
     words = kinds.get(str(first.get("request_kind", "")), "Approval asked for")
-    ends = ("approval_decided", "approval_expired", "approval_withdrawn", "question_answered", "grant_voided")
+    ends = ("approval_decided", "approval_expired", "approval_withdrawn", "question_answered")
     last = next((event for event in reversed(events) if event.kind in ends), None)
     if last is None:
         return words, name, "open", "", Mood.WAIT

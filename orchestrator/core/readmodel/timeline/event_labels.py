@@ -62,7 +62,6 @@ KINDS: Mapping[str, Kind] = {
     "run_paused": Kind("Paused", V.RUN, M.WAIT, ("reason",), alone=True),
     "cancel_asked": Kind("Cancel asked for", V.PEOPLE, M.NOTE, ("reason",), alone=True),
     "stop_asked": Kind("Emergency stop", V.PEOPLE, M.PROBLEM, ("scope", "target", "reason"), alone=True),
-    "run_recovered": Kind("Taken over by another worker", V.RUN, M.PROBLEM, ("takeovers",), alone=True),
     "interrupt_taken": Kind("Interrupted", V.RUN, M.PROBLEM, ("interrupt", "reason"), alone=True),
     "run_finished": Kind("Run ended", V.RUN, M.DONE, ("terminal_code", "reason"), alone=True),
     "phase_skipped": Kind("Phase skipped", V.RUN, M.NOTE, ("reason",)),
@@ -121,8 +120,6 @@ KINDS: Mapping[str, Kind] = {
     "approval_decided": Kind("Decided", V.PEOPLE, M.DONE, ("decision", "role")),
     "approval_expired": Kind("Nobody decided in time", V.PEOPLE, M.PROBLEM),
     "approval_withdrawn": Kind("Request withdrawn", V.PEOPLE, M.NOTE, ("reason",)),
-    "grant_consumed": Kind("Grant used", V.PEOPLE, M.NOTE),
-    "grant_voided": Kind("Grant void", V.PEOPLE, M.PROBLEM, ("reason",)),
     "question_answered": Kind("Question answered", V.PEOPLE, M.DONE),
     "output_drafted": Kind("Answer drafted", V.ANSWER, M.NOTE, alone=True),
     "output_verified": Kind(
@@ -130,7 +127,6 @@ KINDS: Mapping[str, Kind] = {
     ),
     "result_finalized": Kind("Result finalized", V.ANSWER, M.DONE),
     "completion_checked": Kind("Completion checked", V.RUN, M.NOTE, ("verdict", "met", "of", "detail")),
-    "events_near_cap": Kind("Near the cap of events", V.RUN, M.PROBLEM, ("events", "cap"), alone=True),
     "late_outcome": Kind("Late outcome", V.RUN, M.PROBLEM, ("status",), alone=True),
     "reconciled": Kind("Reconciled", V.PEOPLE, M.DONE, ("verdict", "reason"), alone=True),
     "payload_erased": Kind("Content erased", V.PEOPLE, M.NOTE, ("payloads", "reason"), alone=True),
@@ -141,7 +137,6 @@ KINDS: Mapping[str, Kind] = {
     "deed_undone": Kind("Undone", V.TOOL, M.DONE, ("tool", "wanted"), alone=True),
     "deed_left": Kind("Left for people", V.TOOL, M.PROBLEM, ("tool", "why", "detail"), alone=True),
     "unwinding_ended": Kind("All seen to", V.RUN, M.NOTE, ("undone", "left")),
-    "memory_promoted": Kind("Memory promoted", V.RUN, M.NOTE, ("entry",), alone=True),
 }
 UNKNOWN = Kind("Event", V.RUN, M.NOTE)
 

@@ -19,7 +19,6 @@ OF_FACTS = True
 RUNNER = "sandbox.tests"
 CHANGES = ("files.apply_diff", "files.apply_broad", "files.restore")
 SEES_FILES = ("files.", "sandbox.")
-CLOSELY_SINCE = 6
 
 
 def holds(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> bool:
@@ -37,11 +36,10 @@ def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> lis
         return [f"no tests were run{where}; {RUNNER} runs them"]
     newest = max(ran, key=lambda fact: fact.record)
     changed = any(_changed(fact) and fact.record >= newest.record for fact in facts)
-    closely = view.manifest.core_version >= CLOSELY_SINCE
-    if changed or (closely and _other_since(view, newest)):
+    if changed or _other_since(view, newest):
         return [f"the files were changed after the tests were run{where}; run {RUNNER} again"]
     allowed = parameters.get("skipped", 0)
-    if newest.values.get("whole") is True or (closely and _enough(newest, allowed)):
+    if newest.values.get("whole") is True or _enough(newest, allowed):
         return []
     failed, errors, first = (newest.values.get(name) for name in ("failed", "errors", "first"))
     if skipped := newest.values.get("skipped"):

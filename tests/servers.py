@@ -152,6 +152,7 @@ def migrations_digest() -> str:
             *ROOT.glob("*/migrations/*.py"),
             *ROOT.glob("*/migrations/sql/*.sql"),
             ROOT / "tenancy/db/integrity_guards.py",
+            ROOT / "config/data_format.py",
             ROOT / "config/settings.py",
         ]
     ):

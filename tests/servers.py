@@ -150,7 +150,9 @@ def migrations_digest() -> str:
     for path in sorted(
         [
             *ROOT.glob("*/migrations/*.py"),
+            *ROOT.glob("*/migrations/sql/*.sql"),
             ROOT / "tenancy/db/integrity_guards.py",
+            ROOT / "config/data_format.py",
             ROOT / "config/settings.py",
         ]
     ):

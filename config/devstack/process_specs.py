@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
 import redis
 
 from config.devstack.child_process import Command
@@ -64,15 +63,6 @@ def is_url_responding(url: str, *, at_all: bool = False) -> bool:
         return at_all
     except OSError:
         return False
-
-
-def database_answers(url: str) -> bool:
-    """Return whether an external PostgreSQL accepts connections."""
-    try:
-        psycopg.connect(url, connect_timeout=3).close()
-    except psycopg.OperationalError:
-        return False
-    return True
 
 
 def broker_answers(url: str) -> bool:

@@ -6,11 +6,19 @@ import asyncio
 import fcntl
 import json
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
+import psycopg
+
+from config.data_format import (
+    FORMAT,
+    FORMAT_FILE,
+    explain_database_refusal,
+    explain_folder_refusal,
+    read_folder_format,
+)
 from config.devstack import demo_database, process_specs
 from config.devstack.child_process import Command, make_folder, wait_for
 from config.devstack.embedded import EmbeddedPostgres, EmbeddedValkey
@@ -41,10 +49,12 @@ class LocalStack:
         self._lock: IO[str] | None = None
 
     def enter(self) -> None:
-        """Lock the data folder for this supervisor and check the port.
+        """Check the format of the data folder, lock the folder for this supervisor and check the port.
 
-        Raises: StartFailedError.
+        Raises: StartFailedError; ValueError if the folder's format is no number.
         """
+        if refusal := explain_folder_refusal(self.data):
+            raise StartFailedError(refusal)
         make_folder(self.data, 0o711 if os.geteuid() == 0 else 0o700)
         self._lock = (self.data / "supervisor.lock").open("a")
         try:
@@ -52,6 +62,8 @@ class LocalStack:
         except BlockingIOError:
             message = f"Interlock is already up on {self.data}; stop it or set INTERLOCK_DATA_DIR."
             raise StartFailedError(message) from None
+        if read_folder_format(self.data) is None:
+            write_private(self.data / FORMAT_FILE, f"{FORMAT}\n")
         killed_before = self._begin_lock_file()
         patience = PORT_SECONDS if killed_before else 0.0
         try:
@@ -101,7 +113,7 @@ class LocalStack:
         if (url := unwrap_secret(self.given.database_url)) is not None:
             self.owner_url = unwrap_secret(self.given.database_owner_url)
             self.environment["DATABASE_URL"] = url
-            return self._reach("the database of DATABASE_URL", lambda: process_specs.database_answers(url))
+            return lambda: _check_external_database(url)
         self.postgres = postgres = EmbeddedPostgres(self.data)
         self.owner_url = postgres.url("interlock_owner")
         self.environment |= {"DATABASE_URL": postgres.url("interlock_app"), "INTERLOCK_EMBEDDED": "1"}
@@ -111,18 +123,10 @@ class LocalStack:
     def _broker(self) -> Step:
         if (url := unwrap_secret(self.given.redis_url)) is not None:
             self.environment["REDIS_URL"] = url
-            return self._reach("the broker of REDIS_URL", lambda: process_specs.broker_answers(url))
+            return lambda: _check_external_broker(url)
         valkey = EmbeddedValkey(self.data)
         self.environment["REDIS_URL"] = valkey.url
         return Part("valkey", valkey.command, valkey.ready, before=valkey.prepare)
-
-    @staticmethod
-    def _reach(what: str, answers: Callable[[], bool]) -> Callable[[], None]:
-        def reach() -> None:
-            if not answers():
-                raise StartFailedError(f"Cannot reach {what}.")
-
-        return reach
 
     def _demo(self) -> list[Step]:
         if self.given.demo_url or not self.given.demo or not find_spec("demo"):
@@ -237,6 +241,23 @@ class LocalStack:
         lines = ["", f"Demonstration accounts (password for all: {PASSWORD})"]
         lines += [f"  {title + '@' + first + '.example':<32} {role.value}" for title, role, _queues in CAST]
         return [*lines, *(f"  The same people are in a second tenant: …@{slug}.example" for slug in others)]
+
+
+def _check_external_database(url: str) -> None:
+    """Raises: StartFailedError if the database does not answer or has another format."""
+    try:
+        connection = psycopg.connect(url, connect_timeout=3)
+    except psycopg.OperationalError:
+        raise StartFailedError("Cannot reach the database of DATABASE_URL.") from None
+    with connection, connection.cursor() as cursor:
+        if refusal := explain_database_refusal(cursor, f"{connection.info.dbname} of DATABASE_URL"):
+            raise StartFailedError(refusal)
+
+
+def _check_external_broker(url: str) -> None:
+    """Raises: StartFailedError if the broker does not answer."""
+    if not process_specs.broker_answers(url):
+        raise StartFailedError("Cannot reach the broker of REDIS_URL.")
 
 
 def run_stack() -> int:

@@ -13,6 +13,7 @@ from django.core.management.base import SystemCheckError
 from django.db import DatabaseError, connections
 from psycopg_pool import PoolTimeout
 
+from config.data_format import explain_database_refusal
 from orchestrator.tools.gateways.sandbox import bubblewrap, monty_scripts
 
 LEDGERS = (
@@ -97,12 +98,32 @@ def the_role_is_powerless(
     return power_of_the_role() if "default" in (databases or ()) else []
 
 
+@register(Tags.database)
+def check_database_format(
+    app_configs: Sequence[AppConfig] | None = None, *, databases: Sequence[str] | None = None, **_kwargs: Any
+) -> list[CheckMessage]:
+    """Refuse, in `check --database default`, a database of a format that this release does not read."""
+    if "default" not in (databases or ()):
+        return []
+    connection = connections["default"]
+    try:
+        with connection.cursor() as cursor:
+            refusal = explain_database_refusal(cursor, connection.settings_dict["NAME"])
+    except (DatabaseError, PoolTimeout):
+        # power_of_the_role reports it.
+        return []
+    return [Error(refusal, id="interlock.E007")] if refusal else []
+
+
 def refuse_power() -> None:
-    """Refuse to start with a missing key or a too powerful role. Called by every long-lived process.
+    """Refuse to start with a missing key, a too powerful role or a database of another format.
+
+    Every long-lived process calls it.
 
     Raises: SystemCheckError.
     """
-    if errors := [*a_key_outside_embedded_mode(), *power_of_the_role()]:
-        message = "; ".join(f"{error.msg} {error.hint}" for error in errors)
+    known = check_database_format(databases=["default"])
+    if errors := [*a_key_outside_embedded_mode(), *power_of_the_role(), *known]:
+        message = "; ".join(f"{error.msg} {error.hint or ''}".strip() for error in errors)
         raise SystemCheckError(message)
     connections.close_all()

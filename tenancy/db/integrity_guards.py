@@ -1,104 +1,75 @@
-"""Guards that live in the database, as migrations (docs/operations.md). Plain SQL owned by the owner role."""
+"""Guards that live in the database, as the statements of migrations (docs/operations.md).
 
-from django.db.migrations import RunSQL
+The owner of the tables runs them. They cannot be reversed: the tables go with the database.
+"""
+
+from pathlib import Path
 
 APP, AUDITOR = "interlock_app", "interlock_auditor"
+_NEVER_TRUNCATED = """
+CREATE TRIGGER never_truncated BEFORE TRUNCATE ON {table}
+  FOR EACH STATEMENT EXECUTE FUNCTION interlock_append_only();
+"""
 
 
-def row_security(table: str) -> RunSQL:
-    """Only the rows of the tenant named in this transaction can be seen or written, by anybody but a
-    superuser."""
+def read_sql(migration: str, *names: str) -> list[str]:
+    """Return the text of these files in the folder `sql` beside a migration; a file holds one subject."""
+    return [Path(migration).with_name("sql").joinpath(f"{name}.sql").read_text() for name in names]
+
+
+def row_security(table: str) -> str:
+    """Return the statement that lets everybody but a superuser see and write only the rows of one tenant.
+
+    The tenant is the one that the transaction names.
+    """
     here = "tenant_id = nullif(current_setting('interlock.tenant', true), '')::uuid"
-    return RunSQL(
-        f"""
-        ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
-        ALTER TABLE {table} FORCE ROW LEVEL SECURITY;
-        CREATE POLICY of_this_tenant ON {table} USING ({here}) WITH CHECK ({here});
-        """,
-        f"DROP POLICY of_this_tenant ON {table}; ALTER TABLE {table} DISABLE ROW LEVEL SECURITY;",
-    )
+    return f"""
+    ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE {table} FORCE ROW LEVEL SECURITY;
+    CREATE POLICY of_this_tenant ON {table} USING ({here}) WITH CHECK ({here});
+    """
 
 
-def append_only_function() -> RunSQL:
-    """The function behind `append_only`; once, in tenancy's own migration."""
-    return RunSQL(
-        """
-        CREATE FUNCTION interlock_append_only() RETURNS trigger LANGUAGE plpgsql
-        SET search_path = pg_catalog AS $$
-        BEGIN
-          RAISE EXCEPTION '% of % is refused: the table is append-only', TG_OP, TG_TABLE_NAME
-            USING ERRCODE = 'integrity_constraint_violation';
-        END $$;
-        """,
-        "DROP FUNCTION interlock_append_only();",
-    )
+def append_only(table: str) -> str:
+    """Return the statement that refuses UPDATE, DELETE and TRUNCATE of a table for every role."""
+    return f"""
+    CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON {table}
+      FOR EACH ROW EXECUTE FUNCTION interlock_append_only();
+    {_NEVER_TRUNCATED.format(table=table)}
+    """
 
 
-def append_only(table: str) -> RunSQL:
-    """UPDATE, DELETE and TRUNCATE are refused for every role."""
-    return RunSQL(
-        f"""
-        CREATE TRIGGER append_only BEFORE UPDATE OR DELETE ON {table}
-          FOR EACH ROW EXECUTE FUNCTION interlock_append_only();
-        CREATE TRIGGER never_truncated BEFORE TRUNCATE ON {table}
-          FOR EACH STATEMENT EXECUTE FUNCTION interlock_append_only();
-        """,
-        f"DROP TRIGGER append_only ON {table}; DROP TRIGGER never_truncated ON {table};",
-    )
+def never_truncated(table: str) -> str:
+    """Return the statement that refuses TRUNCATE of a table for every role."""
+    return _NEVER_TRUNCATED.format(table=table)
 
 
-def grant_table_rights(table: str, rights: str, *, shown: str = "") -> RunSQL:
-    """Give the application `rights` (such as "SELECT, INSERT"), the auditor a look at all columns or at
-    those `shown`."""
+def grant_table_rights(table: str, rights: str, *, shown: str = "") -> str:
+    """Return the statement that gives the application `rights` (such as "SELECT, INSERT") to a table.
+
+    The auditor may read all columns, or those `shown`.
+    """
     columns = f" ({shown})" if shown else ""
-    return RunSQL(
-        f"GRANT {rights} ON {table} TO {APP}; GRANT SELECT{columns} ON {table} TO {AUDITOR};",
-        f"REVOKE ALL ON {table} FROM {APP}; REVOKE ALL ON {table} FROM {AUDITOR};",
-    )
+    return f"GRANT {rights} ON {table} TO {APP}; GRANT SELECT{columns} ON {table} TO {AUDITOR};"
 
 
-def grant_sequence(sequence: str) -> RunSQL:
-    """Let the application draw numbers."""
-    return RunSQL(
-        f"GRANT USAGE ON SEQUENCE {sequence} TO {APP};", f"REVOKE ALL ON SEQUENCE {sequence} FROM {APP};"
-    )
+def same_tenant_key(table: str, column: str, target: str) -> str:
+    """Return the statement that adds a reference which cannot reach into another tenant.
 
-
-def same_tenant_key(table: str, column: str, target: str) -> RunSQL:
-    """A reference that cannot reach into another tenant: (tenant_id, column) → (tenant_id, id)."""
+    It is the foreign key (tenant_id, column) → (tenant_id, id).
+    """
     name = f"{table}_{column}_same_tenant"[:63]
-    return RunSQL(
-        f"""
-        ALTER TABLE {table} ADD CONSTRAINT {name}
-          FOREIGN KEY (tenant_id, {column}) REFERENCES {target} (tenant_id, id)
-          DEFERRABLE INITIALLY IMMEDIATE;
-        """,
-        f"ALTER TABLE {table} DROP CONSTRAINT {name};",
-    )
+    return f"""
+    ALTER TABLE {table} ADD CONSTRAINT {name}
+      FOREIGN KEY (tenant_id, {column}) REFERENCES {target} (tenant_id, id)
+      DEFERRABLE INITIALLY IMMEDIATE;
+    """
 
 
-def create_definer_function(
-    name: str, args: str, returns: str, body: str, *, volatility: str = "STABLE"
-) -> RunSQL:
-    """One of the closed list of functions that cross tenants: pinned search_path, ids only."""
-    bare = ", ".join(part.strip().split(" ", 1)[1] for part in args.split(",")) if args else ""
-    return RunSQL(
-        f"""
-        CREATE FUNCTION {name}({args}) RETURNS {returns} LANGUAGE sql {volatility} SECURITY DEFINER
-        SET search_path = public, pg_temp AS $$ {body} $$;
-        REVOKE ALL ON FUNCTION {name}({bare}) FROM PUBLIC;
-        GRANT EXECUTE ON FUNCTION {name}({bare}) TO {APP};
-        """,
-        f"DROP FUNCTION {name}({bare});",
-    )
+def create_cross_tenant_policy(table: str, command: str) -> str:
+    """Return the statement that lets the owner's functions see, or with UPDATE change, rows of every tenant.
 
-
-def create_cross_tenant_policy(table: str, command: str) -> RunSQL:
-    """Let the owner's definer functions see (or, with UPDATE, renew) rows of every tenant; nobody else is
-    the owner."""
-    name = f"crossing_{command.lower()}"
+    Nobody else acts as the owner.
+    """
     clause = "USING (true)" if command == "SELECT" else "USING (true) WITH CHECK (true)"
-    return RunSQL(
-        f"CREATE POLICY {name} ON {table} FOR {command} TO interlock_owner {clause};",
-        f"DROP POLICY {name} ON {table};",
-    )
+    return f"CREATE POLICY crossing_{command.lower()} ON {table} FOR {command} TO interlock_owner {clause};"

@@ -1,36 +1,45 @@
-"""The trace's tables."""
+"""Tables of the trace: events, records, snapshots, content and salts."""
 
 import django.db.models.deletion
 from django.db import migrations, models
+
 from tenancy.db.migration_operations import MadeTogether
-
-TENANT = models.ForeignKey(
-    db_constraint=False,
-    db_index=False,
-    on_delete=django.db.models.deletion.PROTECT,
-    related_name="+",
-    to="tenancy.tenant",
-)
-
-
-def key(*columns: str) -> models.CompositePrimaryKey:
-    """The place of a row, led by its tenant."""
-    return models.CompositePrimaryKey(
-        "tenant_id", "run_id", *columns, blank=True, editable=False, primary_key=True, serialize=False
-    )
 
 
 class Migration(MadeTogether):
-    """Five tables, each keyed by tenant, run and place."""
-
     initial = True
-    dependencies = [("tenancy", "0001_initial")]
+
+    dependencies = [
+        ("tenancy", "0001_initial"),
+    ]
+
     operations = [
         migrations.CreateModel(
             name="Event",
             fields=[
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
                 ("run_id", models.UUIDField()),
-                ("pk", key("seq")),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "tenant_id",
+                        "run_id",
+                        "seq",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 ("seq", models.BigIntegerField()),
                 ("at", models.DateTimeField()),
                 ("phase", models.PositiveSmallIntegerField()),
@@ -39,14 +48,79 @@ class Migration(MadeTogether):
                 ("body", models.BinaryField()),
                 ("previous", models.BinaryField(max_length=32)),
                 ("hash", models.BinaryField(max_length=32)),
-                ("tenant", TENANT.clone()),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("kind", "failure_committed")),
+                        fields=["tenant", "run_id"],
+                        name="event_failures",
+                    ),
+                    models.Index(
+                        condition=models.Q(("kind__in", ("run_started", "run_paused", "run_resumed"))),
+                        fields=["tenant", "run_id", "seq"],
+                        name="event_turns",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Payload",
+            fields=[
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
+                ("run_id", models.UUIDField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "tenant_id",
+                        "run_id",
+                        "digest",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("digest", models.BinaryField(max_length=32)),
+                ("body", models.BinaryField(null=True)),
+                ("size", models.BigIntegerField()),
             ],
         ),
         migrations.CreateModel(
             name="Record",
             fields=[
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
                 ("run_id", models.UUIDField()),
-                ("pk", key("number")),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "tenant_id",
+                        "run_id",
+                        "number",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 ("number", models.BigIntegerField()),
                 ("at", models.DateTimeField()),
                 ("phase", models.PositiveSmallIntegerField()),
@@ -56,48 +130,78 @@ class Migration(MadeTogether):
                 ("body", models.BinaryField()),
                 ("previous", models.BinaryField(max_length=32)),
                 ("hash", models.BinaryField(max_length=32)),
-                ("tenant", TENANT.clone()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Snapshot",
-            fields=[
-                ("run_id", models.UUIDField()),
-                ("pk", key("number")),
-                ("number", models.BigIntegerField()),
-                ("state", models.BinaryField()),
-                ("digest", models.BinaryField(max_length=32)),
-                ("tenant", TENANT.clone()),
-            ],
-        ),
-        migrations.CreateModel(
-            name="Payload",
-            fields=[
-                ("run_id", models.UUIDField()),
-                ("pk", key("digest")),
-                ("digest", models.BinaryField(max_length=32)),
-                ("body", models.BinaryField(null=True)),
-                ("size", models.BigIntegerField()),
-                ("tenant", TENANT.clone()),
             ],
         ),
         migrations.CreateModel(
             name="Salt",
             fields=[
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
                 ("run_id", models.UUIDField()),
-                ("pk", key()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "tenant_id", "run_id", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
                 ("salt", models.BinaryField(max_length=32, null=True)),
+                ("sealing_key", models.BinaryField(max_length=500, null=True)),
                 ("erased_at", models.DateTimeField(null=True)),
-                ("tenant", TENANT.clone()),
             ],
             options={
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(salt=None, erased_at__isnull=False)
-                        | models.Q(salt__isnull=False, erased_at=None),
+                        condition=models.Q(
+                            models.Q(("erased_at__isnull", False), ("salt", None)),
+                            models.Q(("erased_at", None), ("salt__isnull", False)),
+                            _connector="OR",
+                        ),
                         name="salt_or_erased",
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("erased_at", None), ("sealing_key", None), _connector="OR"),
+                        name="salt_key_goes_with_it",
+                    ),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="Snapshot",
+            fields=[
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tenancy.tenant",
+                    ),
+                ),
+                ("run_id", models.UUIDField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "tenant_id",
+                        "run_id",
+                        "number",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("number", models.BigIntegerField()),
+                ("state", models.BinaryField()),
+                ("digest", models.BinaryField(max_length=32)),
+            ],
         ),
     ]

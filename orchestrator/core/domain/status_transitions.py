@@ -1,6 +1,6 @@
 """The legal transitions between run statuses (R-SESS-5).
 
-The database trigger is generated from the same table.
+The database trigger (orchestrator/migrations/sql/runs.sql) accepts what one commit may make of them.
 """
 
 from orchestrator.core.common.errors import IllegalMove
@@ -41,20 +41,3 @@ def compute_transition_path(source: Status, target: Status) -> tuple[Status, ...
     if S.IN_PROGRESS in LEGAL.get(source, frozenset()) and target in LEGAL[S.IN_PROGRESS]:
         return (S.IN_PROGRESS, target)
     raise IllegalMove(source=source.value, target=target.value)
-
-
-def enumerate_transitions() -> list[tuple[str, str]]:
-    """Return every change of status that one commit may make, for the database trigger."""
-    return [
-        (source.value, target.value)
-        for source in Status
-        for target in Status
-        if source is not target and _is_reachable_status(source, target)
-    ]
-
-
-def _is_reachable_status(source: Status, target: Status) -> bool:
-    try:
-        return bool(compute_transition_path(source, target))
-    except IllegalMove:
-        return False

@@ -138,7 +138,9 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
         assert len(before) <= 30, before
         assert house.get("/readyz") == {"status": "ready", "checks": {"database": True, "broker": True}}
         assert oct((data / "servers.json").stat().st_mode)[-3:] == "600"
+        assert (data / "format").read_text() == "1\n"
         with _owner(data) as owner:
+            assert owner.execute("SELECT number FROM config_data_format").fetchone() == (1,)
             owner.execute("CREATE TABLE remembered AS SELECT 42 AS answer")
 
         for part, words in (

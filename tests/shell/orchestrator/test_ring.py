@@ -1,6 +1,7 @@
 """The ring on the real database: one writer, one commit per effect, nothing lost on the way."""
 
 import threading
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -194,6 +195,33 @@ def test_only_legal_moves_exist_in_code_and_database(world: World, superuser: ps
     world.drive(run)
     with pytest.raises(psycopg.errors.IntegrityConstraintViolation):
         superuser.execute("UPDATE orchestrator_run SET status = 'in_progress' WHERE id = %s", (run,))
+
+
+def is_core_move(source: Status, target: Status) -> bool:
+    """Whether one commit may take a run from one status to the other."""
+    try:
+        return bool(compute_transition_path(source, target))
+    except IllegalMove:
+        return False
+
+
+@proves("R-SESS-5", part="the database takes the moves of the core, and no others")
+def test_the_database_takes_exactly_the_moves_that_one_commit_may_make(
+    world: World, superuser: psycopg.Connection
+) -> None:
+    run = world.submit("tool-loop", SUM)
+    move = "UPDATE orchestrator_run SET status = %s WHERE id = %s"
+    pairs = [(source, target) for source in Status for target in Status if source is not target]
+    taken = []
+    for source, target in pairs:
+        with superuser.transaction(force_rollback=True):
+            superuser.execute("SET LOCAL session_replication_role = replica")
+            superuser.execute(move, (source.value, run))
+            superuser.execute("SET LOCAL session_replication_role = origin")
+            with suppress(psycopg.errors.IntegrityConstraintViolation):
+                superuser.execute(move, (target.value, run))
+                taken.append((source, target))
+    assert taken == [pair for pair in pairs if is_core_move(*pair)]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """Who is related to whom, as the tables keep it: written with the deed, never changed, of one tenant."""
 
 from datetime import timedelta
-from importlib import import_module
 
-import psycopg
 import pytest
 from django.db import IntegrityError, transaction
 
@@ -218,26 +216,3 @@ def test_finding_1_nobody_is_confirmed_before_they_set_a_password_though_they_be
     confirm_person(house_id, person.id, by=other.id, reason="They say so.")
     with tenant_transaction(house_id):
         assert not are_related(person.id, other.person.id)
-
-
-@proves("A8", part="keys from before")
-def test_finding_1_maker_of_a_key_from_before_the_upgrade_stands_behind_it(
-    house: House, superuser: psycopg.Connection
-) -> None:
-    cast, house_id = house.people, house.tenant.id
-    mine = create_key(house_id, Role.CLIENT, by=cast.admin.id).key.principal
-    own = create_key(house_id, Role.CLIENT, owner=cast.admin.person, by=cast.admin.id).key.principal
-    of_command = create_key(house_id, Role.CLIENT).key.principal
-    with superuser.transaction():
-        superuser.execute("SET LOCAL session_replication_role = replica")
-        superuser.execute("DELETE FROM tenancy_keymaker WHERE tenant_id = %s", [house_id])
-    migration = import_module("tenancy.migrations.0033_makers_of_old_keys")
-    for _ in range(2):
-        superuser.execute(migration.MAKERS)
-    with tenant_transaction(house_id):
-        assert people_behind([mine.id, own.id, of_command.id]) == {
-            mine.id: {mine.owner_id, cast.admin.person.id},
-            own.id: {cast.admin.person.id},
-            of_command.id: {of_command.owner_id},
-        }
-        assert KeyMaker.objects.count() == 1

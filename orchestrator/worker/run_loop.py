@@ -86,7 +86,7 @@ class Worker:
             raise
         except Exception as error:
             # Whatever is wrong with one run must not take its worker, or the runs behind it, along.
-            log.exception("run.unworkable", run_id=str(run_id), takeovers=claimed.takeovers)
+            log.exception("run.load_failed", run_id=str(run_id), takeovers=claimed.takeovers)
             self._put_down(tenant_id, run_id, claimed, f"unworkable: {type(error).__name__}: {error}")
             return False
         if not given_back:

@@ -127,7 +127,7 @@ class Sweep(threading.Thread):
         try:
             take_words_of(run_id)
         except Exception:
-            log.exception("sweep.words_failed", run_id=str(run_id))
+            log.exception("sweep.deferred_decision_failed", run_id=str(run_id))
             return False
         return self._driven(run_id)
 

@@ -9,7 +9,7 @@ import django
 from bench.servers import DATABASE, database
 from bench.thresholds import VERDICTS
 
-SERVED = ("transitions", "live", "pages", "fairness", "estimates", "injection")
+SERVED = ("transitions", "pipeline", "live", "pages", "fairness", "estimates", "injection")
 # Start what they need themselves: `first` a house of its own, as a person does.
 ALONE = ("first", "scripts")
 NAMES = ALONE + SERVED

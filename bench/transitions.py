@@ -29,7 +29,6 @@ from orchestrator.runs.actions.submit import Submission, Submitter, submit_task
 from orchestrator.runs.models.run import Run
 from orchestrator.worker.fair_scheduler import share_of
 from orchestrator.worker.heartbeat import Heartbeat
-from orchestrator.worker.huge_pages import use_large_pages
 from orchestrator.worker.process import make_worker
 from orchestrator.worker.run_loop import Worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
@@ -101,7 +100,6 @@ def measure(superuser: psycopg.Connection) -> None:
     pool = ThreadPoolExecutor(max(blocks))
     for runs in blocks:
         _block(superuser, floor, (house, who, worker), (pool, runs))
-    print(f"{(use_large_pages() or 0) >> 20} MiB of this process in large pages")
     for _ in range(BLOCKS):
         for runs, measured in blocks.items():
             measured.append(_block(superuser, floor, (house, who, worker), (pool, runs)))

@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 from django.db import IntegrityError, transaction
 
+from approvals.actions.decision_log import log_decision
 from approvals.actions.grace_period import PendingApproval, defer_approval, kept_until, make_way
 from approvals.actions.new_request import NewRequest
 from approvals.actions.reveal import keep_sealed
@@ -165,6 +166,7 @@ def _decide_pending(
         )
         return
     decision = _record_decision(request, standing, word, agreed, moment.at)
+    log_decision(request, decision)
     _publish_request_change(request)
     if word.kind in AGREEING and agreed.quorum > 1:
         votes = counting_votes(request, decisions_of(request.id), asked, moment.at)

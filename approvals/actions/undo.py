@@ -67,7 +67,9 @@ def take_effect(tenant_id: UUID, run_id: UUID) -> timedelta | None:
         try:
             _apply_deferred_approval(one)
         except Exception:
-            log.exception("undo.take_failed", request=str(one.request_id), deferral=str(one.id))
+            log.exception(
+                "approval.deferred_decision_failed", request=str(one.request_id), deferral=str(one.id)
+            )
     return standing[0].effective_at - now if standing and not due else None
 
 

@@ -117,7 +117,7 @@ class Handler(ExceptionHandler):
             if isinstance(exc.__cause__, DiskFull):
                 return Refusal(StoreFull())
             if isinstance(exc, OperationalError | InterfaceError | PoolTimeout):
-                log.error("database_away", exc_info=exc)
+                log.error("database.unavailable", exc_info=exc)
                 return Refusal(StoreAway(retry_after=AWAY_SECONDS))
         converted: Exception = super().convert_known_exceptions(exc)
         return converted

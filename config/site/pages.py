@@ -81,7 +81,7 @@ def render_error_page(request: HttpRequest, error: InterlockError) -> HttpRespon
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Refuse a form without a valid token: sent from another site, or kept open over a sign-out."""
-    log.warning("csrf_refused", reason=reason, path=request.path)
+    log.warning("csrf.rejected", reason=reason, path=request.path)
     return render_refusal_page(
         request, 403, "The form was too old or did not come from this site. Nothing was changed.",
         code="csrf-failed", again=True,

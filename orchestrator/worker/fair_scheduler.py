@@ -104,4 +104,4 @@ class FairScheduler:
         except Error:
             raise
         except Exception:
-            log.exception("turn.run_failed", run_id=str(run))
+            log.exception("worker.run_failed", tenant=str(tenant), run=str(run))

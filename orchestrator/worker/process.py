@@ -17,7 +17,6 @@ from orchestrator.worker.commit_throttle import switch_often
 from orchestrator.worker.effects.effect_executor import Performer
 from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
-from orchestrator.worker.huge_pages import LargePages
 from orchestrator.worker.run_loop import Worker
 from orchestrator.worker.sweeper import Sweep
 from orchestrator.worker.usage_learner import Learner
@@ -34,7 +33,6 @@ class Process:
     sweep: Sweep
     turns: FairScheduler
     learner: Learner = field(default_factory=Learner)
-    pages: LargePages = field(default_factory=LargePages)
 
     def start(self) -> None:
         """Start the threads. The sandbox is probed now instead of in the first commit that needs it."""
@@ -43,7 +41,6 @@ class Process:
         self.heartbeat.start()
         self.sweep.start()
         self.learner.start()
-        self.pages.start()
 
     def warm_up(self) -> None:
         """Load what the first turn would load, so that the first run of a new worker does not wait for it.
@@ -61,7 +58,6 @@ class Process:
         self.worker.stopping = True
         self.sweep.stop()
         self.learner.stop()
-        self.pages.stop()
 
     def end(self) -> None:
         """End the heartbeat, and the effect loop with its clients, once no run is held.

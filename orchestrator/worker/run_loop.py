@@ -27,6 +27,7 @@ from orchestrator.worker.effects.late_look_ups import look_up_after_end
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD
 from orchestrator.worker.leases import Claimed, claim_lease, expire_lease, pause_unreadable
+from orchestrator.worker.run_log import log_claim, log_lost_lease, log_release
 from traces.live import publish_change_hint, publish_event_hint
 
 POISONED = 3
@@ -71,6 +72,7 @@ class Worker:
 
     def _claimed(self, tenant_id: UUID, run_id: UUID, passage: RunSlot) -> bool:
         """The slice, once it is known whose run it is."""
+        started = monotonic()
         with passage.step():
             claimed = claim_lease(tenant_id, run_id, self.name)
         if claimed is None:
@@ -80,22 +82,27 @@ class Worker:
             passage.begun()
         self.fault("claimed")
         try:
-            given_back = self._worked(tenant_id, run_id, claimed, passage)
+            given_back = self._worked(tenant_id, run_id, claimed, passage, started)
         except Error:
             # The store is away or refuses: the lease dies with time, for it cannot be given back now.
             raise
         except Exception as error:
             # Whatever is wrong with one run must not take its worker, or the runs behind it, along.
-            log.exception("run.unworkable", run_id=str(run_id), takeovers=claimed.takeovers)
+            log.exception(
+                "run.load_failed", tenant=str(tenant_id), run=str(run_id), takeovers=claimed.takeovers
+            )
             self._put_down(tenant_id, run_id, claimed, f"unworkable: {type(error).__name__}: {error}")
             return False
         if not given_back:
             expire_lease(tenant_id, run_id, self.name, claimed.fence)
         return given_back and has_untaken_signals(tenant_id, run_id)
 
-    def _worked(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: RunSlot) -> bool:
+    def _worked(
+        self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: RunSlot, started: float
+    ) -> bool:
         """Take the run in hand and drive it; whether a commit gave the lease back."""
         hand = load_claimed_run(tenant_id, run_id, self.name, claimed)
+        log_claim(hand, started, takeovers=claimed.takeovers)
         poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
         if poisoned:
             quarantine_run(tenant_id, run_id, claimed.takeovers)
@@ -118,21 +125,25 @@ class Worker:
         outcomes = replace(
             outcomes, events=(*outcomes.events, *late.events, tick), bodies={**outcomes.bodies, **late.bodies}
         )
-        until = monotonic() + settings.INTERLOCK_SLICE_SECONDS
+        started = monotonic()
+        until = started + settings.INTERLOCK_SLICE_SECONDS
         # Whoever overslept lets its lease die: the next holder repeats what is in flight, and is counted.
         while not outcomes.overslept:
             # A run that kills its workers starts nothing, whatever waits in front of the wish to pause it.
             over = poisoned or self.stopping or monotonic() > until or passage.leaves()
             committed = self._commit(hand, outcomes, passage, slice_over=over)
             if committed is None:
+                log_lost_lease(hand, started, cause="taken over")
                 return False
             passage.begun()
             self.fault("committed")
             if not committed.effects:
+                log_release(hand, committed, started)
                 self._hint(hand, committed)
                 return True
             outcomes = self.performer.perform(hand, committed.effects, self.fault)
             self.fault("performed")
+        log_lost_lease(hand, started, cause="overslept")
         return False
 
     def _hint(self, hand: ClaimedRun, committed: CommitResult) -> None:

@@ -127,7 +127,7 @@ class Sweep(threading.Thread):
         try:
             take_words_of(run_id)
         except Exception:
-            log.exception("sweep.words_failed", run_id=str(run_id))
+            log.exception("sweep.deferred_decision_failed", run=str(run_id))
             return False
         return self._driven(run_id)
 
@@ -143,7 +143,7 @@ class Sweep(threading.Thread):
         except Error:
             raise
         except Exception:
-            log.exception("sweep.run_failed", run_id=str(run_id))
+            log.exception("sweep.run_failed", run=str(run_id))
             return False
         return True
 
@@ -186,7 +186,7 @@ class Hands:
         except Error as error:
             log.warning("sweep.failed", error=type(error).__name__)
         except Exception:
-            log.exception("sweep.run_failed", run_id=str(run_id))
+            log.exception("sweep.run_failed", run=str(run_id))
         finally:
             connection.close()
 

@@ -58,7 +58,7 @@ class Learner(threading.Thread):
         try:
             learn_from(run_id)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one run, the next one still teaches
-            log.warning("learning.failed", run_id=str(run_id), error=type(error).__name__)
+            log.warning("learning.failed", run=str(run_id), error=type(error).__name__)
         finally:
             connection.close()
         return read_monotonic_clock() - began

@@ -16,7 +16,6 @@ from uuid import UUID
 import psycopg
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, connections, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from psycopg.pq import TransactionStatus
 
@@ -30,7 +29,6 @@ _REACH: ContextVar[Reach | None] = ContextVar("interlock_reach", default=None)
 _PLACE = re.compile(r"%\((\w+)\)s")
 _NAME = "SELECT set_config('interlock.tenant', %s, true)"
 _HOLD = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
-_ATOMIC = transaction.Atomic(DEFAULT_DB_ALIAS, savepoint=True, durable=True)
 _NAMED = _NAME.replace("%s", "$1").encode()
 _NARROW = (
     "SELECT set_config('interlock.reach_principal', %s, true), "
@@ -115,7 +113,7 @@ def tenant_reading(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _manual_transaction(tenant_id) as at:
+    with _open_outermost_transaction(tenant_id) as at:
         yield _begin_and_execute(at, tenant_id, _build_prepared_statement(query, values))[-1]
 
 
@@ -127,7 +125,7 @@ def tenant_asking(
 
     For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
     """
-    with _manual_transaction(tenant_id) as at:
+    with _open_outermost_transaction(tenant_id) as at:
         first, *more = [_build_prepared_statement(query, values) for query, values in asked]
         between = [COMMIT, *_build_begin_statements(tenant_id)] if first_lands else []
         answers = _begin_and_execute(at, tenant_id, first, *between, *more, COMMIT)[2:-1]
@@ -166,57 +164,19 @@ def _number_placeholders(query: str) -> tuple[bytes, tuple[str, ...]]:
 
 
 @contextmanager
-def _open_outermost_transaction(tenant_id: UUID) -> Iterator[None]:
-    with transaction.atomic(durable=True):
-        token = _CURRENT.set(tenant_id)
-        try:
-            with connections[DEFAULT_DB_ALIAS].wrap_database_errors:
-                yield
-        finally:
-            _CURRENT.reset(token)
+def _open_outermost_transaction(tenant_id: UUID) -> Iterator["psycopg.Connection[Any]"]:
+    """Open a transaction of the tenant; yield its connection.
 
-
-@contextmanager
-def _manual_transaction(tenant_id: UUID) -> Iterator["psycopg.Connection[Any]"]:
-    """`_open_outermost_transaction` where BEGIN and COMMIT ride in trips of ours.
-
-    Django is told that a transaction is open, so that all within it joins; psycopg is not, which would send a
-    BEGIN of its own. Where ours has been committed in the end there is nothing left to do; anything else is
-    Django's to end. Told so at each commit of a run, both would take a thirtieth of it.
+    After a COMMIT that was sent in a trip Django has nothing left to commit.
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
-    if wrapper.in_atomic_block:
-        raise RuntimeError("a transaction of its own cannot be begun within another")
-    wrapper.close_if_health_check_failed()
-    wrapper.ensure_connection()
-    token = _CURRENT.set(tenant_id)
-    wrapper.commit_on_exit, wrapper.needs_rollback = True, False
-    wrapper.autocommit, wrapper.in_atomic_block = False, True
-    wrapper.atomic_blocks.append(_ATOMIC)
-    try:
+    with transaction.atomic(durable=True):
+        token = _CURRENT.set(tenant_id)
         try:
             with wrapper.wrap_database_errors:
                 yield wrapper.connection
         finally:
             _CURRENT.reset(token)
-    except BaseException as error:
-        _ATOMIC.__exit__(type(error), error, error.__traceback__)
-        raise
-    if (
-        wrapper.needs_rollback
-        or wrapper.run_on_commit
-        or wrapper.closed_in_transaction
-        or not _is_idle_connection(wrapper)
-    ):
-        _ATOMIC.__exit__(None, None, None)
-        return
-    wrapper.atomic_blocks.pop()
-    wrapper.autocommit, wrapper.in_atomic_block, wrapper.errors_occurred = True, False, False
-
-
-def _is_idle_connection(wrapper: BaseDatabaseWrapper) -> bool:
-    status: TransactionStatus = wrapper.connection.pgconn.transaction_status
-    return status == TransactionStatus.IDLE
 
 
 def current_tenant() -> UUID | None:

@@ -68,7 +68,7 @@ class Outbox(Generic[L]):
         try:
             return self.send_due_of(tenant_id)
         except Exception as error:  # noqa: BLE001 - a mail's text is built from many tables; all errors are retried
-            log.warning("letters.held", tenant=str(tenant_id), error=type(error).__name__)
+            log.warning("mail.outbox_blocked", tenant=str(tenant_id), error=type(error).__name__)
             return 0
 
     def send_due_of(self, tenant_id: UUID) -> int:
@@ -86,7 +86,7 @@ class Outbox(Generic[L]):
         try:
             send_queued_mail(letter, address, text)
         except Exception as error:  # noqa: BLE001 - every mail back end has its own exceptions; all are retried
-            log.warning("letter.unsent", letter=str(letter), error=type(error).__name__)
+            log.warning("mail.send_failed", letter=str(letter), error=type(error).__name__)
             self._mark(tenant_id, letter, error=type(error).__name__)
             return False
         self._mark(tenant_id, letter, sent=True)

@@ -82,6 +82,6 @@ class PerKey(BaseThrottle):
                 count = int(pipe.execute()[0])
         except redis.RedisError as error:
             PerKey._quiet_until = time.monotonic() + QUIET_SECONDS
-            log.warning("rate.uncounted", error=type(error).__name__)
+            log.warning("throttle.counter_unavailable", error=type(error).__name__)
             return None
         return RateStatus(limit, limit - count, WINDOW_SECONDS - passed)

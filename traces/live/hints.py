@@ -149,7 +149,7 @@ class Publisher(threading.Thread):
             self._followed = await asyncio.wait_for(asking, PATIENCE_SECONDS)
         except Exception as error:  # noqa: BLE001 - as above
             self._followed = frozenset()
-            log.debug("live.not_looked", error=type(error).__name__)
+            log.debug("live.read_skipped", error=type(error).__name__)
         self._looked_at = monotonic()
 
 

@@ -66,7 +66,7 @@ class Hints:
                 async with asyncio.timeout(RETRY_SECONDS):
                     await self._move()
             except Exception as error:  # noqa: BLE001 - the broker is unavailable: try again soon
-                log.debug("live.not_joined", error=type(error).__name__)
+                log.debug("live.join_failed", error=type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _move(self) -> None:

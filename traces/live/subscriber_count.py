@@ -33,4 +33,4 @@ async def list_followed_groups(layer: Any, beginning: str) -> frozenset[str]:
 @cache
 def _cannot_ask(layer: str) -> None:
     """Said once: no text is shown while it is written, and all else is as it was."""
-    log.warning("live.cannot_ask_who_follows", layer=layer)
+    log.warning("live.subscriber_count_unavailable", layer=layer)

@@ -43,7 +43,7 @@ def _send_disabled_mails(tenant_id: UUID, webhook: Webhook) -> bool:
         for letter in letters:
             send_off_letter(letter)
     except Exception as error:  # noqa: BLE001 - every mail back end and socket has its own; all are tried again
-        log.warning("letter.unsent", webhook=str(webhook.id), error=type(error).__name__)
+        log.warning("mail.send_failed", webhook=str(webhook.id), error=type(error).__name__)
         return False
     with tenant_transaction(tenant_id):
         Webhook.objects.filter(id=webhook.id, off_at=webhook.off_at).update(told_at=database_now())

@@ -70,7 +70,7 @@ def _forget_all(tenant_id: UUID) -> int:
         while batch := forget_log(tenant_id):
             gone += batch
     except DatabaseError as error:
-        log.warning("webhooks.unforgotten", tenant=str(tenant_id), error=type(error).__name__)
+        log.warning("webhook.retention_failed", tenant=str(tenant_id), error=type(error).__name__)
     return gone
 
 

@@ -55,5 +55,5 @@ def check_before_send(permit: SendAuthorization) -> SendRefused | None:
     try:
         return permit.check()
     except Error as error:
-        log.warning("permit.unreachable", error=type(error).__name__)
+        log.warning("send_check.database_unavailable", error=type(error).__name__)
         return SendRefused(reason=UNREACHABLE)

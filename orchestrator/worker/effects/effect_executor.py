@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
-from time import sleep
+from functools import partial
+from time import monotonic, sleep
 from typing import Protocol
 
 from django.db import connection
@@ -35,6 +36,7 @@ from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.worker.effects.payload_loader import body_of
 from orchestrator.worker.effects.sealed_arguments import SealedOfRun, vault_of_reply
 from orchestrator.worker.effects.sent_request import Request
+from orchestrator.worker.run_log import log_effect
 from traces.live.text_deltas import RunAudience
 
 LOOK_AGAIN_SECONDS = 2.0
@@ -94,6 +96,13 @@ class Performer:
         return merge_outcomes([future.result() for future in started], at)
 
     def _one(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[Performed]":
+        """Start one effect, whose end is logged, and return a future of its outcome."""
+        started = monotonic()
+        future = self._start(hand, effect)
+        future.add_done_callback(partial(log_effect, hand, effect, hand.state.position, started))
+        return future
+
+    def _start(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[Performed]":
         """Start one effect and return a future of its outcome.
 
         Gateways never raise: an error is an outcome.

@@ -29,6 +29,8 @@ from tests.servers import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
+# Longer than the period of each schedule that runs more than once a minute.
+IDLE_SECONDS = 6.0
 
 
 class Up:
@@ -133,6 +135,9 @@ def test_up_serves_and_heals_and_ends_and_keeps_its_data(data: Path) -> None:
         house.wait_for("Models: none is configured")
         house.wait_for("Interlock is up at")
         house.wait_for("operator@demo.example")
+        house.wait_for("…@harbor.example")
+        time.sleep(IDLE_SECONDS)
+        assert [line for line in house.lines if line][-1].endswith("…@harbor.example"), house.lines
         before = house.lines[: house.lines.index("Models: none is configured, so scripted scenarios play:")]
         assert not any("@" in line or "Applying tenancy" in line for line in before)
         assert len(before) <= 30, before

@@ -8,7 +8,6 @@ import pytest
 from orchestrator.worker.commit_throttle import SWITCH_SECONDS
 from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
-from orchestrator.worker.huge_pages import LargePages
 from orchestrator.worker.process import Process
 from orchestrator.worker.sweeper import Sweep
 from orchestrator.worker.usage_learner import Learner
@@ -24,7 +23,7 @@ def as_ever() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-THREADS = {Heartbeat, Sweep, Learner, LargePages}
+THREADS = {Heartbeat, Sweep, Learner}
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ lint: $(VENV)/installed ## style, layers, dependencies
 types: $(VENV)/installed ## mypy, strict
 	$(BIN)/mypy .
 
-bench: $(VENV)/installed ## the measurements of the README
+bench: $(VENV)/installed ## the measurements of docs/performance.md
 	$(BIN)/python -m bench
 
 faults: $(VENV)/installed ## break the running application under load, and count every effect

@@ -1,1 +1,1 @@
-"""Measurements of the README, each one command."""
+"""Measurements of docs/performance.md, each one command."""

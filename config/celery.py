@@ -1,4 +1,7 @@
-"""Celery as a postman: JSON only, late acknowledgement, no result backend, no chains (docs/ring.md)."""
+"""Celery, which only delivers messages: JSON, late acknowledgement, no result backend, no chains.
+
+Spec: docs/decisions/postgres-is-the-truth.md.
+"""
 
 from __future__ import annotations
 

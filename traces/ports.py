@@ -1,6 +1,7 @@
-"""The port through which the trace asks the layer above for runs and their heads (docs/ring.md).
+"""The port through which the trace asks the layer above for runs and their heads.
 
-The layer above registers itself when it is ready; this layer does not import it.
+The layer above registers itself when it is ready; this layer does not import it
+(docs/decisions/apps-in-layers.md).
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-// Follows what the page shows (docs/console.md): a link for each [data-live] region, one pill for all.
+// Follows what the page shows (docs/components.md): a link for each [data-live] region, one pill for all.
 import { say, urge } from "./say.js";
 
 const ENDS = { 4400: "lost", 4401: "signed-out", 4403: "forbidden", 4404: "gone" };

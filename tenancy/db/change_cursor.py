@@ -3,7 +3,8 @@
 A row's time of change would lose rows: a commit that began earlier may become visible later. The cursor is
 the oldest transaction that had not ended when the reader looked (`pg_snapshot_xmin`). Every change that the
 reader did not see was written by that transaction or a later one, and PostgreSQL stores with every row which
-transaction wrote it (docs/discussions.md). Rows may be returned twice; no row is missed.
+transaction wrote it. Rows may be returned twice; no row is missed
+(docs/decisions/lists-follow-transactions.md).
 """
 
 from collections.abc import Callable

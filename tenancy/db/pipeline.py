@@ -1,4 +1,4 @@
-"""Several statements in one round trip to the server, for the hot path (docs/discussions.md).
+"""Several statements in one round trip to the server, for the hot path (docs/decisions/libpq-pipeline.md).
 
 psycopg's own pipeline mode uses a cursor, a queue and a socket check for each statement. This module sends
 all statements at once and reads until the server has executed them, with libpq's calls as psycopg wraps them.

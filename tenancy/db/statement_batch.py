@@ -1,4 +1,4 @@
-"""Many rows for many tables in one statement (docs/discussions.md).
+"""Many rows for many tables in one statement (docs/decisions/two-round-trips.md).
 
 Each statement costs the client as much as all the values in it, so a commit gathers what it writes and
 sends it at once: `WITH … AS (INSERT …), … AS (UPDATE …) SELECT …`. The parts see nothing of one another and

@@ -111,7 +111,7 @@ def tenant_reading(
 ) -> Iterator[list[tuple[Any, ...]]]:
     """`tenant_transaction`, begun in one trip to the server with a statement whose rows it gives.
 
-    For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
+    For the hot path (docs/decisions/two-round-trips.md). Raises RuntimeError inside another transaction.
     """
     with _open_outermost_transaction(tenant_id) as at:
         yield _begin_and_execute(at, tenant_id, _build_prepared_statement(query, values))[-1]
@@ -123,7 +123,7 @@ def tenant_asking(
     """A whole transaction of `tenant_transaction` in one trip to the server: the rows of each statement,
     once it is committed. `first_lands`: the first statement has one of its own, before the others.
 
-    For the hot path (docs/discussions.md). Raises RuntimeError inside another transaction.
+    For the hot path (docs/decisions/two-round-trips.md). Raises RuntimeError inside another transaction.
     """
     with _open_outermost_transaction(tenant_id) as at:
         first, *more = [_build_prepared_statement(query, values) for query, values in asked]

@@ -19,12 +19,15 @@ TEXTS = {
     for path in SOURCES
     if path != Path(__file__).resolve()
 }
-PAGES = {f"docs/{path.name}": path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")
+}
 
 REQUIREMENT = re.compile(r"\bR-[A-Z]+-[0-9]+\b")
 THREAT = re.compile(r"""proves\("([A-Z][0-9]+)"|\((?:[^()"']*, )?([A-Z][0-9]{1,2})(?=[,;:)])""")
 ROW = re.compile(r"^\| (R-[A-Z]+-[0-9]+|[A-Z][0-9]+) \| .+ \|$", re.MULTILINE)
-PAGE = re.compile(r"(?<![\w/.-])(?:docs/)?[\w-]+\.md\b")
+PAGE = re.compile(r"(?<![\w/.-])(?:docs/(?:decisions/)?)?[\w-]+\.md\b")
+LINK = re.compile(r"\]\(([^)\s#:]*)(?:#([^)\s]+))?\)")
 # Pages that are not in this repository, by the names that were in use for them.
 ELSEWHERE = re.compile(r"\b(THE-RING|ARCHITECTURE|DEPENDENCIES|spec [0-9])\b")
 
@@ -48,7 +51,7 @@ def test_every_number_that_is_cited_can_be_looked_up() -> None:
 
 
 def test_no_page_is_named_that_is_not_here() -> None:
-    folders = (ROOT, ROOT / "docs", ROOT / "orchestrator/prompts")
+    folders = (ROOT, ROOT / "docs", ROOT / "docs/decisions", ROOT / "orchestrator/prompts")
     known = {*PAGES, *(path.name for folder in folders for path in folder.glob("*.md"))}
     named = {
         (name, page)
@@ -59,6 +62,30 @@ def test_no_page_is_named_that_is_not_here() -> None:
     assert {name for name, text in (TEXTS | PAGES).items() if ELSEWHERE.search(text)} == set()
 
 
+def _anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading() -> None:
+    broken = set()
+    for name, text in PAGES.items():
+        for target, anchor in LINK.findall(text):
+            path = (ROOT / name).parent / target if target else ROOT / name
+            if not path.exists() or (anchor and anchor not in _anchors(path.read_text(encoding="utf-8"))):
+                broken.add((name, f"{target}#{anchor}"))
+    assert broken == set()
+
+
+def test_the_index_of_decisions_lists_every_decision() -> None:
+    decisions = {path.name for path in (ROOT / "docs/decisions").glob("*.md")} - {"README.md"}
+    listed = [target for target, _ in LINK.findall(PAGES["docs/decisions/README.md"])]
+    assert sorted(listed) == sorted(decisions)
+
+
 def test_what_stands_nowhere_would_be_found() -> None:
     assert _threats('@proves("Q7") (R-SEC-1, Q8) (Q9) (see the rules, Q10).') == {"Q7", "Q8", "Q9", "Q10"}
-    assert PAGE.findall("(docs/nowhere.md), NOWHERE.md") == ["docs/nowhere.md", "NOWHERE.md"]
+    named = "(docs/nowhere.md), NOWHERE.md, docs/decisions/nothing.md"
+    assert PAGE.findall(named) == ["docs/nowhere.md", "NOWHERE.md", "docs/decisions/nothing.md"]
+    assert LINK.findall("[a](ring.md#the-send) [b](#here)") == [("ring.md", "the-send"), ("", "here")]

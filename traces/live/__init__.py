@@ -1,6 +1,7 @@
-"""Live: hints after commits, and one reader a process that follows them for all its viewers (docs/ring.md).
+"""Live updates: hints after commits, and one reader per process that follows them for all its viewers.
 
-`publishing` sends the hints, `feeds` says what can be followed, `hub` and `follower` read and share out.
+`hints` sends the hints, `feeds` says what can be followed, `hub` and `follower` read and distribute
+(docs/decisions/one-reader-per-process.md).
 """
 
 from traces.live.hints import publish_change_hint as publish_change_hint

@@ -1,7 +1,7 @@
 """Model text while it is written: a few hundred characters at a time, on the run's channel.
 
 Deltas are sent a few times a second, only while someone follows the run, and they are not stored. A lost
-delta is repeated by the next one; the committed event replaces them all (docs/console.md).
+delta is repeated by the next one; the committed event replaces them all (docs/components.md).
 """
 
 from dataclasses import dataclass

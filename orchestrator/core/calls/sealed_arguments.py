@@ -1,4 +1,4 @@
-"""Sealed values in a call's arguments: which of them may go where (docs/discussions.md, M16).
+"""Sealed values in a call's arguments: which of them may go where (docs/decisions/sealed-values.md, M16).
 
 The model sees a reference, never the value, and may write the reference anywhere. A reference is opened
 only in the place that the value was meant for; any other use is refused before approval is requested. A

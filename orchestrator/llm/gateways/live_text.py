@@ -1,7 +1,7 @@
 """The live text of a reply while it is written, for the viewers of its run.
 
 Nothing depends on this text: it may be lost without harm, and the committed reply replaces it
-(docs/console.md).
+(docs/components.md).
 """
 
 import asyncio

@@ -10,6 +10,11 @@ runs wait before their next claim or commit and in the middle of one, for at mos
 
 When every thread is in use, a run of a tenant with more than an equal share of them is stopped before its
 next node, one for each missing thread, so that the next arrival finds a free thread.
+
+`python -m bench fairness` measures a worker with these waits and one without. On two quiet cores the first
+step of another tenant's run took 1.2 to 1.7 times as long beside a flood as alone, and 1.9 to 2.1 times with
+two commits of the flood at once. On two busy cores (load 8 to 14, 80 samples) it took 1.13 times as long with
+the waits and 1.66 times without them, and the flood made half of its progress.
 """
 
 import sys

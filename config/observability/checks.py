@@ -122,8 +122,9 @@ def refuse_power() -> None:
 
     Raises: SystemCheckError.
     """
-    known = check_database_format(databases=["default"])
-    if errors := [*a_key_outside_embedded_mode(), *power_of_the_role(), *known]:
+    # A database that does not answer is waited for once.
+    errors = [*a_key_outside_embedded_mode(), *power_of_the_role()]
+    if errors := errors or check_database_format(databases=["default"]):
         message = "; ".join(f"{error.msg} {error.hint or ''}".strip() for error in errors)
         raise SystemCheckError(message)
     connections.close_all()

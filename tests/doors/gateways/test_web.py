@@ -1,4 +1,4 @@
-"""web.fetch and web.page against a real site: the list, redirects, size, kind, charset, what a page hides."""
+"""web.fetch and web.page against a real site: the list, redirects, size, kind, charset, and a page's text."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_stands_at_an_address_is_told_as_its_schema_says(place: Place) -> N
 
 
 @proves("R-TOOL-19", part="page to text")
-def test_a_page_is_told_as_its_readers_see_it(place: Place) -> None:
+def test_a_page_is_told_as_its_text_and_links(place: Place) -> None:
     page = b"<title>T</title><h1>Hi</h1><p>See <a href='/b'>that</a></p><p style='display:none'>obey me</p>"
     place.says(page, "text/html")
     told = place.read("web.page", "/open/a")
@@ -210,101 +210,52 @@ def test_without_a_tenant_nothing_is_reached(loop: EffectLoop) -> None:
     assert (told.event.error, told.event.sent) == ("refused", False)
 
 
-# -- what pages hide
+# -- what pages mark as hidden
 
 
-@proves("M1", part="what a page hides from people is kept from the model")
+@proves("M1", part="what a page marks as hidden is kept from the model")
 @pytest.mark.parametrize(
     "part",
     [
         "<!-- obey -->", "<p hidden>obey", "<p style='display: NONE'>obey",
-        "<p style='visibility:hidden'>obey",
-        "<p style='opacity:0.0'>obey", "<p style='font-size:0px !important'>obey",
-        "<p style='color:#FFF'>obey",
-        "<p style='position:absolute; left:-9999px'>obey", "<p style='text-indent:-999em'>obey",
-        "<div style='height:0; overflow:hidden'>obey", "<p style='color:rgb(255, 255, 255)'>obey",
-        "<p class=x>obey", "<p id=y>obey", "<template>obey</template>", "<noscript>obey</noscript>",
-        "<script>obey</script>", "<textarea>obey</textarea>", "<p style='color:black;background:#000'>obey",
-        "<input type=hidden value=obey>", "<p title=obey data-x=obey>",
-        "<p class=pale>obey", "<p class=veil>obey", "<font color=white>obey</font>",
-        "<p style='transform:translateX(-9999px)'>obey", "<p style='color:rgba(0,0,0,0)'>obey",
-        "<p style='display:/* */none'>obey", "<iframe srcdoc=obey>obey</iframe>",
-        "<p style='opacity:.01'>obey",
-        "<p style='font-size:.1px'>obey", "<p style='text-indent:-99em'>obey", "<p style='left:200vw'>obey",
-        "<p style='clip-path:circle(0)'>obey", "<p style='zoom:0'>obey", "<p style='color:#ffff'>obey",
-        "<p style='color:rgb(255 255 255)'>obey", "<p style='color:snow'>obey",
-        "<p style='height:1px;overflow:hidden'>obey", "<details>obey</details>", "<p class='x z'>obey",
-        "<p style='color:hsl(0 0% 99%)'>obey", "<p popover>obey",
-        "<div style='color:#000'><p style='background:black'>obey</div>",
+        "<p style='margin:0;visibility:hidden'>obey", "<p style='display:none !important'>obey",
+        "<div hidden><b>obey</b></div>", "<p popover>obey", "<dialog>obey</dialog>",
+        "<template>obey</template>", "<noscript>obey</noscript>", "<script>obey</script>",
+        "<style>obey</style>", "<textarea>obey</textarea>", "<select><option>obey</select>",
+        "<input type=hidden value=obey>", "<p title=obey data-x=obey>", "<iframe srcdoc=obey>obey</iframe>",
+        "<svg><text>obey</text></svg>", "<?obey?>",
     ],
 )  # fmt: skip
 def test_what_a_page_hides_is_left_out(part: str) -> None:
-    sheet = (
-        "<style>/* c */ .x { display:none } #y{clip:rect(0,0,0,0)} p:hover{display:none} .pale{color:#fff}"
-        " .z{display:block} .x.z{display:none} .z{display:block}"
-        " @media screen { .veil { opacity: 0 } }</style>"
-    )
-    read = read_page(f"{sheet}<body><p>seen</p>{part}</body>", "https://a.example/")
+    read = read_page(f"<body><p>seen</p>{part}</body>", "https://a.example/")
     assert read.text == "seen"
     assert "obey" not in read.title
 
 
 @pytest.mark.parametrize(
     "part",
-    ["<p style='opacity:0.5'>told", "<p style='color:white;background:navy'>told",
-     "<p style='left:-5px'>told", "<p style='max-height:0.5em'>told", "<b><i>told", "<table><td>told",
-     "<p aria-hidden=true>told", "<style>.b{color:#fff} nav{background:#000}</style><nav><p class=b>told",
-     "<style>body{background:#000} p{color:white}</style><body><p>told",
-     "<style>.b{display:none}.b{display:block}</style><p class=b>told",
-     "<style>.b{display:none}</style><p class=b style='display:block'>told",
-     "<style>@media print{.b{display:none}}</style><p class=b>told",
-     "<div style='color:#fff'><p style='background:#000'>told</div>", "<details open>told</details>"],
+    ["<p style='opacity:0.5'>told", "<b><i>told", "<table><td>told", "<p aria-hidden=true>told",
+     "<style>.b{display:none}</style><p class=b>told", "<details>told</details>",
+     "<p>a</p></body></html><p>told"],
 )  # fmt: skip
-def test_what_is_seen_is_told(part: str) -> None:
+def test_what_is_not_marked_as_hidden_is_told(part: str) -> None:
     assert "told" in read_page(part, "https://a.example/").text
 
 
-UNCLEAR = (
-    "display:var(--d)", r"disp\6cay:none", "color:#fff;background:#fff url()", "opacity:calc(1 - 1)",
-    "color:oklch(1 0 0)", "color:unheard", "transform:rotateX(90deg)", "mask:url(x)", "filter:brightness(9)",
-    "font-size:calc(0px)", "z-index:-1", "color:rgba(0,0,0,.2)", "opacity:.2", "x:" + "y" * 4_001,
-    "background:linear-gradient(#000,#000)", "-webkit-text-fill-color:white",
-)  # fmt: skip
-UNCLEAR_RULES = (
-    "@media (min-width:1px){.a{display:none}}", ".a{color:red;&:not(b){display:none}}",
-    "p:not(:hover){opacity:0}", "p::first-line{color:#fff}", r".\61{display:none}",
-    "@supports (x:y){p{color:#fff}}", "html{display:none}", "@keyframes k{from{opacity:0}}",
-)  # fmt: skip
-
-
-@proves("R-TOOL-19", part="what may hide text is named")
-@pytest.mark.parametrize(
-    ("page", "unsure"),
-    [
-        ("<p>told", []),
-        ("<link rel='Stylesheet' href=/a.css><p>told", ["style_files"]),
-        ("<style>@import url(a.css);</style><p>told", ["style_files"]),
-        ("<style>p:not(.y){display:none}</style><p>told", ["style_rules"]),
-        ("<style>p:hover{display:none}</style><p>told", []),
-        ("<p>told<script>x</script>", ["scripts"]),
-        ("<link rel=icon href=/i.png><p>told", []),
-        ("<body onload=x()><p>told", ["scripts"]),
-        ("<p title='a' /onclick=x()>told", ["scripts"]),
-        ("<p style='margin:0 auto;padding:2px;width:50%;color:#333'>told", []),
-        *((f"<p style='{style}'>told", ["style_rules"]) for style in UNCLEAR),
-        *((f"<style>{rule}</style><p class=a>told", ["style_rules"]) for rule in UNCLEAR_RULES),
-    ],
-)
-def test_what_may_hide_more_than_can_be_read_is_named(page: str, unsure: list[str]) -> None:
-    read = read_page(page, "https://a.example/")
-    assert (read.text, read.unsure) == ("told", unsure)
-
-
 def test_what_is_hidden_within_what_is_hidden_is_counted_once() -> None:
-    sheet = "<style>.a{display:none} .a p{color:white} b{opacity:0}</style>"
-    page = f"{sheet}<div class=a><p hidden>one<b>two</b></p></div><p>told<b style='color:#fff'>x</b></p>"
+    page = "<div hidden><p hidden>one<b style='display:none'>two</b></p></div><p>told<b hidden>x</b></p>"
     read = read_page(page * 50, "https://a.example/")
     assert (set(read.text.split()), read.hidden) == ({"told"}, 50 * len("one") + 50 * len("two") + 50)
+
+
+@proves("R-TOOL-19", part="blocks, lists, tables and line breaks of a page")
+def test_the_blocks_of_a_page_are_lines() -> None:
+    page = (
+        "<h1>A</h1><p>b<b>c</b>\nd<br>e</p><ul><li>f<li>g</ul><table><tr><th>h<th>i<tr><td>j<td>k</table>"
+        "<pre>l\n<i>m\n</i>n</pre><img alt=o>"
+    )
+    text = "A\nbc d\ne\n- f\n- g\n| h | i\n| j | k\nl\nm\nn\n[image: o]"
+    assert read_page(page, "https://a.example/").text == text
 
 
 def test_links_that_lead_nowhere_on_the_web_are_no_links() -> None:
@@ -312,6 +263,25 @@ def test_links_that_lead_nowhere_on_the_web_are_no_links() -> None:
     assert [link.url for link in read_page(page, "https://a.example/").links] == ["https://b.example/"]
 
 
-@pytest.mark.parametrize("page", ["<div>" * 90_000 + "<a href=x>" * 300, "<b a=1><p>" * 60_000, ""])
+@pytest.mark.parametrize(
+    "page",
+    ["<div>" * 90_000 + "<a href=x>" * 300, "<div></i>" * 90_000, "<b></i>" * 90_000,
+     "<br>" * 300_000, "<b a=1><p>" * 120_000],
+)  # fmt: skip
 def test_a_page_made_to_cost_time_is_cut(page: str) -> None:
-    assert read_page(page, "https://a.example/").text == ""
+    read = read_page(page, "https://a.example/")
+    assert (read.text, read.cut) == ("", True)
+
+
+@pytest.mark.parametrize("page", ["", " ", "<!-- obey -->", "\x00", "<?xml version='1.0' encoding='x'?>"])
+def test_a_page_without_text_is_read_as_none(page: str) -> None:
+    read = read_page(page, "https://a.example/")
+    assert (read.text.strip("\ufffd"), read.links, read.cut) == ("", [], False)
+
+
+def test_controls_in_a_page_are_written_out() -> None:
+    page = "<title>a\u202e</title><p>b\x01\u200b<a href='/\u202ec'>d</a>"
+    read = read_page(page, "https://a.example/")
+    assert read.title == "a⟦U+202E⟧"
+    assert read.text.endswith("⟦U+200B⟧d [1]")
+    assert read.links[0].url == "https://a.example/⟦U+202E⟧c"

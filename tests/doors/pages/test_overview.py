@@ -30,7 +30,7 @@ PATIENCE = 30
 
 def number_by(page: str, address: str) -> str:
     """The number in a link."""
-    found = re.search(rf'href="{re.escape(address)}[^"]*"><b class="num">([^<]*)<', page)
+    found = re.search(rf'href="{re.escape(address)}[^"]*">\s*<b class="num">([^<]*)<', page)
     assert found is not None, address
     return found[1]
 

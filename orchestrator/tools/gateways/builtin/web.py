@@ -1,4 +1,4 @@
-"""web.fetch and web.page: what stands at an address, as it is or as a reader would see it (R-TOOL-19).
+"""web.fetch and web.page: the content of an address, as it is or as the text of a page (R-TOOL-19).
 
 On the tenant's web list they only read; anywhere else the very address is put before a person (R-TOOL-2).
 """
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from orchestrator.core.common.visible_text import escape_invisible_characters
 from orchestrator.core.domain.tool_spec import Egress, Verifier
-from orchestrator.tools.gateways.egress.html_text import Link, Unsure, read_page
+from orchestrator.tools.gateways.egress.html_text import Link, read_page
 from orchestrator.tools.gateways.egress.service_client import ToolContext
 from orchestrator.tools.gateways.egress.web_fetch import read_web
 from orchestrator.tools.gateways.registry import ToolResult, read_only_tool
@@ -53,9 +53,8 @@ class Fetched(ToolResult):
 
 
 class WebPage(ToolResult):
-    """A page as a reader sees it; `links` are numbered as in the text. `hidden` counts the characters that
-    the page keeps from its readers and that were left out; `unsure` names what may hide more of the text and
-    could not be read: style sheets in other files, rules of a kind that is not understood, scripts."""
+    """The text of a page; `links` are numbered as in the text. `hidden` counts the characters that the page
+    marks as hidden, by attributes or inline styles, and that were left out."""
 
     url: str
     found_at: str
@@ -67,7 +66,6 @@ class WebPage(ToolResult):
     parts: int
     links: list[Link]
     hidden: int
-    unsure: list[Unsure]
     cut: bool
 
 
@@ -89,15 +87,14 @@ async def fetch_web_address(context: ToolContext, url: Address, part: Part = 1) 
     **DECLARED,
 )  # fmt: skip
 async def read_web_page(context: ToolContext, url: Address, part: Part = 1) -> WebPage:
-    """Read a web page as text, with its links. What the page hides from its readers is left out; `unsure`
-    says what might hide more, so that the text may hold what nobody sees."""
+    """Read a web page as text, with its links. Text that is marked as hidden is left out; text that only a
+    style sheet or a script hides is returned, so it may hold what no reader sees."""
     found = await read_web(context, url)
     read = await asyncio.to_thread(read_page, found.text(), found.url)
     text, parts = select_text_part(read.text, part)
     return WebPage(
         url=url, found_at=found.url, title=read.title, language=read.language, sha256=found.sha256,
-        text=text, part=part, parts=parts, links=read.links, hidden=read.hidden, unsure=read.unsure,
-        cut=found.cut or read.cut,
+        text=text, part=part, parts=parts, links=read.links, hidden=read.hidden, cut=found.cut or read.cut,
     )  # fmt: skip
 
 

@@ -32,15 +32,15 @@ from approvals.models import Request
 from bench.thresholds import judge
 from budgets.core.statistics.forecast import Interval
 from orchestrator import bundled_content
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.actions.usage_learning import expected_for, learn_from, lived_of, subject_of_run
 from orchestrator.core.accounting.effect_cost import ZERO
 from orchestrator.core.accounting.remaining_estimate import compute_remaining_bounds
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.models import Intent, ManifestRow, Run
-from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.runs.actions.submit import Submission, Submitter, submit_task
+from orchestrator.runs.actions.usage_learning import expected_for, learn_from, lived_of, subject_of_run
+from orchestrator.runs.models.run import Intent, ManifestRow, Run
+from orchestrator.runs.queries.state_loader import graph_of, manifest_of, pins_of
 from orchestrator.worker.process import make_worker
 from orchestrator.worker.run_loop import Worker
 from tenancy.actions import add_member, add_person, create_tenant, principal_of

@@ -28,10 +28,10 @@ from budgets.actions import change_rates
 from budgets.core.rates import Rates
 from config.celery import app
 from config.devstack import process_specs
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
-from orchestrator.models import Run
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.runs.actions.submit import Submission, Submitter, submit_task
+from orchestrator.runs.models.run import Run
 from tenancy.actions import add_member, add_person, create_tenant, principal_of
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction

@@ -36,10 +36,10 @@ from bench.servers import ROOT
 from bench.thresholds import judge
 from config.devstack import process_specs
 from config.devstack.embedded import EmbeddedValkey
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
-from orchestrator.models import Run
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.runs.actions.submit import Submission, Submitter, submit_task
+from orchestrator.runs.models.run import Run
 from tenancy.actions import add_member, add_person, create_key, create_tenant, principal_of
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now

@@ -22,8 +22,8 @@ from approvals.core.packet import (
 )
 from approvals.models import Request
 from orchestrator.core.domain.run_state import Fact
-from orchestrator.models import Run
-from orchestrator.queries.runs import state_now
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.runs import state_now
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

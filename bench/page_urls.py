@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.urls import resolve
 
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.models import Run
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.runs.models.run import Run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.pages.test_every_page import EVERY, address

@@ -15,7 +15,7 @@ MOST_ADDED_SECONDS = 0.5
 def measure() -> None:
     """Both ways in turn, so that what else the machine does falls on both alike."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    from orchestrator.gateways.sandbox import bubblewrap, monty_scripts  # noqa: PLC0415 - after the settings
+    from orchestrator.tools.gateways.sandbox import bubblewrap, monty_scripts  # noqa: PLC0415 - needs settings
 
     if why := bubblewrap.explain_unavailability():
         print(f"nothing is measured: {why}")

@@ -22,11 +22,11 @@ from django.conf import settings
 from bench.baseline import Floor
 from bench.thresholds import judge
 from orchestrator import bundled_content
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.common.goal import Goal
-from orchestrator.models import Run
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.actions.versions import publish_boundary, publish_workflow
+from orchestrator.runs.actions.submit import Submission, Submitter, submit_task
+from orchestrator.runs.models.run import Run
 from orchestrator.worker.fair_scheduler import share_of
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.huge_pages import use_large_pages

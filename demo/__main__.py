@@ -11,9 +11,9 @@ from pathlib import Path
 
 import uvicorn
 
-from demo.repositories import Books
 from demo.service import Company
-from demo.store import Store
+from demo.storage.repositories import Books
+from demo.storage.store import Store
 
 _HOST = "127.0.0.1"
 

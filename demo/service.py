@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from demo import document_search
 from demo.errors import Refusal
 from demo.faults import Fault, Faults, Service
-from demo.repositories import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
-from demo.reservations import HoldBody, Holds, ReleaseBody, ShipmentBody
 from demo.services import Incident, LogsQuery, Park, RestartBody
+from demo.storage.repositories import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
+from demo.storage.reservations import HoldBody, Holds, ReleaseBody, ShipmentBody
 from demo.tickets import ClosureBody, TicketBody, Tickets
 from demo.web import Answer, Application, Handler, Request, Route
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from demo.errors import Refusal, not_found
-from demo.store import Store, format_current_time
+from demo.storage.store import Store, format_current_time
 
 Cause = Literal["none", "pool_exhausted", "memory_leak", "bad_deploy"]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=64)]

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from demo.errors import Refusal, not_found
-from demo.repositories import Body, Line
-from demo.store import Store, format_current_time
+from demo.storage.repositories import Body, Line
+from demo.storage.store import Store, format_current_time
 
 
 class TicketBody(Body):

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from demo.errors import Refusal
 from demo.faults import Fault, Faults
-from demo.store import format_current_time
+from demo.storage.store import format_current_time
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -97,7 +97,7 @@ def load_example_goals() -> tuple[Starter, ...]:
     They stand beside the workflows and not in them: a starter that changes is no new version. Raises
     pydantic's ValidationError for a file that holds none.
     """
-    files = sorted((HERE / "starters").glob("*.yaml"))
+    files = sorted((HERE / "example_goals").glob("*.yaml"))
     return tuple(
         Starter(workflow=path.stem, **{name: getattr(ready, name) for name in Ready.model_fields})
         for path in files

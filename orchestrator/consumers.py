@@ -10,10 +10,10 @@ from uuid import UUID
 import orjson
 
 from orchestrator.api import presenters
+from orchestrator.console.queries.change_feed import changed_runs
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
-from orchestrator.models import Run
-from orchestrator.queries.change_feed import changed_runs
-from orchestrator.queries.progress import progress_at
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.progress import progress_at
 from tenancy.db.tenant_context import tenant_transaction
 from traces.live.feeds import (
     Batch,

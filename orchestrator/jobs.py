@@ -7,9 +7,9 @@ from celery import shared_task
 from celery.exceptions import Reject
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
-from orchestrator.actions.approval_timers import take_words_of
-from orchestrator.actions.webhook_delivery import deliver_due
-from orchestrator.actions.webhook_retention import forget_logs
+from orchestrator.commit.approval_timers import take_words_of
+from orchestrator.notifications.actions.webhook_delivery import deliver_due
+from orchestrator.notifications.actions.webhook_retention import forget_logs
 from orchestrator.worker.process import this_process
 from tenancy.celery_receivers import ends_process_on_error
 from tenancy.db.process_lock import hold_process_lock

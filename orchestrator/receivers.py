@@ -7,8 +7,8 @@ from django.db import transaction
 from django.dispatch import receiver
 
 from approvals.signals import request_settled, yes_deferred
-from orchestrator.actions.run_signals import leave_signal
-from orchestrator.gateways.job_queue import take_later
+from orchestrator.runs.actions.run_signals import leave_signal
+from orchestrator.runs.gateways.job_queue import take_later
 
 
 @receiver(request_settled)

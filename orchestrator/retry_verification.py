@@ -6,7 +6,7 @@ The trace is compared with the run's own row, and with the record of the previou
 from contextlib import suppress
 from uuid import UUID
 
-from orchestrator.models import Run
+from orchestrator.runs.models.run import Run
 from traces.core.events.trace_events import RunRetried
 from traces.models import Event, Record
 from traces.verification import VerificationFault, register_check

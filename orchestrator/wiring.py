@@ -4,17 +4,17 @@ from argparse import ArgumentParser
 
 from approvals.ports import register_edit_check, register_extension_check
 from approvals.ports import register_runs as register_asking_runs
-from orchestrator.actions.argument_edits import judge_edit
-from orchestrator.actions.budget_extensions import judge_extension
-from orchestrator.actions.email_drafts import keep_draft
-from orchestrator.actions.memory import propose_memory
-from orchestrator.actions.review_queue import request_review
-from orchestrator.gateways.tools.memory_port import register_proposer
-from orchestrator.gateways.tools.review_port import register_review_asker
-from orchestrator.gateways.tools.tenant_services import register_draft_keeper
-from orchestrator.queries.approvals_adapter import AskingRuns
-from orchestrator.queries.replays import replay_lines
-from orchestrator.queries.traces_adapter import TracedRuns
+from orchestrator.decisions.actions.argument_edits import judge_edit
+from orchestrator.decisions.queries.approvals_adapter import AskingRuns
+from orchestrator.knowledge.actions.email_drafts import keep_draft
+from orchestrator.knowledge.actions.memory import propose_memory
+from orchestrator.reviews.actions.review_queue import request_review
+from orchestrator.runs.queries.replays import replay_lines
+from orchestrator.runs.queries.traces_adapter import TracedRuns
+from orchestrator.spending.actions.budget_extensions import judge_extension
+from orchestrator.tools.gateways.ports.memory_port import register_proposer
+from orchestrator.tools.gateways.ports.review_port import register_review_asker
+from orchestrator.tools.gateways.tenant_services import register_draft_keeper
 from traces.ports import register_runs
 from traces.subcommands import Verb, register_verb
 

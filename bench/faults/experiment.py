@@ -19,7 +19,7 @@ from bench.faults.step_model import StepModel
 from bench.faults.workload import Workload
 from bench.thresholds import judge
 from budgets.ledger_verification import verify_ledger
-from orchestrator.queries.replays import replay_stored_run
+from orchestrator.runs.queries.replays import replay_stored_run
 from tenancy.db.tenant_context import tenant_transaction
 from traces.verification import verify_run
 

@@ -25,15 +25,15 @@ from bench.faults.tool_service import ToolService
 from budgets.actions import change_rates
 from budgets.core.rates import Rates
 from orchestrator import bundled_content
-from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.tool_servers import NewServer, add_server, admit_tool, look_at_server
-from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.registration import asked_admission, asked_declaration
-from orchestrator.queries.tool_servers import offered_by, server_of
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.actions.versions import publish_boundary, publish_workflow
+from orchestrator.tools.actions.http_tools import declare_http_tool
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.actions.tool_servers import NewServer, add_server, admit_tool, look_at_server
+from orchestrator.tools.queries.tool_servers import offered_by, server_of
 from tenancy.actions import create_key, create_tenant
 from tenancy.core.reach import KeyLimits, RunReach
 from tenancy.core.roles import Role

@@ -14,7 +14,7 @@ from django.db import DatabaseError, connections
 from psycopg_pool import PoolTimeout
 
 from config.data_format import explain_database_refusal
-from orchestrator.gateways.sandbox import bubblewrap, monty_scripts
+from orchestrator.tools.gateways.sandbox import bubblewrap, monty_scripts
 
 LEDGERS = (
     "traces_event",

@@ -29,7 +29,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from orchestrator.gateways.counters import BREAKER, CIRCUIT, TALLY
+from orchestrator.outbound.gateways.counters import BREAKER, CIRCUIT, TALLY
 
 log = structlog.get_logger(__name__)
 REQUESTS = Counter("interlock_requests", "Answered requests.", ("method", "route", "status"))

@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 
 from approvals.models import Request
 from config.site.page_context import resolve_page_url
-from orchestrator.models import Run
-from orchestrator.queries.saved_views import views_of
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.saved_views import views_of
 from tenancy.core.roles import Scope
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.web.page_auth import Member

@@ -7,16 +7,16 @@ import orjson
 
 from budgets.queries import get_usage_lines
 from orchestrator.api.serializers import format_timestamp
+from orchestrator.console.queries.plans import Plan
 from orchestrator.core.guardrails.untrusted_facts import NOTICE, resting_on
 from orchestrator.core.readmodel.run_plan import PlanStep
-from orchestrator.models import ManifestRow, Run
-from orchestrator.queries.business_cost import business_of
-from orchestrator.queries.estimates import rest_of
-from orchestrator.queries.plans import Plan
-from orchestrator.queries.policies import scope_held
-from orchestrator.queries.progress import progress_of
-from orchestrator.queries.retry_lineage import retried_as
-from orchestrator.queries.runs import result_of, sentence_of, state_now
+from orchestrator.policies.queries.policies import scope_held
+from orchestrator.runs.models.run import ManifestRow, Run
+from orchestrator.runs.queries.progress import progress_of
+from orchestrator.runs.queries.retry_lineage import retried_as
+from orchestrator.runs.queries.runs import result_of, sentence_of, state_now
+from orchestrator.spending.queries.business_cost import business_of
+from orchestrator.spending.queries.estimates import rest_of
 from traces.core.canonical import format_decimal
 from traces.core.events.phases import Phase
 from traces.models import Event

@@ -9,13 +9,13 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.retry import Retry, retry_run
 from orchestrator.api.presenters import build_run_links
 from orchestrator.api.retry_serializers import CheckpointQuery, CheckpointRow, RetryBody
 from orchestrator.api.serializers import TaskAccepted, format_timestamp
 from orchestrator.core.common.errors import RunNotFound
-from orchestrator.queries.checkpoints import Checkpoint, Past
-from orchestrator.queries.runs import run_of
+from orchestrator.runs.actions.retry import Retry, retry_run
+from orchestrator.runs.queries.checkpoints import Checkpoint, Past
+from orchestrator.runs.queries.runs import run_of
 from tenancy.core.roles import Scope
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import PAGE, get_caller, post_once, uuid_or_none

@@ -13,7 +13,6 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions import run_signals
 from orchestrator.api import presenters
 from orchestrator.api.plan_serializers import PlanField
 from orchestrator.api.serializers import (
@@ -27,11 +26,12 @@ from orchestrator.api.serializers import (
     RunFilters,
     RunRow,
 )
+from orchestrator.console.queries.plans import plan_of
 from orchestrator.core.common.errors import RunNotFound
-from orchestrator.models import Run
-from orchestrator.queries.plans import plan_of
-from orchestrator.queries.replays import replay_stored_run
-from orchestrator.queries.runs import filter_runs, result_of, run_of, state_now
+from orchestrator.runs.actions import run_signals
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.replays import replay_stored_run
+from orchestrator.runs.queries.runs import filter_runs, result_of, run_of, state_now
 from tenancy.core.roles import Scope
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, unless_known, uuid_or_none

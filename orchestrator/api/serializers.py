@@ -5,9 +5,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from orchestrator.api.file_serializers import FileBody
 from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.core.files.workspace import MOST_FILES
+from orchestrator.knowledge.api.file_serializers import FileBody
 from tenancy.rest.serializer_fields import (
     Amount,
     Moment,

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from orchestrator.api.runs import Reading
 from orchestrator.api.serializers import EventsQuery
 from orchestrator.consumers import RunFeed
-from orchestrator.queries.runs import run_of
+from orchestrator.runs.queries.runs import run_of
 from tenancy.core.errors import TenancyError
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import get_caller, uuid_or_none

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.actions.submit import Submission, Submitter, submit_task
-from orchestrator.api.file_serializers import files_of
 from orchestrator.api.presenters import build_run_links
 from orchestrator.api.serializers import TaskAccepted, TaskBody
 from orchestrator.core.common.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal
+from orchestrator.knowledge.api.file_serializers import files_of
+from orchestrator.runs.actions.submit import Submission, Submitter, submit_task
 from tenancy.core.roles import Scope
 from tenancy.rest.api_helpers import get_caller, post_once
 from tenancy.rest.api_view import APIView

@@ -2,31 +2,18 @@
 
 from django.urls import path
 
-from orchestrator.api import (
-    boundaries,
-    catalog,
-    ceilings,
-    circuit_breakers,
-    destinations,
-    files,
-    in_doubt_changes,
-    memory,
-    model_profiles,
-    policies,
-    prices,
-    queues,
-    relaxation_proposals,
-    reviews,
-    run_retry,
-    runs,
-    sign_in_rules,
-    stream,
-    tasks,
-    tenants,
-    tool_servers,
-    webhook_retention,
-    webhooks,
-)
+from orchestrator.api import run_retry, runs, stream, tasks
+from orchestrator.decisions.api import in_doubt_changes, queues
+from orchestrator.knowledge.api import files, memory
+from orchestrator.llm import api as model_profiles
+from orchestrator.notifications.api import webhook_retention, webhooks
+from orchestrator.outbound import api as circuit_breakers
+from orchestrator.policies.api import boundaries, policies
+from orchestrator.publishing.api import catalog
+from orchestrator.reviews import api as reviews
+from orchestrator.spending.api import ceilings, prices
+from orchestrator.tenants.api import sign_in_rules, tenants
+from orchestrator.tools.api import destinations, relaxation_proposals, tool_servers
 
 urlpatterns = [
     path("tasks", tasks.Tasks.as_view(), name="tasks"),

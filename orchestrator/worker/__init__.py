@@ -1,0 +1,1 @@
+"""The loop that advances runs, one durable transition at a time."""

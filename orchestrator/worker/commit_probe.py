@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import InterfaceError, OperationalError, connection
 
-from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.commit.claimed_run import ClaimedRun
 from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 
 PATIENCE_SECONDS = 120.0

@@ -4,11 +4,11 @@ from datetime import datetime
 from time import sleep
 from typing import Literal
 
-from orchestrator.actions.claimed_run import ClaimedRun
-from orchestrator.actions.send_once import claim_dispatch, renew_intent, verdict_of
+from orchestrator.commit.claimed_run import ClaimedRun
+from orchestrator.commit.send_once import claim_dispatch, renew_intent, verdict_of
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import AnyEvent, Recovered, ToolFailed
-from orchestrator.queries.inflight_effects import IntentRow, open_intents
+from orchestrator.runs.queries.inflight_effects import IntentRow, open_intents
 from orchestrator.worker.effects.effect_executor import Fault, Outcomes, Performer
 
 GRACE_SECONDS = 2.0

@@ -17,8 +17,8 @@ from uuid import UUID
 import structlog
 from django.db import Error
 
-from orchestrator.gateways.job_queue import enqueue_ready
-from orchestrator.queries.cross_tenant import next_run
+from orchestrator.runs.gateways.job_queue import enqueue_ready
+from orchestrator.tenants.queries.cross_tenant import next_run
 
 if TYPE_CHECKING:
     from orchestrator.worker.run_loop import Worker

@@ -9,7 +9,7 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.worker.leases import renew_lease
 
 # A row is locked for less than a second; a lease not renewed by then waits for the next beat.

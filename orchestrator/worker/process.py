@@ -9,10 +9,10 @@ from threading import Thread
 
 from django.conf import settings
 
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.sandbox import monty_scripts
-from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.llm.gateways.client import ModelGateway
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.sandbox import monty_scripts
 from orchestrator.worker.commit_throttle import switch_often
 from orchestrator.worker.effects.effect_executor import Performer
 from orchestrator.worker.fair_scheduler import FairScheduler

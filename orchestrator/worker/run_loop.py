@@ -10,15 +10,15 @@ import structlog
 from django.conf import settings
 from django.db import Error, OperationalError
 
-from orchestrator.actions.claimed_run import ClaimedRun
-from orchestrator.actions.commit import CommitInDoubt, commit_run
-from orchestrator.actions.read_phase import LeaseLost
-from orchestrator.actions.run_signals import has_untaken_signals, leave_late_outcomes, quarantine_run
-from orchestrator.actions.write_phase import CommitResult
+from orchestrator.commit.claimed_run import ClaimedRun
+from orchestrator.commit.commit import CommitInDoubt, commit_run
+from orchestrator.commit.read_phase import LeaseLost
+from orchestrator.commit.write_phase import CommitResult
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.run_events import TimerFired
-from orchestrator.gateways.job_queue import enqueue_ready, enqueue_run, let_learn
-from orchestrator.queries.cross_tenant import tenant_of_run
+from orchestrator.runs.actions.run_signals import has_untaken_signals, leave_late_outcomes, quarantine_run
+from orchestrator.runs.gateways.job_queue import enqueue_ready, enqueue_run, let_learn
+from orchestrator.tenants.queries.cross_tenant import tenant_of_run
 from orchestrator.worker.commit_probe import CommitState, iterate_backoff, where_it_landed
 from orchestrator.worker.commit_throttle import CommitThrottle, RunSlot
 from orchestrator.worker.crash_recovery import given_up, recover_pending_effects

@@ -18,9 +18,9 @@ import structlog
 from django.conf import settings
 from django.db import Error, connection
 
-from orchestrator.actions.approval_timers import expire_gates_of, take_words_of
-from orchestrator.gateways.job_queue import enqueue_run
-from orchestrator.queries.cross_tenant import (
+from orchestrator.commit.approval_timers import expire_gates_of, take_words_of
+from orchestrator.runs.gateways.job_queue import enqueue_run
+from orchestrator.tenants.queries.cross_tenant import (
     abandoned_runs,
     called_up_runs,
     deferred_runs,

@@ -14,9 +14,9 @@ from uuid import UUID
 import structlog
 from django.db import connection
 
-from orchestrator.actions.usage_learning import learn_from
-from orchestrator.gateways.counters import TALLY
-from orchestrator.gateways.monotonic_clock import read_monotonic_clock
+from orchestrator.outbound.gateways.counters import TALLY
+from orchestrator.outbound.gateways.monotonic_clock import read_monotonic_clock
+from orchestrator.runs.actions.usage_learning import learn_from
 
 KEPT = 1_024
 REST = 4

@@ -6,10 +6,10 @@ from django.db import connection
 from orchestrator.core.nodes import discover_node_kinds
 from orchestrator.core.policy.detectors import discover_detectors
 from orchestrator.core.results.validators import known_validators
-from orchestrator.gateways.job_queue import connect_broker
-from orchestrator.gateways.llm.client import load_remote_models
-from orchestrator.gateways.tools.registry import particular_tools, shipped_tools
-from orchestrator.queries.cross_tenant import next_run
+from orchestrator.llm.gateways.client import load_remote_models
+from orchestrator.runs.gateways.job_queue import connect_broker
+from orchestrator.tenants.queries.cross_tenant import next_run
+from orchestrator.tools.gateways.registry import particular_tools, shipped_tools
 
 
 def load_first_turn() -> None:

@@ -18,20 +18,20 @@ def test_every_path_that_a_guide_names_exists(guide: str) -> None:
     named = set(NAMED.findall((ROOT / guide).read_text()))
     assert len(named) > 10
     missing = {name for name in named if not any((ROOT / beside / name).exists() for beside in BESIDE)}
-    # Sub-packages that a table names below its own row.
-    rows = {"provenance/", "detectors/", "validators/", "intake/", "acting/", "calls/", "finishing/"}
+    # Sub-packages that a table names in the row of their package.
+    rows = {name for name in missing if name.endswith("/") and any(ROOT.glob(f"orchestrator/**/{name}"))}
     assert missing - rows == set()
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("orchestrator/actions/submit.py", "submit_task"),
-        ("orchestrator/gateways/job_queue.py", "enqueue_run"),
-        ("orchestrator/gateways/job_queue.py", "enqueue_ready"),
+        ("orchestrator/runs/actions/submit.py", "submit_task"),
+        ("orchestrator/runs/gateways/job_queue.py", "enqueue_run"),
+        ("orchestrator/runs/gateways/job_queue.py", "enqueue_ready"),
         ("orchestrator/worker/leases.py", "claim_lease"),
         ("orchestrator/worker/effects/run_loader.py", "load_claimed_run"),
-        ("orchestrator/actions/commit.py", "commit_run"),
+        ("orchestrator/commit/commit.py", "commit_run"),
         ("orchestrator/core/engine/machine.py", "advance"),
         ("approvals/actions/__init__.py", "decide_request"),
         ("approvals/actions/__init__.py", "consume_grant"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from orchestrator.actions.destinations import set_databases
-from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.actions.queues import close_queue
-from orchestrator.models import EmergencyStop
+from orchestrator.decisions.actions.queues import close_queue
+from orchestrator.runs.actions.emergency_stop import stop_everything
+from orchestrator.runs.models.emergency_stop import EmergencyStop
+from orchestrator.tools.actions.destinations import set_databases
 from tenancy.actions.queues import add_queue
 from tenancy.actions.relations import record_tie
 from tenancy.actions.sign_in import begin_attempt

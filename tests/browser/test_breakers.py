@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
-from orchestrator.actions.circuit_breakers import TenantCircuits, circuit_id
+from orchestrator.outbound.actions import TenantCircuits, circuit_id
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, WIDE, axe, no_sideways, themes
 from tests.doors.pages.people import refund

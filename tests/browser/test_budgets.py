@@ -13,7 +13,7 @@ from pytest_django import Settings
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator import bundled_content
-from orchestrator.actions.versions import publish_boundary, publish_workflow
+from orchestrator.publishing.actions.versions import publish_boundary, publish_workflow
 from tenancy.db.tenant_context import tenant_transaction
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, WIDE, no_sideways, photograph

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import expect
 
-from orchestrator.actions.private_hosts import set_places
+from orchestrator.tools.actions.private_hosts import set_places
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, axe, no_sideways, themes
 from tests.browser.test_keyboard import walked

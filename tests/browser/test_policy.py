@@ -8,8 +8,8 @@ import pytest
 from django.urls import resolve
 from playwright.sync_api import Page, expect
 
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.tools.actions.tool_updates import change_tool
 from tests.browser import test_inbox as inbox
 from tests.browser import test_runs as runs
 from tests.browser import test_shell as shell

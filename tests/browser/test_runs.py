@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from orchestrator.actions.saved_views import save_view
-from orchestrator.queries.run_list import Filters
+from orchestrator.runs.actions.saved_views import save_view
+from orchestrator.runs.queries.run_list import Filters
 from tests.browser.conftest import PageAs
 from tests.browser.harness import NARROW, NARROWEST, WIDE, Messages, axe, no_sideways, themes
 from tests.doors.pages.people import HOSTILE, refund

@@ -13,14 +13,14 @@ from approvals import ports
 from approvals.actions.undo import undo_deferred_approval
 from approvals.core.errors import NotYours
 from approvals.ports import Judged
-from orchestrator.actions import late_reconciliation
-from orchestrator.actions.change_requests import DONE
-from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.domain.effects import SentChange
 from orchestrator.core.engine.late_reconciliation import Doubt
 from orchestrator.core.policy.rules import Policy
-from orchestrator.models import ToolProposal
-from orchestrator.queries.tools import tool_now
+from orchestrator.decisions.actions import late_reconciliation
+from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.tools.actions.change_requests import DONE
+from orchestrator.tools.models.tool_proposal import ToolProposal
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.actions import add_member, create_key
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.models import ReviewItem, ReviewWord
+from orchestrator.reviews.models import ReviewItem, ReviewWord
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.models import Intent
+from orchestrator.runs.models.run import Intent
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.desk_server import CHANGES, READS, DeskServer
 from tests.doubles.http_server import Reply, Seen

@@ -3,10 +3,10 @@
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.actions.late_reconciliation import reconcile_late_effect
 from orchestrator.core.engine.late_reconciliation import Doubt
-from orchestrator.models import Run
-from orchestrator.queries.in_doubt_changes import doubts_of
+from orchestrator.decisions.actions.late_reconciliation import reconcile_late_effect
+from orchestrator.decisions.queries.in_doubt_changes import doubts_of
+from orchestrator.runs.models.run import Run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World

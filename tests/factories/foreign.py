@@ -11,7 +11,7 @@ from uuid import UUID
 from pytest_django import Settings
 
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
-from orchestrator.models import Run
+from orchestrator.runs.models.run import Run
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import Call, OpenAIServer, calls, said
 from tests.doubles.streams import DONE, openai_parts, stream

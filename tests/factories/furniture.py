@@ -6,8 +6,14 @@ from uuid import UUID
 
 from django.db import connection
 
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.models import BoundaryVersion, PromptVersion, RegistryVersion, ToolVersion, WorkflowVersion
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.models import (
+    BoundaryVersion,
+    PromptVersion,
+    RegistryVersion,
+    ToolVersion,
+    WorkflowVersion,
+)
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import raw_cursor, tenant_transaction

@@ -8,9 +8,9 @@ from typing import Any
 from unittest import mock
 
 from orchestrator.core.domain.effects import CallTool
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.effect_result import Performed
-from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.tools.gateways.dispatcher import ToolGateway
 
 LITTLE_MS, AN_HOUR_MS = 400, 3_600_000
 

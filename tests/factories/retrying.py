@@ -6,9 +6,9 @@ from uuid import UUID
 import orjson
 import psycopg
 
-from orchestrator.actions.retry import Retry, retry_run
-from orchestrator.models import Run
-from orchestrator.queries.checkpoints import Checkpoint, Past
+from orchestrator.runs.actions.retry import Retry, retry_run
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.checkpoints import Checkpoint, Past
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World

@@ -5,14 +5,14 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator import bundled_content
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.tool_servers import NewServer, add_server, admit_tool, look_at_server
-from orchestrator.actions.versions import publish_boundary, publish_workflow
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.registration import asked_admission
-from orchestrator.queries.tool_servers import OfferedTool, offered_by, server_of
-from orchestrator.queries.tools import ToolNow
+from orchestrator.publishing.actions.versions import publish_boundary, publish_workflow
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.actions.tool_servers import NewServer, add_server, admit_tool, look_at_server
+from orchestrator.tools.queries.tool_servers import OfferedTool, offered_by, server_of
+from orchestrator.tools.queries.tools import ToolNow
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.mcp_server import ToolServer
 from tests.factories.world import World

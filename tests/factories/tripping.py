@@ -8,8 +8,8 @@ from uuid import UUID
 
 from pytest_django import Settings
 
-from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
+from orchestrator.outbound.actions import TenantCircuits
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, Seen
 from tests.doubles.openai_server import OpenAIServer, calls, failing

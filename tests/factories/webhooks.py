@@ -3,9 +3,14 @@
 from datetime import timedelta
 from uuid import UUID
 
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.webhooks import NewSecret, add_webhook
-from orchestrator.queries.webhooks import Logged, deliveries_of, list_deliveries_with_attempts, webhook_of
+from orchestrator.notifications.actions.webhooks import NewSecret, add_webhook
+from orchestrator.notifications.queries import (
+    Logged,
+    deliveries_of,
+    list_deliveries_with_attempts,
+    webhook_of,
+)
+from orchestrator.tools.actions.private_hosts import set_places
 from tenancy.core.event_kinds import KINDS
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction

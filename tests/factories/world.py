@@ -13,12 +13,12 @@ import orjson
 from approvals.actions import DecisionInput, decide_request
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
-from orchestrator.actions.submit import Submission, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.models import Run
-from orchestrator.queries.replays import replay_stored_run
-from orchestrator.queries.runs import result_of
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.runs.actions.submit import Submission, Submitter, submit_task
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.replays import replay_stored_run
+from orchestrator.runs.queries.runs import result_of
 from orchestrator.worker.process import make_worker
 from orchestrator.worker.run_loop import Worker
 from tenancy.db.tenant_context import tenant_transaction

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.core.tools.circuit_breaker import Blocked, Ticket
+from orchestrator.outbound.actions import TenantCircuits
 from tests.conftest import House
 from tests.proves import proves
 from tests.servers import ROOT, TestServers
@@ -23,7 +23,7 @@ PROCESSES = 3
 ASKS = """
 import sys, uuid, django
 django.setup()
-from orchestrator.actions.circuit_breakers import TenantCircuits
+from orchestrator.outbound.actions import TenantCircuits
 board = TenantCircuits(uuid.UUID(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()

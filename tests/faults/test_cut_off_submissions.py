@@ -11,11 +11,11 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, connections
 
-from orchestrator.actions import submit
-from orchestrator.actions.rate_limits import hold_rates
-from orchestrator.actions.submit import Submission, Submitted, Submitter, submit_task
 from orchestrator.core.common.goal import Goal
-from orchestrator.models import Run
+from orchestrator.runs.actions import submit
+from orchestrator.runs.actions.rate_limits import hold_rates
+from orchestrator.runs.actions.submit import Submission, Submitted, Submitter, submit_task
+from orchestrator.runs.models.run import Run
 from tenancy.core.roles import Role
 from tenancy.db import process_lock
 from tenancy.db.process_lock import ProcessLock, is_lock_held

@@ -16,8 +16,8 @@ from celery.exceptions import Reject
 from pytest_django import Settings
 
 from orchestrator import jobs
-from orchestrator.models import Run
-from orchestrator.queries.cross_tenant import abandoned_runs
+from orchestrator.runs.models.run import Run
+from orchestrator.tenants.queries.cross_tenant import abandoned_runs
 from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.leases import claim_lease, expire_dead_lease

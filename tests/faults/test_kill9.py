@@ -15,7 +15,7 @@ import pytest
 from django.db.models.functions import Now
 from pytest_django import Settings
 
-from orchestrator.models import Run
+from orchestrator.runs.models.run import Run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -42,7 +42,7 @@ WORKER = """
 import sys, time, django
 django.setup()
 from uuid import UUID
-import orchestrator.gateways.llm.http_provider
+import orchestrator.llm.gateways.providers.http_provider
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.process import make_worker
 Heartbeat().start()

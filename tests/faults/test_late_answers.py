@@ -15,10 +15,10 @@ from pytest_django import Settings
 
 from approvals.models import Request
 from budgets.models import Entry
-from orchestrator.actions.run_signals import cancel
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.models import Intent
-from orchestrator.queries.runs import state_now
+from orchestrator.runs.actions.run_signals import cancel
+from orchestrator.runs.models.run import Intent
+from orchestrator.runs.queries.runs import state_now
 from orchestrator.worker.run_loop import Worker
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

@@ -22,9 +22,10 @@ from approvals.core.errors import ApprovalError
 from config.databases import build_database_settings
 from config.devstack.embedded import EmbeddedValkey
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
-from orchestrator.gateways import job_queue
-from orchestrator.gateways.counters import TALLY
-from orchestrator.models import Run, Task
+from orchestrator.outbound.gateways.counters import TALLY
+from orchestrator.runs.gateways import job_queue
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.models.task import Task
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.sweeper import Sweep
 from tenancy.core.roles import Role

@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from budgets.models import Entry
-from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.actions.run_signals import cancel, has_untaken_signals, pause, resume
-from orchestrator.models import ConflictClaim
-from orchestrator.queries.runs import state_now
+from orchestrator.runs.actions.emergency_stop import stop_everything
+from orchestrator.runs.actions.run_signals import cancel, has_untaken_signals, pause, resume
+from orchestrator.runs.models.resource_lock import ConflictClaim
+from orchestrator.runs.queries.runs import state_now
 from tenancy.actions import remove_member
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now

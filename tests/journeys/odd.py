@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator.core.common.errors import OrchestratorError
-from orchestrator.queries.runs import state_now
+from orchestrator.runs.queries.runs import state_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.openai_server import OpenAIServer, said
 from tests.factories.denied import DOWN

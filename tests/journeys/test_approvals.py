@@ -10,7 +10,7 @@ import pytest
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.models import Decision, GrantUse, Request
 from approvals.verification import check_run
-from orchestrator.actions.run_signals import cancel
+from orchestrator.runs.actions.run_signals import cancel
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World

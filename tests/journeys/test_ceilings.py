@@ -24,8 +24,8 @@ from budgets.core.pricing import ModelPrice
 from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.models import Alert, Line
 from budgets.queries import get_usage_lines
-from orchestrator.models import Run
-from orchestrator.queries.runs import result_of
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.runs import result_of
 from orchestrator.worker.run_loop import Worker
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import raw_cursor, tenant_transaction
@@ -52,7 +52,7 @@ def world(house: House, monkeypatch: pytest.MonkeyPatch) -> World:
         provider="scripted", model="scripted", input=Decimal("0.00001"), output=Decimal("0.00005"),
         source="scripted", version="dear",
     )  # fmt: skip
-    monkeypatch.setattr("orchestrator.gateways.llm.catalog.SCRIPTED_PRICE", dear)
+    monkeypatch.setattr("orchestrator.llm.gateways.catalog.SCRIPTED_PRICE", dear)
     return make_world(house)
 
 

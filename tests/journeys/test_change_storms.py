@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.tool_servers import look_at_server, note_drift, note_listing
 from orchestrator.core.common.errors import ServerUnreachable
 from orchestrator.core.tools.remote_definition import (
     MOST_KNOWN,
@@ -18,9 +17,13 @@ from orchestrator.core.tools.remote_definition import (
     Listing,
     parse_listed_tool,
 )
-from orchestrator.models import Run, ServerTool, ToolDefinition, ToolProposal, ToolVersion
-from orchestrator.queries.tool_servers import server_of
-from orchestrator.queries.tools import tool_now
+from orchestrator.publishing.models import ToolVersion
+from orchestrator.runs.models.run import Run
+from orchestrator.tools.actions.tool_servers import look_at_server, note_drift, note_listing
+from orchestrator.tools.models.tool_proposal import ToolProposal
+from orchestrator.tools.models.tool_server import ServerTool, ToolDefinition
+from orchestrator.tools.queries.tool_servers import server_of
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.conftest import House

@@ -13,10 +13,10 @@ from django.conf import settings
 from approvals.models import Request
 from budgets.models import Account
 from orchestrator import bundled_content
-from orchestrator.actions.approval_timers import expire_gates_of
-from orchestrator.actions.versions import publish_boundary
-from orchestrator.models import Run
-from orchestrator.queries.cross_tenant import due_runs
+from orchestrator.commit.approval_timers import expire_gates_of
+from orchestrator.publishing.actions.versions import publish_boundary
+from orchestrator.runs.models.run import Run
+from orchestrator.tenants.queries.cross_tenant import due_runs
 from orchestrator.worker.leases import claim_lease, release_lease
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction

@@ -5,7 +5,7 @@ from time import sleep
 
 from django.db import connection
 
-from orchestrator.models import ConflictClaim
+from orchestrator.runs.models.resource_lock import ConflictClaim
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company

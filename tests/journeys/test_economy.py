@@ -5,7 +5,7 @@ from decimal import Decimal
 from pytest_django import Settings
 
 from orchestrator import bundled_content
-from orchestrator.actions.versions import publish_boundary, publish_workflow
+from orchestrator.publishing.actions.versions import publish_boundary, publish_workflow
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.pages.people import at, text

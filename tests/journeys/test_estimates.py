@@ -10,11 +10,12 @@ import pytest
 
 from budgets.core.statistics.forecast import KEPT, LEAST
 from budgets.models import Line
-from orchestrator.actions import version_pinning
-from orchestrator.actions.usage_learning import expected_for, learn_from, subject_of_run
 from orchestrator.core.common.model_profile import ModelProfile
-from orchestrator.gateways.llm.catalog import profiles_for
-from orchestrator.models import Expectation, ManifestRow, Run
+from orchestrator.llm.gateways.catalog import profiles_for
+from orchestrator.runs.actions import version_pinning
+from orchestrator.runs.actions.usage_learning import expected_for, learn_from, subject_of_run
+from orchestrator.runs.models.run import ManifestRow, Run
+from orchestrator.runs.models.usage_estimate import Expectation
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

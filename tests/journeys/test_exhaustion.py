@@ -6,7 +6,7 @@ import pytest
 
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
-from orchestrator.models import Intent
+from orchestrator.runs.models.run import Intent
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company

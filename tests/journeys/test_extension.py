@@ -13,8 +13,8 @@ from budgets.core.posting import Cause
 from budgets.ledger_verification import verify_ledger
 from budgets.queries import get_usage_lines, list_run_entries
 from orchestrator import bundled_content
-from orchestrator.actions.run_signals import cancel
-from orchestrator.actions.versions import publish_boundary
+from orchestrator.publishing.actions.versions import publish_boundary
+from orchestrator.runs.actions.run_signals import cancel
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership

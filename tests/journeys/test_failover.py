@@ -7,12 +7,13 @@ import pytest
 from pytest_django import Settings
 
 from budgets.models import Entry
-from orchestrator.actions.circuit_breakers import TenantCircuits
 from orchestrator.core.common.goal import Mode
-from orchestrator.gateways.llm import catalog
-from orchestrator.gateways.llm.client import subject_of
-from orchestrator.models import ManifestRow, ModelTurn, Run
-from orchestrator.queries.state_loader import pins_of
+from orchestrator.llm.gateways import catalog
+from orchestrator.llm.gateways.client import subject_of
+from orchestrator.llm.models import ModelTurn
+from orchestrator.outbound.actions import TenantCircuits
+from orchestrator.runs.models.run import ManifestRow, Run
+from orchestrator.runs.queries.state_loader import pins_of
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles import anthropic_server as anthropic

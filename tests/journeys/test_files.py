@@ -7,11 +7,11 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator import bundled_content
-from orchestrator.actions.versions import publish_boundary, publish_workflow
-from orchestrator.actions.workspace import hand_in
 from orchestrator.core.domain.boundary import ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
-from orchestrator.queries.workspace import get_newest_revision, list_workspace_revisions
+from orchestrator.knowledge.actions.workspace import hand_in
+from orchestrator.knowledge.queries.workspace import get_newest_revision, list_workspace_revisions
+from orchestrator.publishing.actions.versions import publish_boundary, publish_workflow
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import Call

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from pytest_django import Settings
 
-from orchestrator.models import Run
+from orchestrator.runs.models.run import Run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles import anthropic_server as anthropic

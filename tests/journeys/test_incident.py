@@ -14,9 +14,9 @@ from pytest_django import Settings
 from approvals.core.errors import DecisionInvalid
 from approvals.models import Request
 from orchestrator import bundled_content
-from orchestrator.actions.approval_timers import expire_gates_of
-from orchestrator.actions.versions import publish_boundary
+from orchestrator.commit.approval_timers import expire_gates_of
 from orchestrator.core.calls.authorization import CallAuthorizer
+from orchestrator.publishing.actions.versions import publish_boundary
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company

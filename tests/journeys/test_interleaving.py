@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 
-from orchestrator.actions.circuit_breakers import TenantCircuits
+from orchestrator.outbound.actions import TenantCircuits
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.journeys.interleaving.moves import ORDERS, SCHEDULES, Move

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 
 from approvals.core.errors import NotYours
-from orchestrator.actions.late_reconciliation import ask_look_up, reconcile_late_effect
 from orchestrator.core.common.errors import (
     EffectInDoubt,
     EffectNotInDoubt,
@@ -17,9 +16,11 @@ from orchestrator.core.common.errors import (
     RunUnderWay,
     StillRecording,
 )
-from orchestrator.gateways.database_authorization import DatabasePermit
-from orchestrator.models import EmergencyStop, Run, RunSignal
-from orchestrator.queries.cross_tenant import due_runs
+from orchestrator.decisions.actions.late_reconciliation import ask_look_up, reconcile_late_effect
+from orchestrator.outbound.gateways.database_authorization import DatabasePermit
+from orchestrator.runs.models.emergency_stop import EmergencyStop
+from orchestrator.runs.models.run import Run, RunSignal
+from orchestrator.tenants.queries.cross_tenant import due_runs
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.crm import Crm

@@ -9,15 +9,16 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions import emergency_stop
-from orchestrator.actions.run_signals import cancel, pause
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.graph import MODEL_PATIENCE_SECONDS
 from orchestrator.core.domain.run_state import Away
-from orchestrator.gateways.llm import catalog
-from orchestrator.models import ModelTurn, Run
-from orchestrator.queries.cross_tenant import called_up_runs, due_runs
-from orchestrator.queries.runs import state_now
+from orchestrator.llm.gateways import catalog
+from orchestrator.llm.models import ModelTurn
+from orchestrator.runs.actions import emergency_stop
+from orchestrator.runs.actions.run_signals import cancel, pause
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.runs import state_now
+from orchestrator.tenants.queries.cross_tenant import called_up_runs, due_runs
 from orchestrator.worker.sweeper import Sweep
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
@@ -261,7 +262,7 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
     world: World, slow: Slow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[UUID] = []
-    monkeypatch.setattr("orchestrator.actions.model_queue.enqueue_run", woken.append)
+    monkeypatch.setattr("orchestrator.llm.actions.model_queue.enqueue_run", woken.append)
     noisy = [world.submit("tool-loop", GOAL) for _ in range(4)]
     tenant_there = make_tenant()
     there = make_world(House(tenant=tenant_there, people=make_people(tenant_there)))
@@ -291,7 +292,7 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
 def test_the_call_of_a_worker_that_died_makes_room_with_its_lease(
     world: World, slow: Slow, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.actions.model_queue.enqueue_run", lambda _: False)
+    monkeypatch.setattr("orchestrator.llm.actions.model_queue.enqueue_run", lambda _: False)
     dead, waiting = (world.submit("tool-loop", GOAL) for _ in range(2))
     thread = under_way(world, dead, slow)
     until_it_waits(world, waiting, "line")

@@ -13,9 +13,9 @@ import pytest
 from psycopg import sql
 from pytest_django import Settings
 
-from orchestrator.actions.destinations import set_mail
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.tool_servers import look_at_server
+from orchestrator.tools.actions.destinations import set_mail
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.actions.tool_servers import look_at_server
 from tenancy.db.ids import fresh_id
 from tenancy.secret_store import keep_secret
 from tests.conftest import House

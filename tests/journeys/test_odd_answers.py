@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.core.common.errors import OrchestratorError
 from orchestrator.core.tools.registration import asked_declaration
+from orchestrator.tools.actions.http_tools import declare_http_tool
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import OpenAIServer, calls
 from tests.factories.denied import DOWN

@@ -10,13 +10,13 @@ import orjson
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.errors import EffectInDoubt
 from orchestrator.core.tools.registration import asked_declaration
 from orchestrator.core.tools.schema_drift import CUT
-from orchestrator.queries.inflight_effects import was_sent_in_line
-from orchestrator.queries.runs import state_now
+from orchestrator.runs.queries.inflight_effects import was_sent_in_line
+from orchestrator.runs.queries.runs import state_now
+from orchestrator.tools.actions.http_tools import declare_http_tool
+from orchestrator.tools.actions.private_hosts import set_places
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.crm import Crm

@@ -8,11 +8,11 @@ from pytest_django import Settings
 
 from approvals.core.errors import NotYours
 from approvals.models import Request
-from orchestrator.actions.corpora import NewDocument, put_document
-from orchestrator.actions.destinations import set_mail, set_web
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.knowledge.actions.corpora import NewDocument, put_document
+from orchestrator.tools.actions.destinations import set_mail, set_web
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.actions import add_member, remove_member
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction

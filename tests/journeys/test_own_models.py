@@ -11,10 +11,11 @@ from pytest_django import Settings
 from budgets.core.dimension import Dimension
 from budgets.models import Price
 from budgets.queries import get_usage_lines
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.tenant_models import set_models
 from orchestrator.core.common.goal import Mode
-from orchestrator.models import ManifestRow, PinSet
+from orchestrator.llm.actions.tenant_models import set_models
+from orchestrator.publishing.models import PinSet
+from orchestrator.runs.models.run import ManifestRow
+from orchestrator.tools.actions.private_hosts import set_places
 from tenancy.core.errors import InvalidInput
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret, revoke_secret

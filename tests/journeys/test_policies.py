@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
-from orchestrator.queries.policies import scope_held
+from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.queries.policies import scope_held
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

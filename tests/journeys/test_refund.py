@@ -13,12 +13,12 @@ from approvals.core.errors import AlreadyDecided, Expired, NotYours
 from approvals.models import Request
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
-from orchestrator.actions.approval_timers import expire_gates_of
-from orchestrator.actions.emergency_stop import Scope, lift_stop, stop_everything
-from orchestrator.actions.run_signals import cancel, pause, resume
+from orchestrator.commit.approval_timers import expire_gates_of
 from orchestrator.core.common.errors import Stopped
-from orchestrator.models import Run
-from orchestrator.queries.runs import sentence_of
+from orchestrator.runs.actions.emergency_stop import Scope, lift_stop, stop_everything
+from orchestrator.runs.actions.run_signals import cancel, pause, resume
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.runs import sentence_of
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World

@@ -8,7 +8,6 @@ import pytest
 
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
-from orchestrator.actions.run_signals import cancel
 from orchestrator.core.common.errors import (
     ChangedSince,
     NoCheckpoint,
@@ -16,7 +15,8 @@ from orchestrator.core.common.errors import (
     RunNotOver,
     RunSucceeded,
 )
-from orchestrator.queries.runs import state_now
+from orchestrator.runs.actions.run_signals import cancel
+from orchestrator.runs.queries.runs import state_now
 from orchestrator.worker.effects.ledger_audit import prove_ledger
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company

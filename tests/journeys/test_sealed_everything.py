@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from approvals.models import Request
-from orchestrator.actions.policy_versions import Who, agree_to_policy, change_policy
 from orchestrator.core.guardrails.safety_rules import GRAVE
 from orchestrator.core.policy.rules import Policy
+from orchestrator.policies.actions.policy_versions import Who, agree_to_policy, change_policy
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
 from tests.core.traces.test_sealed import KEY, NAMES, TEXTS, VALUES, Drawer

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.models import Run, Task
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.models.task import Task
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.idempotency import KeyReused
 from tests.doubles.crm import Crm

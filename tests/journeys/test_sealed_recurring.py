@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator import bundled_content
-from orchestrator.queries.runs import state_now
+from orchestrator.runs.queries.runs import state_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.doubles.crm import Crm

@@ -11,7 +11,7 @@ from approvals.core.bulk import LOW
 from approvals.models import Request
 from orchestrator import bundled_content
 from orchestrator.bundled_content import Starter
-from orchestrator.gateways.llm import scripted_provider
+from orchestrator.llm.gateways.providers import scripted_provider
 from tests.doors.pages.browsers import browser, words
 from tests.doubles.company import Company
 from tests.factories.world import World

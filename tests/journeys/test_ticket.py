@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from orchestrator.actions.review_queue import answer_review
-from orchestrator.queries.reviews import open_items
+from orchestrator.reviews.actions.review_queue import answer_review
+from orchestrator.reviews.queries.reviews import open_items
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World

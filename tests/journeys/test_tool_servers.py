@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.tool_servers import look_at_server, remove_server
-from orchestrator.models import Intent
+from orchestrator.runs.models.run import Intent
+from orchestrator.tools.actions.tool_servers import look_at_server, remove_server
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.mcp_server import ToolServer

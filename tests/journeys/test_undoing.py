@@ -10,8 +10,8 @@ from django.db import IntegrityError
 
 from approvals.actions.undo import undo_deferred_approval
 from approvals.models import Request
-from orchestrator.actions.approval_timers import take_words_of
-from orchestrator.queries.cross_tenant import deferred_runs
+from orchestrator.commit.approval_timers import take_words_of
+from orchestrator.tenants.queries.cross_tenant import deferred_runs
 from orchestrator.worker.sweeper import Sweep
 from tenancy.db.ids import fresh_id
 from tests.conftest import House
@@ -43,7 +43,7 @@ def hints(monkeypatch: pytest.MonkeyPatch) -> Hints:
         return False
 
     monkeypatch.setattr("orchestrator.receivers.take_later", hear)
-    monkeypatch.setattr("orchestrator.actions.approval_timers.take_later", hear)
+    monkeypatch.setattr("orchestrator.commit.approval_timers.take_later", hear)
     return heard
 
 

@@ -9,9 +9,9 @@ from pytest_django import Settings
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import CORE_VERSION
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.models import Intent, ManifestRow, RunSignal
-from orchestrator.queries.replays import replay_stored_run
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.runs.models.run import Intent, ManifestRow, RunSignal
+from orchestrator.runs.queries.replays import replay_stored_run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -30,8 +30,8 @@ def test_a_run_admitted_under_older_code_is_carried_on(
         world = make_world(house)
         with monkeypatch.context() as older:
             settings.INTERLOCK_VERSION = "0.0.1"
-            for module in ("submit", "run_creation", "write_phase"):
-                older.setattr(f"orchestrator.actions.{module}.CORE_VERSION", 0)
+            for module in ("runs.actions.submit", "runs.actions.run_creation", "commit.write_phase"):
+                older.setattr(f"orchestrator.{module}.CORE_VERSION", 0)
             run = world.submit("support-refund", "Refund the order", inputs={"order_id": "A-1001"})
             assert world.drive(run).status == "awaiting_gate"
         settings.INTERLOCK_VERSION = now

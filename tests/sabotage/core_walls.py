@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from orchestrator.actions import policy_versions, tool_updates
 from orchestrator.core.calls import effective_risk
 from orchestrator.core.common.run_status import TerminalClass
 from orchestrator.core.compensation import saga
@@ -17,7 +16,9 @@ from orchestrator.core.guardrails.taint_sources import Source
 from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.tools import egress_policy
-from orchestrator.gateways.sandbox import bwrap_arguments
+from orchestrator.policies.actions import policy_versions
+from orchestrator.tools.actions import tool_updates
+from orchestrator.tools.gateways.sandbox import bwrap_arguments
 from tenancy.people import dual_control
 
 Felling = Callable[[], AbstractContextManager[Any]]

@@ -16,12 +16,13 @@ import psycopg
 from approvals import actions as approving
 from approvals.actions import Consumed, DecisionInput
 from budgets.actions import queue_post
-from orchestrator.actions import circuit_breakers, read_phase, write_phase
-from orchestrator.actions import commit as committing
-from orchestrator.actions.claimed_run import ClaimedRun
-from orchestrator.actions.read_phase import LeaseLost, RetryContext
-from orchestrator.actions.write_phase import CommitResult
-from orchestrator.gateways.tools import dispatcher
+from orchestrator.commit import commit as committing
+from orchestrator.commit import read_phase, write_phase
+from orchestrator.commit.claimed_run import ClaimedRun
+from orchestrator.commit.read_phase import LeaseLost, RetryContext
+from orchestrator.commit.write_phase import CommitResult
+from orchestrator.outbound import actions as circuit_breakers
+from orchestrator.tools.gateways import dispatcher
 from orchestrator.worker import leases
 from orchestrator.worker.effects import effect_executor
 from orchestrator.worker.effects.effect_executor import Outcomes

@@ -15,13 +15,13 @@ from approvals.actions import Void, consume_grant
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from budgets.models import Entry
-from orchestrator.actions.circuit_breakers import TenantCircuits
-from orchestrator.actions.commit import commit_run
-from orchestrator.actions.emergency_stop import lift_stop, stop_everything
-from orchestrator.actions.read_phase import LeaseLost
+from orchestrator.commit.commit import commit_run
+from orchestrator.commit.read_phase import LeaseLost
 from orchestrator.core.domain.run_events import TimerFired
 from orchestrator.core.tools.circuit_breaker import Setting, Ticket
-from orchestrator.models import Run
+from orchestrator.outbound.actions import TenantCircuits
+from orchestrator.runs.actions.emergency_stop import lift_stop, stop_everything
+from orchestrator.runs.models.run import Run
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.leases import claim_lease, release_lease
 from tenancy.core.errors import OutsideTenant

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from orchestrator.actions.policy_versions import Who, change_policy
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.domain.run_events import GateDecided
 from orchestrator.core.policy.rules import SHIPPED
 from orchestrator.core.tools.egress_policy import Leave, target_of
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.gateways.sandbox import bubblewrap
-from orchestrator.gateways.sandbox.limits import Job, Limits
-from orchestrator.queries.policies import policy_now
-from orchestrator.queries.tools import tool_now
+from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.queries.policies import policy_now
+from orchestrator.tools.actions.tool_updates import change_tool
+from orchestrator.tools.gateways.sandbox import bubblewrap
+from orchestrator.tools.gateways.sandbox.limits import Job, Limits
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.core.errors import SecondPersonNeeded
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id

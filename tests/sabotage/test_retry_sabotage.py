@@ -18,9 +18,9 @@ from approvals.models import Request
 from approvals.queries.people import asked_of
 from orchestrator.core.common.errors import ChangedSince, LearntLate
 from orchestrator.core.domain.manifest import Manifest
-from orchestrator.queries import checkpoints as looking
-from orchestrator.queries import in_doubt_changes
-from orchestrator.queries.checkpoints import Past
+from orchestrator.decisions.queries import in_doubt_changes
+from orchestrator.runs.queries import checkpoints as looking
+from orchestrator.runs.queries.checkpoints import Past
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, failing, said

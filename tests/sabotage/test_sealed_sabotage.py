@@ -11,9 +11,9 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.core.calls import authorization
-from orchestrator.gateways.llm import response
-from orchestrator.gateways.tools import dispatcher
-from orchestrator.gateways.tools.arguments import OpenedArguments
+from orchestrator.llm.gateways import response
+from orchestrator.tools.gateways import dispatcher
+from orchestrator.tools.gateways.arguments import OpenedArguments
 from orchestrator.worker.effects.sealed_arguments import SealedOfRun
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import calls

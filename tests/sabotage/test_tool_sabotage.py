@@ -13,8 +13,8 @@ from orchestrator.core.domain.effects import AskApproval, CallModel, CallTool
 from orchestrator.core.domain.run_events import Headroom, TimerFired, ToolFailed
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.policy.rules import Rule as PolicyRule
-from orchestrator.gateways.tools.mcp_client import Changed, list_server_tools
-from orchestrator.gateways.tools.service_client import CallFailed
+from orchestrator.tools.gateways.egress.service_client import CallFailed
+from orchestrator.tools.gateways.mcp.mcp_client import Changed, list_server_tools
 from tests.core.orchestrator import test_choosing as choosing
 from tests.core.orchestrator.deeds import ALL, PLACE, fail, run_with, undos
 from tests.core.orchestrator.injected import asked, having_read, working

@@ -16,7 +16,6 @@ from mcp_types import ElicitResult
 
 from budgets.core import pricing
 from config.templatetags import ui
-from orchestrator.actions import tool_servers
 from orchestrator.core.calls import authorization
 from orchestrator.core.common import argument_parsing, backoff
 from orchestrator.core.domain import memory_gate
@@ -28,10 +27,12 @@ from orchestrator.core.engine import late_events
 from orchestrator.core.llm import failover, model_call, prompt_builder
 from orchestrator.core.tools import guard_relaxation, http_tool, registration, remote_definition
 from orchestrator.core.workflow.node_protocol import NodeContext
-from orchestrator.gateways import async_executor
-from orchestrator.gateways.llm import catalog, credentials, response, response_sanitizing, transport
-from orchestrator.gateways.tools import mcp_client, mcp_stdio
-from orchestrator.gateways.tools.service_client import CallFailed
+from orchestrator.llm.gateways import catalog, credentials, response
+from orchestrator.llm.gateways.providers import response_sanitizing, transport
+from orchestrator.outbound.gateways import async_executor
+from orchestrator.tools.actions import tool_servers
+from orchestrator.tools.gateways.egress.service_client import CallFailed
+from orchestrator.tools.gateways.mcp import mcp_client, mcp_stdio
 from tenancy.db.integrity_guards import APP
 from tenancy.people import relations
 from tests.sabotage.patches import _Anything

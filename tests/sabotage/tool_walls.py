@@ -17,7 +17,7 @@ from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.nodes.calls import capture_observation, check_tool, verify_observation
 from orchestrator.core.tools import schema_drift
 from orchestrator.core.tools.remote_definition import Listed
-from orchestrator.gateways.tools import mcp_client
+from orchestrator.tools.gateways.mcp import mcp_client
 from tests.sabotage.core_walls import Felling
 
 

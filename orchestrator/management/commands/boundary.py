@@ -7,14 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.boundaries import (
+from orchestrator.core.compiler.boundary_change import read_boundary
+from orchestrator.policies.actions.boundaries import (
     preview_boundary,
     publish_read_boundary,
     read_boundary_text,
     retire_boundary,
 )
-from orchestrator.core.compiler.boundary_change import read_boundary
-from orchestrator.queries.boundaries import (
+from orchestrator.policies.queries.boundaries import (
     boundaries_now,
     boundaries_retired,
     boundary_document,

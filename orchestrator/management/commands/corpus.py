@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.corpora import NewDocument, put_document, remove_document
 from orchestrator.core.files.chunking import LANGUAGES
-from orchestrator.gateways.tools.html_text import read_page
-from orchestrator.queries.corpora import documents_of
+from orchestrator.knowledge.actions.corpora import NewDocument, put_document, remove_document
+from orchestrator.knowledge.queries.corpora import documents_of
+from orchestrator.tools.gateways.egress.html_text import read_page
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant

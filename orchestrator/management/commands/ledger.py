@@ -9,13 +9,13 @@ from uuid import UUID
 import orjson
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.price_corrections import (
+from orchestrator.spending.actions.price_corrections import (
     Correction,
     apply_price_correction,
     preview_price_correction,
 )
-from orchestrator.queries.cross_tenant import tenant_of_run
-from orchestrator.queries.mispriced_calls import Wrong
+from orchestrator.spending.queries.mispriced_calls import Wrong
+from orchestrator.tenants.queries.cross_tenant import tenant_of_run
 from orchestrator.worker.effects.ledger_audit import Proof, prove_ledger
 from tenancy.core.errors import InterlockError
 from tenancy.models import Tenant

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.safety_acknowledgement import record_safety_review
+from orchestrator.reviews.actions.safety_acknowledgement import record_safety_review
 from tenancy.core.errors import NotFound
 from tenancy.queries import tenant_by_slug
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from orchestrator.actions.seed import seed_tenant
+from orchestrator.publishing.actions.seed import seed_tenant
 from tenancy.core.demo_users import CAST, PASSWORD
 from tenancy.demo_seed import seed_people
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.emergency_stop import lift_stop, stop_everything
-from orchestrator.queries.system_status import ended_by, stops_in_force
+from orchestrator.console.queries.system_status import ended_by, stops_in_force
+from orchestrator.runs.actions.emergency_stop import lift_stop, stop_everything
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from budgets.core.ceilings import DEFAULT_TIER, TIERS
-from orchestrator.actions.tenants import NewTenant, open_tenant, suspend_with_runs, update_tenant
+from orchestrator.tenants.actions.tenants import NewTenant, open_tenant, suspend_with_runs, update_tenant
 from tenancy.actions.tenants import CHANGEABLE, resume_tenant
 from tenancy.core.errors import InvalidInput
 from tenancy.models import Tenant

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.core.common.errors import CompileFailed
-from orchestrator.models import WorkflowVersion
-from orchestrator.queries.workflows import document_of, in_force, list_all_workflows, versions_of
+from orchestrator.publishing.actions.workflows import compile_source, publish_source, retire_workflow
+from orchestrator.publishing.models import WorkflowVersion
+from orchestrator.publishing.queries.workflows import document_of, in_force, list_all_workflows, versions_of
 from orchestrator.workflow_yaml import format_workflow_yaml
 from tenancy.core.errors import NotFound
 from tenancy.db.tenant_context import tenant_transaction

@@ -16,22 +16,22 @@ from typing import Protocol
 
 from django.db import connection
 
-from orchestrator.actions.circuit_breakers import TenantCircuits
-from orchestrator.actions.claimed_run import ClaimedRun
-from orchestrator.actions.model_queue import RunLines
-from orchestrator.actions.remote_resolver import TenantRemotes
-from orchestrator.actions.send_once import claim_dispatch
-from orchestrator.actions.workspace import RunFiles
+from orchestrator.commit.claimed_run import ClaimedRun
+from orchestrator.commit.send_once import claim_dispatch
 from orchestrator.core.domain.call_outcomes import Fate, Look
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import LOOKED, AnyEvent, Recovered, ToolFailed
 from orchestrator.core.llm.model_wait import has_patience
 from orchestrator.core.tools.schema_drift import fault_of
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.database_authorization import DatabasePermit
-from orchestrator.gateways.effect_result import Found, Performed
-from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.knowledge.actions.workspace import RunFiles
+from orchestrator.llm.actions.model_queue import RunLines
+from orchestrator.llm.gateways.client import ModelGateway
+from orchestrator.outbound.actions import TenantCircuits
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.database_authorization import DatabasePermit
+from orchestrator.outbound.gateways.effect_result import Found, Performed
+from orchestrator.tools.actions.remote_resolver import TenantRemotes
+from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.worker.effects.payload_loader import body_of
 from orchestrator.worker.effects.sealed_arguments import SealedOfRun, vault_of_reply
 from orchestrator.worker.effects.sent_request import Request

@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.common.errors import ContentMissing
 from orchestrator.core.domain.effects import CallTool, SentChange
 from orchestrator.core.domain.run_events import LOOKED, EffectLookedUp
 from orchestrator.core.tools.schema_drift import fault_of
-from orchestrator.queries.inflight_effects import open_intents
-from orchestrator.queries.pending_signals import AskedLookUp, asked_look_ups
+from orchestrator.runs.queries.inflight_effects import open_intents
+from orchestrator.runs.queries.pending_signals import AskedLookUp, asked_look_ups
 from orchestrator.worker.effects.effect_executor import ABSENT, Outcomes, Performer
 from tenancy.db.tenant_context import tenant_transaction
 

@@ -11,8 +11,8 @@ from psycopg import IsolationLevel
 from budgets.core.child_accounts import lane_effect
 from budgets.ledger_verification import verify_ledger, verify_windows
 from budgets.models import Account
-from orchestrator.models import Run
-from orchestrator.queries.state_loader import state_of
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.state_loader import state_of
 from tenancy.db.tenant_context import tenant_transaction
 from traces.queries import load_state_parts
 from traces.verification import VerificationFault

@@ -1,6 +1,6 @@
 """Content for an effect: from the shelf, else from the store."""
 
-from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.common.errors import ContentMissing
 from tenancy.db.tenant_context import tenant_transaction
 from traces.queries import load_payloads

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from orchestrator.actions.claimed_run import ClaimedRun
-from orchestrator.queries.state_loader import graph_of, manifest_of, pins_of, state_of
+from orchestrator.commit.claimed_run import ClaimedRun
+from orchestrator.runs.queries.state_loader import graph_of, manifest_of, pins_of, state_of
 from traces.core.errors import TraceMissing
 from traces.core.integrity.chain import Head
 from traces.queries import RECALL, SALT, SEALED, parse_salt, parse_state_parts, sealing_key

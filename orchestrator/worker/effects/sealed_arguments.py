@@ -5,11 +5,11 @@ from typing import Any
 
 import orjson
 
-from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.calls.open_effects import opened_key
 from orchestrator.core.common.errors import ContentMissing
-from orchestrator.gateways.tools.arguments import OpenedArguments
-from orchestrator.gateways.tools.service_client import CallFailed
+from orchestrator.tools.gateways.arguments import OpenedArguments
+from orchestrator.tools.gateways.egress.service_client import CallFailed
 from orchestrator.worker.effects.payload_loader import body_of
 from traces.core.canonical import canonical_outside
 from traces.core.canonical import compute_digest as digest_of

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.calls.invocation import may_pass, repeats_left
 from orchestrator.core.calls.open_effects import open_of
 from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Answer, Came, Fate, fate_of
@@ -11,7 +11,7 @@ from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import Recovered, ToolFailed
 from orchestrator.core.domain.run_state import Unread
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.queries.inflight_effects import was_sent_in_line
+from orchestrator.runs.queries.inflight_effects import was_sent_in_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

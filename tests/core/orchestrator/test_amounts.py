@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.core.tools.approval_thresholds import amount_of, count_required_approvers
 from orchestrator.core.workflow.goal_inputs import is_same_value
-from orchestrator.gateways.tools.builtin.payments import refund_payment
+from orchestrator.tools.gateways.company.payments import refund_payment
 from tests.proves import proves
 
 

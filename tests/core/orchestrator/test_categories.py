@@ -10,7 +10,7 @@ from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
 from orchestrator.core.tools.guard_relaxation import describe_weaker_registration
 from orchestrator.core.tools.registration import asked_admission, build_remote_tool_spec
 from orchestrator.core.tools.remote_definition import Definition
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.tools.gateways.registry import shipped_tools
 from tenancy.core.errors import InvalidInput
 from tests.proves import proves
 

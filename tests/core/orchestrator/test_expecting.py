@@ -21,7 +21,7 @@ from orchestrator.core.admission.usage_statistics import Lived, Passed, expected
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.compiler.compiler import compile_published_graph
 from orchestrator.core.domain.manifest import Expected
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.tools.gateways.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
 from tests.proves import proves

@@ -18,7 +18,7 @@ from orchestrator.core.domain.memory_gate import (
 )
 from orchestrator.core.domain.tool_spec import Remote, Reversibility, Risk, ToolSpec
 from orchestrator.core.engine.machine import CORE_VERSION
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.tools.gateways.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
 from tests.proves import proves

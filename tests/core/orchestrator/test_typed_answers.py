@@ -11,7 +11,7 @@ from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.compiler.compiler import compile_graph
 from orchestrator.core.domain.effects import AskApproval, CallModel
 from orchestrator.core.domain.run_events import GateDecided
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.tools.gateways.registry import shipped_tools
 from tests.core.orchestrator.simulation import NIL, Simulation, manifest, pins
 from tests.proves import proves
 

@@ -11,8 +11,8 @@ from orchestrator.bundled_content import read_document
 from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
 from orchestrator.core.common.errors import CompileFailed
 from orchestrator.core.tools.schema_drift import DRIFT, fault_of
-from orchestrator.gateways.llm.response_sanitizing import BrokenReply, document_of
-from orchestrator.gateways.tools.service_client import ServiceResponse
+from orchestrator.llm.gateways.providers.response_sanitizing import BrokenReply, document_of
+from orchestrator.tools.gateways.egress.service_client import ServiceResponse
 from orchestrator.workflow_yaml import read_source
 from orchestrator.yaml_reading import read_yaml
 from tenancy.core.json_reading import DEEPEST, MemberRepeated, read_json

@@ -7,21 +7,24 @@ from uuid import UUID
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from orchestrator import bundled_content
-from orchestrator.actions.circuit_breakers import TenantCircuits, circuit_id
-from orchestrator.actions.corpora import NewDocument, put_document
-from orchestrator.actions.policy_versions import Who, change_policy
-from orchestrator.actions.tenant_models import set_models
-from orchestrator.actions.tool_servers import note_listing
-from orchestrator.actions.versions import publish_boundary, publish_tools, publish_workflow
-from orchestrator.actions.webhooks import try_webhook
-from orchestrator.actions.workspace import hand_in
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.tools.remote_definition import Listing, parse_listed_tool
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.gateways.webhook_sender import secret_of
-from orchestrator.models import MemoryProposal, ReviewItem, ToolProposal, ToolServer
-from orchestrator.queries.tools import tool_now
-from orchestrator.queries.webhooks import place_of_secret
+from orchestrator.knowledge.actions.corpora import NewDocument, put_document
+from orchestrator.knowledge.actions.workspace import hand_in
+from orchestrator.knowledge.models.memory import MemoryProposal
+from orchestrator.llm.actions.tenant_models import set_models
+from orchestrator.notifications.actions.webhooks import try_webhook
+from orchestrator.notifications.gateways.webhook_sender import secret_of
+from orchestrator.notifications.queries import place_of_secret
+from orchestrator.outbound.actions import TenantCircuits, circuit_id
+from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.publishing.actions.versions import publish_boundary, publish_tools, publish_workflow
+from orchestrator.reviews.models import ReviewItem
+from orchestrator.tools.actions.tool_servers import note_listing
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.models.tool_proposal import ToolProposal
+from orchestrator.tools.models.tool_server import ToolServer
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.actions import create_key
 from tenancy.actions.queues import add_queue
 from tenancy.core.event_kinds import BUDGET_ALERT

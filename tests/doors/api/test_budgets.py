@@ -8,8 +8,8 @@ from budgets.actions import change_ceilings, change_rates
 from budgets.core.ceilings import Ceilings
 from budgets.core.rates import Rates
 from budgets.queries import get_usage_lines
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

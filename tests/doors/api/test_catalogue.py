@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.actions.emergency_stop import stop_everything
+from orchestrator.runs.actions.emergency_stop import stop_everything
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.api.bodies import BODIES

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.workspace import change_files
-from orchestrator.queries.run_summary import load_manifest_body
+from orchestrator.console.queries.run_summary import load_manifest_body
+from orchestrator.knowledge.actions.workspace import change_files
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, refusal
 from tests.factories.world import World

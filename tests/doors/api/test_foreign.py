@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Decision
-from orchestrator.models import Run, RunSignal
+from orchestrator.runs.models.run import Run, RunSignal
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

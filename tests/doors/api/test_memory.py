@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.actions.memory import propose_memory
-from orchestrator.queries.memory import facts_of_run
+from orchestrator.knowledge.actions.memory import propose_memory
+from orchestrator.knowledge.queries.memory import facts_of_run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, refusal
 from tests.factories.world import World

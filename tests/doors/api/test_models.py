@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.queries.model_profiles import profiles_now
+from orchestrator.llm.queries import profiles_now
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction

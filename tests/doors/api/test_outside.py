@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from orchestrator.queries.tools import tool_now
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, pointers, program, refusal

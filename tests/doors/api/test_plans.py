@@ -4,7 +4,7 @@ from uuid import UUID
 
 from pytest_django import Settings
 
-from orchestrator.actions.run_signals import cancel
+from orchestrator.runs.actions.run_signals import cancel
 from tests.doors.api.program import Program, refusal
 from tests.doors.pages.people import refund
 from tests.doubles.company import Company

@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 from budgets.models import Price
 from budgets.queries import get_usage_lines
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from django.test import Client, override_settings
 
-from orchestrator.models import Run, RunSignal
+from orchestrator.runs.models.run import Run, RunSignal
 from tenancy.actions import create_key
 from tenancy.actions.keys import rotate_key
 from tenancy.core.reach import KeyLimits, Reach, RunReach

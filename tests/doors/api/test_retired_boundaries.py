@@ -9,11 +9,12 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.test import Client
 
-from orchestrator.actions.boundaries import retire_boundary
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.versions import publish_boundary
-from orchestrator.models import BoundaryVersion, Run
-from orchestrator.queries.boundaries import boundary_in, newest_boundary
+from orchestrator.policies.actions.boundaries import retire_boundary
+from orchestrator.policies.queries.boundaries import boundary_in, newest_boundary
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.actions.versions import publish_boundary
+from orchestrator.publishing.models import BoundaryVersion
+from orchestrator.runs.models.run import Run
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import AuditEntry

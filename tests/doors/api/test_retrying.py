@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.run_signals import cancel
+from orchestrator.runs.actions.run_signals import cancel
 from tenancy.core.roles import Role, Scope, scopes_of
 from tests.doors.api.program import Program, narrow_program, program, refusal
 from tests.factories.world import World

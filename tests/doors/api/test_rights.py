@@ -3,7 +3,8 @@
 import pytest
 from django.conf import settings
 
-from orchestrator.models import Run, RunSignal, Task
+from orchestrator.runs.models.run import Run, RunSignal
+from orchestrator.runs.models.task import Task
 from tenancy.core.roles import SCOPES, Role
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.bodies import BODIES

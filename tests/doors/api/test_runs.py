@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.actions.run_signals import cancel
-from orchestrator.models import Run
+from orchestrator.runs.actions.run_signals import cancel
+from orchestrator.runs.models.run import Run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.api.program import Program, pointers, refusal
 from tests.factories.world import World

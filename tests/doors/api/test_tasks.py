@@ -7,7 +7,8 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from orchestrator.models import Run, Task
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.models.task import Task
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import IdempotencyKey
 from tests.doors.api.program import Program, pointers, refusal

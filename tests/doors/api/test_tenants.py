@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from orchestrator.models import Run
+from orchestrator.runs.models.run import Run
 from tenancy.actions.platform_admins import create_platform_key
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from config.devstack import demo_database
 from orchestrator.core.domain.run_events import ToolAnswered
-from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.async_executor import EffectLoop
 from tests.conftest import House
 from tests.doors.gateways.conftest import loop as loop
 from tests.doors.gateways.houses import use_in_house

@@ -16,7 +16,7 @@ from config.http_limits.body_room import KIB, MIB
 from config.http_limits.request_limits import BODY_LIMITS, LimitBodies, body_limit
 from config.http_limits.web_protocol import ConnectionBounds
 from orchestrator.core.files.workspace import LARGEST_TREE
-from orchestrator.views.corpora import LARGEST_FILE
+from orchestrator.knowledge.views.corpora import LARGEST_FILE
 from tenancy.web.connection_slots import slot_of
 from tests.doors.config.raw_client import RawClient, close_all, head
 from tests.doors.live.serving import Serving

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from demo.store import Store
+from demo.storage.store import Store
 from tests.doubles.company import Company
 from tests.proves import proves
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.async_executor import EffectLoop
 
 
 @pytest.fixture(scope="session")

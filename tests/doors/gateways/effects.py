@@ -15,13 +15,13 @@ import orjson
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.effect_result import Performed
-from orchestrator.gateways.llm.catalog import ModelEnvironment
-from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.send_authorization import SendRefused
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.llm.gateways.catalog import ModelEnvironment
+from orchestrator.llm.gateways.client import ModelGateway
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.outbound.gateways.send_authorization import SendRefused
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.registry import shipped_tools
 from traces.core.canonical import canonical_outside, compute_digest, payload_digest
 
 SALT = b"s" * 32

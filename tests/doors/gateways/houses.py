@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.queries.tools import tool_now
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read
 from traces.core.canonical import canonical_outside

@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.run_events import ModelReplied
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.llm.catalog import ModelEnvironment
+from orchestrator.llm.gateways.catalog import ModelEnvironment
+from orchestrator.outbound.gateways.async_executor import EffectLoop
 from tests.doors.gateways.effects import Told, ask_model, offered, prompt
 from tests.doubles.anthropic_server import (
     ABSENT,

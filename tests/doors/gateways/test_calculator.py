@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.gateways.tools.builtin.calculator import evaluate_expression
-from orchestrator.gateways.tools.service_client import CallFailed
+from orchestrator.tools.gateways.builtin.calculator import evaluate_expression
+from orchestrator.tools.gateways.egress.service_client import CallFailed
 from tests.proves import proves
 
 numbers = st.decimals(min_value=-(10**12), max_value=10**12, places=4).map(lambda value: f"{value:f}")

@@ -6,11 +6,11 @@ import pytest
 
 from orchestrator.core.tools import circuit_breaker as rules
 from orchestrator.core.tools.circuit_breaker import Setting
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.circuit_breaker_client import LocalCircuits
-from orchestrator.gateways.llm.client import ModelGateway, subject_of
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.llm.gateways.client import ModelGateway, subject_of
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.circuit_breaker_client import LocalCircuits
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.registry import shipped_tools
 from tests.doors.gateways.effects import (
     PATIENCE,
     SALT,

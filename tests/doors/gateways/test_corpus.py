@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from orchestrator.actions.corpora import NewDocument, put_document, remove_document
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.models import CorpusDocument
-from orchestrator.queries.corpora import corpora_now, documents_of
+from orchestrator.knowledge.actions.corpora import NewDocument, put_document, remove_document
+from orchestrator.knowledge.queries.corpora import corpora_now, documents_of
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.models.destinations import CorpusDocument
 from tenancy.core.errors import InvalidInput, NotFound
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

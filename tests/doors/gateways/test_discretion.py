@@ -8,9 +8,9 @@ from urllib.parse import quote
 import pytest
 
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.tools.mcp_client import Place
-from orchestrator.gateways.tools.secret_redaction import without_secret
-from orchestrator.gateways.tools.service_client import KEPT
+from orchestrator.tools.gateways.egress.service_client import KEPT
+from orchestrator.tools.gateways.mcp.mcp_client import Place
+from orchestrator.tools.gateways.secret_redaction import without_secret
 from tests.doors.gateways.test_mcp import called
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server

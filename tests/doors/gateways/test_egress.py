@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.egress_policy import Leave, target_of
-from orchestrator.gateways.tools.guarded_transport import (
+from orchestrator.tools.gateways.egress.guarded_transport import (
     Resolver,
     TooMuch,
     guarded_client,

@@ -10,17 +10,17 @@ import pytest
 from psycopg.types.json import Jsonb
 from pytest_django import Settings
 
-from orchestrator.actions.destinations import set_mail
-from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.core.tools.destinations import MailServer
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.monotonic_clock import wall_now
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.gateways.tools.service_client import CallFailed
-from orchestrator.gateways.tools.smtp import Letter, build_mail_message, message_id
-from orchestrator.models import MailDraft
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.monotonic_clock import wall_now
+from orchestrator.tools.actions.destinations import set_mail
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.gateways.egress.service_client import CallFailed
+from orchestrator.tools.gateways.egress.smtp import Letter, build_mail_message, message_id
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.models.destinations import MailDraft
 from tenancy.core.errors import InvalidInput
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret

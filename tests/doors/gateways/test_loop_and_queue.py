@@ -19,10 +19,10 @@ from django.db import OperationalError
 from redis import Redis
 
 from config.devstack.embedded import EmbeddedValkey
-from orchestrator.gateways import job_queue
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.counters import TALLY
-from orchestrator.gateways.send_authorization import SendRefused, check_before_send
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.counters import TALLY
+from orchestrator.outbound.gateways.send_authorization import SendRefused, check_before_send
+from orchestrator.runs.gateways import job_queue
 from tenancy.db.ids import fresh_id
 from tests.proves import proves
 

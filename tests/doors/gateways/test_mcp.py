@@ -16,8 +16,8 @@ from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
 from orchestrator.core.domain.call_outcomes import Answer as Reply
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.core.tools.remote_definition import Listing
-from orchestrator.gateways.tools.mcp_client import Changed, Place, call_server_tool, list_server_tools
-from orchestrator.gateways.tools.service_client import KEPT, CallFailed, ServiceResponse, Watch
+from orchestrator.tools.gateways.egress.service_client import KEPT, CallFailed, ServiceResponse, Watch
+from orchestrator.tools.gateways.mcp.mcp_client import Changed, Place, call_server_tool, list_server_tools
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process

@@ -14,13 +14,13 @@ from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
 from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.async_executor import MOST_CLIENTS, EffectLoop
-from orchestrator.gateways.llm.credentials import Access
-from orchestrator.gateways.llm.http_provider import perform_model_call
-from orchestrator.gateways.llm.model_request import ModelCall
-from orchestrator.gateways.llm.response import MAX_TEXT
-from orchestrator.gateways.llm.response_sanitizing import Capture, clean_openai
-from orchestrator.gateways.llm.transport import CAPTURE, http_client
+from orchestrator.llm.gateways.credentials import Access
+from orchestrator.llm.gateways.model_request import ModelCall
+from orchestrator.llm.gateways.providers.http_provider import perform_model_call
+from orchestrator.llm.gateways.providers.response_sanitizing import Capture, clean_openai
+from orchestrator.llm.gateways.providers.transport import CAPTURE, http_client
+from orchestrator.llm.gateways.response import MAX_TEXT
+from orchestrator.outbound.gateways.async_executor import MOST_CLIENTS, EffectLoop
 from tests.doors.gateways.effects import PATIENCE, SALT, Told, Watching, call_model, prompt, read
 from tests.doors.gateways.test_egress import Site, answers, named
 from tests.doors.gateways.test_egress import site as site

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.llm.client import ModelGateway, subject_of
+from orchestrator.llm.gateways.client import ModelGateway, subject_of
+from orchestrator.outbound.gateways.async_executor import EffectLoop
 from tests.doors.gateways.effects import (
     PATIENCE,
     SALT,

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.call_rate_limiter import KEPT, Pace
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.call_rate_limiter import KEPT, Pace
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.registry import shipped_tools
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read
 from tests.doubles.company import Company
 from tests.proves import proves

@@ -16,8 +16,8 @@ from budgets.core.pricing import ModelPrice
 from config import env
 from config.env import Environment
 from orchestrator.core.common.model_profile import ModelProfile
-from orchestrator.gateways.llm import catalog
-from orchestrator.gateways.llm.catalog import (
+from orchestrator.llm.gateways import catalog
+from orchestrator.llm.gateways.catalog import (
     NO_KEY,
     ROLES,
     ModelEnvironment,
@@ -25,7 +25,7 @@ from orchestrator.gateways.llm.catalog import (
     key_for,
     profiles_for,
 )
-from orchestrator.gateways.llm.credentials import operators_access
+from orchestrator.llm.gateways.credentials import operators_access
 from tests.proves import proves
 from traces.core.canonical import canonical_model
 

@@ -9,10 +9,10 @@ from pydantic import Field, ValidationError
 
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import Tool, ToolResult, shipped_tools, tool
-from orchestrator.gateways.tools.service_client import ServiceResponse, ToolContext
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.egress.service_client import ServiceResponse, ToolContext
+from orchestrator.tools.gateways.registry import Tool, ToolResult, shipped_tools, tool
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
 from tests.proves import proves
 from traces.core.canonical import canonical_model

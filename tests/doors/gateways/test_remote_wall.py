@@ -18,15 +18,15 @@ from orchestrator.core.tools.registration import (
     build_http_tool_spec,
     build_remote_tool_spec,
 )
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.call_rate_limiter import Pace
-from orchestrator.gateways.circuit_breaker_client import LocalCircuits
-from orchestrator.gateways.effect_result import Found
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.mcp_client import Place, list_server_tools
-from orchestrator.gateways.tools.registry import Tool, shipped_tools
-from orchestrator.gateways.tools.remote_tools import NO_SECRET, request_tool, server_tool
-from orchestrator.gateways.tools.service_client import CallFailed
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.outbound.gateways.call_rate_limiter import Pace
+from orchestrator.outbound.gateways.circuit_breaker_client import LocalCircuits
+from orchestrator.outbound.gateways.effect_result import Found
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.egress.service_client import CallFailed
+from orchestrator.tools.gateways.mcp.mcp_client import Place, list_server_tools
+from orchestrator.tools.gateways.registry import Tool, shipped_tools
+from orchestrator.tools.gateways.remote_tools import NO_SECRET, request_tool, server_tool
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
 from tests.doubles.company import Company
 from tests.doubles.http_server import Reply, ScriptedServer, Seen
@@ -165,7 +165,7 @@ def test_a_look_up_beyond_the_rate_is_not_made(loop: EffectLoop, company: Compan
 def test_a_look_up_asks_the_circuit_and_tells_it(
     loop: EffectLoop, company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.gateways.tools.dispatcher.LOOK_UP_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("orchestrator.tools.gateways.dispatcher.LOOK_UP_PAUSES", (0.0, 0.0, 0.0))
     tools = ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get)
     spec, circuits = shipped_tools()["mail.send"].spec, LocalCircuits()
     company.faults("mail", "fail", on="reads")

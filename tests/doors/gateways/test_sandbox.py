@@ -11,14 +11,14 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.gateways.sandbox import (
+from orchestrator.tools.gateways.sandbox import (
     bubblewrap,
     bwrap_arguments,
     monty_scripts,
     resource_monitor,
     seccomp_filter,
 )
-from orchestrator.gateways.sandbox.limits import Ended, Job, Limits
+from orchestrator.tools.gateways.sandbox.limits import Ended, Job, Limits
 from tests.proves import proves
 
 needs_sandbox = pytest.mark.skipif(

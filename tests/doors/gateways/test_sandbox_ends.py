@@ -11,11 +11,11 @@ from uuid import uuid4
 
 import pytest
 
-from orchestrator.gateways.sandbox import bubblewrap, resource_monitor
-from orchestrator.gateways.sandbox.limits import Job, Limits
-from orchestrator.gateways.sandbox.process_io import Followed
-from orchestrator.gateways.subprocess_groups import kill_group_and_wait, spawn_process_group
-from orchestrator.gateways.tools.mcp_stdio import child_process
+from orchestrator.outbound.gateways.subprocess_groups import kill_group_and_wait, spawn_process_group
+from orchestrator.tools.gateways.mcp.mcp_stdio import child_process
+from orchestrator.tools.gateways.sandbox import bubblewrap, resource_monitor
+from orchestrator.tools.gateways.sandbox.limits import Job, Limits
+from orchestrator.tools.gateways.sandbox.process_io import Followed
 from tests.doors.gateways.test_sandbox import needs_sandbox
 from tests.proves import proves
 

@@ -10,9 +10,9 @@ from django.core.checks import Error
 from pytest_django.fixtures import Settings
 
 from config.observability.checks import isolation_of_scripts
-from orchestrator.gateways.sandbox import bubblewrap, bwrap_arguments, monty_scripts
-from orchestrator.gateways.tools.availability import list_missing_dependencies, missing_isolation
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.tools.gateways.availability import list_missing_dependencies, missing_isolation
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.gateways.sandbox import bubblewrap, bwrap_arguments, monty_scripts
 from tests.doors.gateways.test_sandbox import ALL_OF_THEM, SECRET, TRIES, needs_sandbox
 from tests.doors.gateways.test_sandbox import reachable as reachable
 from tests.proves import proves

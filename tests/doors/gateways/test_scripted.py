@@ -14,16 +14,16 @@ from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.run_state import Fact, RunState
 from orchestrator.core.engine.machine import CORE_VERSION
 from orchestrator.core.llm.prompt_builder import _build_situation_message
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.llm.catalog import scripted_profile
-from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.llm.scripted_provider import (
+from orchestrator.llm.gateways.catalog import scripted_profile
+from orchestrator.llm.gateways.client import ModelGateway
+from orchestrator.llm.gateways.providers.scripted_provider import (
     Scenario,
     ScenarioInvalid,
     load_scenario,
     play_scenario,
     scenario_names,
 )
+from orchestrator.outbound.gateways.async_executor import EffectLoop
 from tests.doors.gateways.effects import NOON, SALT, ScriptedPermit, Told, call_model, prompt, read
 from tests.proves import proves
 

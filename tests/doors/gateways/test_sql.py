@@ -10,12 +10,12 @@ import pytest
 from psycopg import sql
 from pytest_django import Settings
 
-from orchestrator.actions.destinations import set_databases
-from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.tools.actions.destinations import set_databases
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.gateways.registry import shipped_tools
 from tenancy.core.errors import InvalidInput
 from tenancy.secret_store import keep_secret
 from tests.conftest import House

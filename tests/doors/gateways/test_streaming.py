@@ -12,13 +12,13 @@ import pytest
 
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.llm import transport
-from orchestrator.gateways.llm.catalog import ModelEnvironment, scripted_profile
-from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.llm.live_text import WINDOW
-from orchestrator.gateways.llm.response import MAX_NAME
-from orchestrator.gateways.llm.stream_assembler import OpenAIStream
+from orchestrator.llm.gateways.catalog import ModelEnvironment, scripted_profile
+from orchestrator.llm.gateways.client import ModelGateway
+from orchestrator.llm.gateways.live_text import WINDOW
+from orchestrator.llm.gateways.providers import transport
+from orchestrator.llm.gateways.providers.stream_assembler import OpenAIStream
+from orchestrator.llm.gateways.response import MAX_NAME
+from orchestrator.outbound.gateways.async_executor import EffectLoop
 from tests.doors.gateways.effects import (
     PATIENCE,
     SALT,

@@ -9,9 +9,9 @@ import pytest
 
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.registry import shipped_tools
 from tests.doors.gateways.effects import (
     PATIENCE,
     SALT,
@@ -169,7 +169,7 @@ def test_a_message_that_was_sent_is_found_by_its_key(
 def test_a_look_up_nobody_answers_says_that_nobody_knows(
     loop: EffectLoop, tools: ToolGateway, company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.gateways.tools.dispatcher.LOOK_UP_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("orchestrator.tools.gateways.dispatcher.LOOK_UP_PAUSES", (0.0, 0.0, 0.0))
     company.faults("mail", "fail", on="reads")
     body = canonical_outside(MAIL)
     spec = shipped_tools()["mail.send"].spec

@@ -13,8 +13,8 @@ import pytest
 from budgets.core.pricing import ModelPrice
 from orchestrator.core.accounting.effect_cost import model_actual
 from orchestrator.core.common.model_profile import ModelProfile
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.llm.catalog import ModelEnvironment
+from orchestrator.llm.gateways.catalog import ModelEnvironment
+from orchestrator.outbound.gateways.async_executor import EffectLoop
 from tests.doors.gateways.effects import Told, ask_model, prompt
 from tests.doubles import anthropic_server as messages
 from tests.doubles import openai_server as chat

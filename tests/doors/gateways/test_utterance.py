@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from orchestrator.gateways.llm import live_text as utterance
-from orchestrator.gateways.llm.live_text import MOST_TEXT, PACE_SECONDS, WINDOW, Utterance
+from orchestrator.llm.gateways import live_text as utterance
+from orchestrator.llm.gateways.live_text import MOST_TEXT, PACE_SECONDS, WINDOW, Utterance
 from tests.doors.gateways.effects import PATIENCE, Watching
 
 

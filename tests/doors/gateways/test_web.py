@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.actions.destinations import set_web
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.seed import seed_tenant
 from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.core.domain.tool_spec import Egress
 from orchestrator.core.tools.egress_policy import Leave, target_of
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.tools.html_text import read_page
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.gateways.tools.web_fetch import MOST_BYTES, Reach
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.tools.actions.destinations import set_web
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.gateways.egress.html_text import read_page
+from orchestrator.tools.gateways.egress.web_fetch import MOST_BYTES, Reach
+from orchestrator.tools.gateways.registry import shipped_tools
 from tenancy.core.errors import InvalidInput, Stale
 from tests.conftest import House
 from tests.doors.gateways.effects import Told

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestrator.models import EmergencyStop
+from orchestrator.runs.models.emergency_stop import EmergencyStop
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World
 from tests.proves import proves

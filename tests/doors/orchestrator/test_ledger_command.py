@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.tools.actions.tool_updates import change_tool
 from tests.factories.dying import Killed, dies_at
 from tests.factories.world import World
 from tests.proves import proves

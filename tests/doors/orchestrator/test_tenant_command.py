@@ -9,9 +9,10 @@ from django.core.management import CommandError, call_command
 from django.db import DatabaseError, transaction
 from django.test import Client
 
-from orchestrator.actions.run_signals import resume
-from orchestrator.models import BoundaryVersion, RegistryVersion, Run, WorkflowVersion
-from orchestrator.queries.boundaries import boundaries_now
+from orchestrator.policies.queries.boundaries import boundaries_now
+from orchestrator.publishing.models import BoundaryVersion, RegistryVersion, WorkflowVersion
+from orchestrator.runs.actions.run_signals import resume
+from orchestrator.runs.models.run import Run
 from tenancy.core.errors import TenantSuspended
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from orchestrator import bundled_content
-from orchestrator.models import WorkflowVersion
+from orchestrator.publishing.models import WorkflowVersion
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World
 from tests.proves import proves

@@ -22,15 +22,15 @@ from budgets.actions.rates import change_rates
 from budgets.core.ceilings import Ceilings
 from budgets.core.pricing import ModelPrice
 from budgets.core.rates import Rates
-from orchestrator.actions.destinations import set_web
-from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.actions.policy_versions import Who, change_policy
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.relaxation_proposals import drop_tool_proposal
-from orchestrator.actions.review_queue import answer_review
-from orchestrator.actions.webhook_retention import keep_log
 from orchestrator.core.policy.rules import Policy
-from orchestrator.queries.policies import policy_now
+from orchestrator.notifications.actions.webhook_retention import keep_log
+from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.queries.policies import policy_now
+from orchestrator.reviews.actions.review_queue import answer_review
+from orchestrator.runs.actions.emergency_stop import stop_everything
+from orchestrator.tools.actions.destinations import set_web
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.actions.relaxation_proposals import drop_tool_proposal
 from tenancy.actions import add_member
 from tenancy.actions.sign_in import begin_attempt, remember_device
 from tenancy.core.reach import read_address

@@ -2,7 +2,7 @@
 
 from django.test import Client
 
-from orchestrator.queries.boundaries import boundary_in, newest_boundary
+from orchestrator.policies.queries.boundaries import boundary_in, newest_boundary
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.forms import form_with

@@ -18,8 +18,8 @@ from budgets.models import Entry, RateLimit, RunFigures, TenantCeiling
 from budgets.queries import get_usage_lines
 from budgets.queries.entries import Sought, iterate_entry_rows, list_ledger_entries
 from budgets.queries.tenant import windows_now
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
@@ -121,7 +121,7 @@ def test_what_one_administrator_loosened_alone_is_on_the_first_page(
     assert "loosened the ceilings alone" in page
     assert "A launch" in page
     later = database_now() + timedelta(days=8)
-    monkeypatch.setattr("orchestrator.views.dashboard.database_now", lambda: later)
+    monkeypatch.setattr("orchestrator.console.views.dashboard.database_now", lambda: later)
     assert "loosened the ceilings alone" not in words(admin.get("/"))
 
 

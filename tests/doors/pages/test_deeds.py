@@ -4,7 +4,7 @@ import re
 
 from django.template.loader import render_to_string
 
-from orchestrator.views.results import outcome_of
+from orchestrator.console.views.results import outcome_of
 from tests.proves import proves
 
 REPORT = {

@@ -1,6 +1,6 @@
 """What safety detectors mean in a house, set on the policy page (R-TOOL-24)."""
 
-from orchestrator.queries.policies import policy_now
+from orchestrator.policies.queries.policies import policy_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

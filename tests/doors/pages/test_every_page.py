@@ -14,11 +14,12 @@ from budgets.actions.ceilings import change_ceilings
 from budgets.actions.prices import state_price
 from budgets.core.ceilings import Ceilings
 from budgets.core.pricing import ModelPrice
-from orchestrator.actions.destinations import set_web
-from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.actions.saved_views import save_view
-from orchestrator.models import PolicyProposal, ToolProposal
-from orchestrator.queries.run_list import Filters
+from orchestrator.policies.models import PolicyProposal
+from orchestrator.runs.actions.emergency_stop import stop_everything
+from orchestrator.runs.actions.saved_views import save_view
+from orchestrator.runs.queries.run_list import Filters
+from orchestrator.tools.actions.destinations import set_web
+from orchestrator.tools.models.tool_proposal import ToolProposal
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.actions.versions import publish_boundary
+from orchestrator.publishing.actions.versions import publish_boundary
 from tenancy.core.sign_in.rules import Area
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

@@ -7,9 +7,9 @@ import pytest
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from orchestrator.actions.workspace import change_files, hand_in
-from orchestrator.gateways.sandbox import bubblewrap
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.knowledge.actions.workspace import change_files, hand_in
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.gateways.sandbox import bubblewrap
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, text
 from tests.doors.pages.people import world as world

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions import run_signals
-from orchestrator.views.fragments import LIST_VIEWS, RUN_VIEWS, list_fragments, run_fragments
-from orchestrator.views.tabs import TABS
+from orchestrator.console.views.fragments import LIST_VIEWS, RUN_VIEWS, list_fragments, run_fragments
+from orchestrator.console.views.tabs import TABS
+from orchestrator.runs.actions import run_signals
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, refund, text

@@ -2,11 +2,11 @@
 
 from django.test import Client
 
-from orchestrator.actions.circuit_breakers import TenantCircuits
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.tenant_models import set_models
-from orchestrator.queries.destinations import own_models
-from orchestrator.queries.model_profiles import profiles_now
+from orchestrator.llm.actions.tenant_models import set_models
+from orchestrator.llm.queries import profiles_now
+from orchestrator.outbound.actions import TenantCircuits
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.queries.destinations import own_models
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction

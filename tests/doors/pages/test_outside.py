@@ -7,9 +7,9 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django import Settings
 
-from orchestrator.actions.corpora import NewDocument, put_document
-from orchestrator.queries.destinations import get_allowed_databases, mail_server, web_rules
-from orchestrator.queries.tools import tool_now
+from orchestrator.knowledge.actions.corpora import NewDocument, put_document
+from orchestrator.tools.queries.destinations import get_allowed_databases, mail_server, web_rules
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret, secrets_of

@@ -8,9 +8,9 @@ from pytest_django import Settings
 
 from approvals.views.live_inbox import view_of
 from budgets.models import DriftFlag
-from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.models import CircuitRow
-from orchestrator.views.dashboard import overview_fragments
+from orchestrator.console.views.dashboard import overview_fragments
+from orchestrator.outbound.models import CircuitRow
+from orchestrator.runs.actions.emergency_stop import stop_everything
 from tenancy.core.event_kinds import UNDO_FAILED
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id

@@ -6,12 +6,12 @@ from uuid import UUID
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions import run_signals
+from orchestrator.console.queries.plans import Plan
+from orchestrator.console.views.fragments import run_fragments
+from orchestrator.console.views.run_plan import BEFORE, MOST, build_plan_context
 from orchestrator.core.common.goal import Criterion
 from orchestrator.core.readmodel.run_plan import PlanStep, RunPlan, StepStanding
-from orchestrator.queries.plans import Plan
-from orchestrator.views.fragments import run_fragments
-from orchestrator.views.run_plan import BEFORE, MOST, build_plan_context
+from orchestrator.runs.actions import run_signals
 from tests.doors.pages.people import HOSTILE, at, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company

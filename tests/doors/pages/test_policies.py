@@ -4,9 +4,9 @@ from typing import Any
 
 from django.test import Client
 
-from orchestrator.actions.policy_versions import Who, change_policy
 from orchestrator.core.policy.rules import SHIPPED
-from orchestrator.queries.policies import find_open_proposal, policy_now
+from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.queries.policies import find_open_proposal, policy_now
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

@@ -6,8 +6,8 @@ from django.test import Client
 
 from budgets.models import Price
 from budgets.queries import get_usage_lines
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import words
 from tests.doors.pages.forms import Form, forms_of

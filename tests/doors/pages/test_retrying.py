@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.actions.run_signals import cancel
-from orchestrator.actions.versions import publish_workflow
-from orchestrator.models import Run
+from orchestrator.publishing.actions.versions import publish_workflow
+from orchestrator.runs.actions.run_signals import cancel
+from orchestrator.runs.models.run import Run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import words
 from tests.doors.pages.people import at, refund, text
@@ -111,7 +111,7 @@ def test_after_a_refusal_nothing_else_is_chosen(
     run = refund(world, company)
     cancel(world.id, run, by=world.people.operator.id, reason="Not now.")
     world.drive(run)
-    monkeypatch.setattr("orchestrator.views.run_retry.SHOWN", 2)
+    monkeypatch.setattr("orchestrator.runs.views.run_retry.SHOWN", 2)
     who, page = at(world.people.operator), f"/runs/{run}/retry"
     newest = offered(text(who.get(page)))
     older = f"{page}?below={newest[-1][0]}"

@@ -13,11 +13,11 @@ from django.test.utils import CaptureQueriesContext
 
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
+from orchestrator.console.queries.timeline import load_timeline_page, with_names
+from orchestrator.console.views.fragments import run_fragments
+from orchestrator.console.views.tabs import TABS
 from orchestrator.core.readmodel.timeline import EventLabel, bar_of, fold_events
-from orchestrator.models import Run
-from orchestrator.queries.timeline import load_timeline_page, with_names
-from orchestrator.views.fragments import run_fragments
-from orchestrator.views.tabs import TABS
+from orchestrator.runs.models.run import Run
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import HOSTILE, alike, at, refund, text

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from orchestrator.queries import run_contents
-from orchestrator.queries.runs import state_now
+from orchestrator.console.queries import run_contents
+from orchestrator.runs.queries.runs import state_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, refund, text
 from tests.doors.pages.people import world as world

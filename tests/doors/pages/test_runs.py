@@ -9,8 +9,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from orchestrator.models import RunSignal
-from orchestrator.views.fragments import list_fragments
+from orchestrator.console.views.fragments import list_fragments
+from orchestrator.runs.models.run import RunSignal
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

@@ -7,10 +7,10 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from orchestrator.actions.saved_views import MOST, open_first, save_view
-from orchestrator.models import SavedView
-from orchestrator.queries.run_list import Filters
-from orchestrator.queries.saved_views import views_of
+from orchestrator.runs.actions.saved_views import MOST, open_first, save_view
+from orchestrator.runs.models.saved_view import SavedView
+from orchestrator.runs.queries.run_list import Filters
+from orchestrator.runs.queries.saved_views import views_of
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.pages.forms import form_with, forms_of

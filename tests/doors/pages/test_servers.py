@@ -6,14 +6,14 @@ from typing import Any
 
 from django.test import Client
 
-from orchestrator.actions.change_requests import ask_to_change
-from orchestrator.actions.policy_versions import Who
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.versions import active_tools
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.models import ToolProposal
-from orchestrator.queries.relaxation_proposals import tool_proposals
-from orchestrator.queries.tool_servers import places_now, servers_now
+from orchestrator.policies.actions.policy_versions import Who
+from orchestrator.publishing.actions.versions import active_tools
+from orchestrator.tools.actions.change_requests import ask_to_change
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.models.tool_proposal import ToolProposal
+from orchestrator.tools.queries.relaxation_proposals import tool_proposals
+from orchestrator.tools.queries.tool_servers import places_now, servers_now
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import secrets_of

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from approvals.models import Request
 from budgets.actions import newest_ceilings
-from orchestrator.models import ToolProposal
+from orchestrator.tools.models.tool_proposal import ToolProposal
 from tenancy.actions.sign_in_rules import set_sign_in_rules
 from tenancy.core.errors import InvalidInput
 from tenancy.core.roles import Role

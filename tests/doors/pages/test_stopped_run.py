@@ -1,6 +1,6 @@
 """What a run that was stopped by its budget shows, on its page and to programs (R-BUDGET-18)."""
 
-from orchestrator.actions.run_signals import cancel
+from orchestrator.runs.actions.run_signals import cancel
 from tenancy.core.roles import Role
 from tests.doors.api.program import program
 from tests.doors.pages.people import at, text

@@ -10,7 +10,8 @@ import pytest
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator.bundled_content import load_example_goals
-from orchestrator.models import Run, Task
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.models.task import Task
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import HOSTILE, at, refund, text

@@ -8,11 +8,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from config.ui.status_styles import class_look
-from orchestrator.actions.circuit_breakers import TenantCircuits, circuit_id
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.circuit_breaker import Ticket
 from orchestrator.core.tools.tool_update import ToolChange
+from orchestrator.outbound.actions import TenantCircuits, circuit_id
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.models import EmergencyStop
+from orchestrator.runs.models.emergency_stop import EmergencyStop
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.actions import add_person, create_key, write_audit_entry
 from tenancy.actions.people import LastAdmin, remove_role
 from tenancy.core.roles import Role

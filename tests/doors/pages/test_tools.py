@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from orchestrator.actions.versions import active_tools, publish_tools
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.models import ToolProposal
+from orchestrator.publishing.actions.versions import active_tools, publish_tools
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.models.tool_proposal import ToolProposal
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id

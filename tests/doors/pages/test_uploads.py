@@ -8,12 +8,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from orchestrator import bundled_content
-from orchestrator.actions.versions import publish_workflow
 from orchestrator.core.common.errors import PathRefused, WorkspaceRefused
 from orchestrator.core.files.workspace import LARGEST_FILE, MOST_FILES
-from orchestrator.models import Run
-from orchestrator.queries.workspace import find_file_content, get_newest_revision
-from orchestrator.views.uploads import files_in
+from orchestrator.knowledge.queries.workspace import find_file_content, get_newest_revision
+from orchestrator.publishing.actions.versions import publish_workflow
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.views.uploads import files_in
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.people import at, text

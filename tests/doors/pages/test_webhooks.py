@@ -6,8 +6,8 @@ from typing import Any
 from django.test import Client
 from standardwebhooks.webhooks import Webhook as Verifier
 
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.webhook_delivery import deliver_now
+from orchestrator.notifications.actions.webhook_delivery import deliver_now
+from orchestrator.tools.actions.private_hosts import set_places
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry
 from tests.doors.pages.people import at, text

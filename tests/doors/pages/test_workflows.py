@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from orchestrator import bundled_content
-from orchestrator.models import WorkflowVersion
+from orchestrator.publishing.models import WorkflowVersion
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.forms import form_with
 from tests.doors.pages.people import HOSTILE, text

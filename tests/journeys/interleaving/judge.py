@@ -6,9 +6,8 @@ from typing import Any
 from budgets.ledger_verification import verify_ledger
 from budgets.models import Line
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
-from orchestrator.models import Run
-from orchestrator.models.run import LIVE
-from orchestrator.queries.pending_signals import has_untaken
+from orchestrator.runs.models.run import LIVE, Run
+from orchestrator.runs.queries.pending_signals import has_untaken
 from tenancy.db.tenant_context import tenant_transaction
 from tests.journeys.interleaving.stage import Stage
 

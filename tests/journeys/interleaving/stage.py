@@ -10,12 +10,12 @@ import orjson
 
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
-from orchestrator.actions import run_signals
-from orchestrator.actions.approval_timers import expire_gates_of
+from orchestrator.commit.approval_timers import expire_gates_of
 from orchestrator.core.common.errors import RunOver
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
-from orchestrator.models import Run
-from orchestrator.queries.cross_tenant import due_runs
+from orchestrator.runs.actions import run_signals
+from orchestrator.runs.models.run import Run
+from orchestrator.tenants.queries.cross_tenant import due_runs
 from orchestrator.worker.run_loop import POISONED
 from tests.doubles.company import Company
 from tests.factories.tenancy import Somebody

@@ -11,9 +11,9 @@ import psycopg
 from django.test import override_settings
 
 from orchestrator.core.common import backoff
-from orchestrator.gateways.async_executor import EffectLoop
-from orchestrator.gateways.llm.client import ModelGateway
-from orchestrator.gateways.tools.dispatcher import ToolGateway
+from orchestrator.llm.gateways.client import ModelGateway
+from orchestrator.outbound.gateways.async_executor import EffectLoop
+from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.worker.effects.effect_executor import Performer
 from tests.conftest import House
 from tests.doubles.company import Company

@@ -14,7 +14,7 @@ from approvals.actions import Consumed, decide_request, withdraw_open
 from approvals.actions.undo import take_effect, undo_deferred_approval
 from approvals.core.errors import AlreadyDecided, NothingToUndo, NotYours, RequestNotFound, YesStands
 from approvals.models import Request
-from orchestrator.queries.cross_tenant import deferred_runs
+from orchestrator.tenants.queries.cross_tenant import deferred_runs
 from tenancy.actions import create_key, remove_member
 from tenancy.core.roles import Role
 from tenancy.db.clock import database_now

@@ -8,7 +8,7 @@ import time_machine
 
 from budgets.queries.entries import Sought, iterate_row_chunks, list_ledger_entries
 from budgets.queries.tenant import Window, windows_now
-from orchestrator.queries.run_contents import ledger_of
+from orchestrator.console.queries.run_contents import ledger_of
 from tenancy.db import ids
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

@@ -9,8 +9,8 @@ import pytest
 from budgets.models import DaySpend, RunFigures
 from budgets.queries.expenses import daily_by_model, get_spending, get_usage_spreads, of_month, workflows_run
 from budgets.queries.tenant import largest_runs, windows_now
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

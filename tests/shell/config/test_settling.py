@@ -14,7 +14,7 @@ django.setup()
 from config.devstack.serve import preload_and_freeze
 before = gc.get_freeze_count()
 preload_and_freeze()
-print(before, gc.get_freeze_count() > 100_000, "orchestrator.views.tabs" in sys.modules)"""
+print(before, gc.get_freeze_count() > 100_000, "orchestrator.console.views.tabs" in sys.modules)"""
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from django.db import connections
 from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
-from orchestrator.models import Run
+from orchestrator.runs.models.run import Run
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry

@@ -8,20 +8,21 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError, call_command
 
-from orchestrator.actions.boundaries import (
+from orchestrator.core.common.errors import OwnProposal, ProposalOpen, ProposalSettled
+from orchestrator.core.domain.tool_spec import Risk
+from orchestrator.policies.actions.boundaries import (
     BoundaryPublication,
     ask_to_allow_tool,
     ask_to_publish_boundary,
     preview_boundary,
 )
-from orchestrator.actions.change_requests import agree_to_tool
-from orchestrator.actions.dual_control import Who
-from orchestrator.actions.relaxation_proposals import drop_tool_proposal
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.core.common.errors import OwnProposal, ProposalOpen, ProposalSettled
-from orchestrator.core.domain.tool_spec import Risk
-from orchestrator.models import BoundaryVersion, ToolProposal
-from orchestrator.queries.boundaries import boundary_document, boundary_in, newest_boundary
+from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.queries.boundaries import boundary_document, boundary_in, newest_boundary
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.models import BoundaryVersion
+from orchestrator.tools.actions.change_requests import agree_to_tool
+from orchestrator.tools.actions.relaxation_proposals import drop_tool_proposal
+from orchestrator.tools.models.tool_proposal import ToolProposal
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction

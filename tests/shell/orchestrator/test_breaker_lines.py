@@ -10,9 +10,9 @@ import pytest
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.models import TenantCeiling
-from orchestrator.queries.run_summary import standing_of
-from orchestrator.queries.runs import state_now
-from orchestrator.queries.tripped_breakers import Tripped, breakers_of
+from orchestrator.console.queries.run_summary import standing_of
+from orchestrator.console.queries.tripped_breakers import Tripped, breakers_of
+from orchestrator.runs.queries.runs import state_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company

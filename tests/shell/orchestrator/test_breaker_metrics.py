@@ -14,9 +14,9 @@ from pytest_django.fixtures import Settings
 from config.celery import _tell_prometheus
 from config.devstack.process_specs import free_port
 from config.observability.metrics import serve_web, start_metrics_server
-from orchestrator.actions.circuit_breakers import TenantCircuits
-from orchestrator.gateways.counters import BREAKER, TALLY
-from orchestrator.queries.tripped_breakers import breakers_of
+from orchestrator.console.queries.tripped_breakers import breakers_of
+from orchestrator.outbound.actions import TenantCircuits
+from orchestrator.outbound.gateways.counters import BREAKER, TALLY
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company

@@ -9,7 +9,7 @@ from budgets.core.statistics.business_cost import Rates
 from budgets.queries import get_usage_lines
 from config.env import Environment
 from orchestrator.core.common.run_status import TerminalCode
-from orchestrator.queries.business_cost import business_of
+from orchestrator.spending.queries.business_cost import business_of
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

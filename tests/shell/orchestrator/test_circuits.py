@@ -14,10 +14,10 @@ from django.db import connections
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.actions.circuit_breakers import TenantCircuits, circuit_id, reset_circuit
 from orchestrator.core.tools import circuit_breaker as rules
 from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
-from orchestrator.models import CircuitRow
+from orchestrator.outbound.actions import TenantCircuits, circuit_id, reset_circuit
+from orchestrator.outbound.models import CircuitRow
 from tenancy.core.errors import NotFound
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
@@ -245,7 +245,7 @@ def test_a_shared_circuit_is_not_tried_without_pause(
 ) -> None:
     told: list[str] = []
     monkeypatch.setattr(
-        "orchestrator.actions.circuit_breakers._record_state_change",
+        "orchestrator.outbound.actions._record_state_change",
         lambda subject, state, reason: told.append(state),
     )
     provider = f"openai {fresh_id()}.example"

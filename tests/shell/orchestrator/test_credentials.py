@@ -13,11 +13,11 @@ import psycopg
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.credentials import keep_credential
-from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.run_signals import resume
 from orchestrator.core.tools.registration import asked_declaration
+from orchestrator.runs.actions.run_signals import resume
+from orchestrator.tools.actions.credentials import keep_credential
+from orchestrator.tools.actions.http_tools import declare_http_tool
+from orchestrator.tools.actions.private_hosts import set_places
 from tenancy.core.errors import InvalidInput
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.schema_drift import clear_drift
-from orchestrator.actions.versions import active_tools, publish_tools
-from orchestrator.queries.tools import ToolNow, tool_now
+from orchestrator.publishing.actions.versions import active_tools, publish_tools
+from orchestrator.tools.actions.schema_drift import clear_drift
+from orchestrator.tools.queries.tools import ToolNow, tool_now
 from tenancy.core.errors import NotFound
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry

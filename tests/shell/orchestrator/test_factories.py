@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from orchestrator.actions.seed import seed_tenant
+from orchestrator.publishing.actions.seed import seed_tenant
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, Principal

@@ -5,11 +5,15 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.workspace import RunFiles, hand_in
 from orchestrator.core.tools.isolation import with_isolation
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.queries.workspace import find_file_content, get_newest_revision, list_workspace_revisions
+from orchestrator.knowledge.actions.workspace import RunFiles, hand_in
+from orchestrator.knowledge.queries.workspace import (
+    find_file_content,
+    get_newest_revision,
+    list_workspace_revisions,
+)
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.registry import shipped_tools
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doors.gateways.effects import SALT, ScriptedPermit, Told, call_tool, read

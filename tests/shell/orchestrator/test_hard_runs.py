@@ -6,11 +6,15 @@ import orjson
 import psycopg
 import pytest
 
-from orchestrator.actions.claimed_run import ClaimedRun
+from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.common.errors import GoalInvalid
-from orchestrator.gateways.database_authorization import FRESH_SECONDS, CachedAuthorization, DatabasePermit
-from orchestrator.models import Run
-from orchestrator.queries.replays import replay_stored_run
+from orchestrator.outbound.gateways.database_authorization import (
+    FRESH_SECONDS,
+    CachedAuthorization,
+    DatabasePermit,
+)
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.replays import replay_stored_run
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD, Heartbeat
 from orchestrator.worker.leases import claim_lease, release_lease
@@ -119,7 +123,9 @@ def test_a_known_answer_is_used_once_and_only_while_it_is_fresh(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr("orchestrator.gateways.database_authorization.read_monotonic_clock", lambda: now[0])
+    monkeypatch.setattr(
+        "orchestrator.outbound.gateways.database_authorization.read_monotonic_clock", lambda: now[0]
+    )
 
     def permit() -> DatabasePermit:
         return DatabasePermit(world.id, fresh_id(), "no-such-effect", 1, CachedAuthorization("ok", 100.0))

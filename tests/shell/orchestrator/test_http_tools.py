@@ -7,16 +7,16 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from orchestrator.actions.change_requests import agree_to_tool, ask_to_declare
-from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.policy_versions import Who
-from orchestrator.actions.private_hosts import set_places
 from orchestrator.core.common.errors import EgressRefused, NameTaken
 from orchestrator.core.domain.call_outcomes import REFUSALS
 from orchestrator.core.tools.egress_policy import Leave
 from orchestrator.core.tools.registration import asked_declaration
-from orchestrator.models import ToolProposal
-from orchestrator.queries.tools import ToolNow
+from orchestrator.policies.actions.policy_versions import Who
+from orchestrator.tools.actions.change_requests import agree_to_tool, ask_to_declare
+from orchestrator.tools.actions.http_tools import declare_http_tool
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.models.tool_proposal import ToolProposal
+from orchestrator.tools.queries.tools import ToolNow
 from tenancy.core.errors import InvalidInput, SecretUnusable
 from tenancy.core.roles import Role
 from tenancy.secret_store import keep_secret, revoke_secret
@@ -231,7 +231,7 @@ def test_a_second_persons_yes_asks_the_network_before_it_holds_the_registry(
     def look(address: str, leave: Leave) -> None:
         looked.append(connection.in_atomic_block)
 
-    monkeypatch.setattr("orchestrator.actions.http_tools.look_before_saving", look)
+    monkeypatch.setattr("orchestrator.tools.actions.http_tools.look_before_saving", look)
     now = agree_to_tool(world.id, row.id, who=who[1], reason="Yes.")
     assert isinstance(now, ToolNow)
     assert now.spec.name == given["name"]

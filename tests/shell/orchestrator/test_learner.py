@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator import jobs
-from orchestrator.models import Expectation
+from orchestrator.runs.models.usage_estimate import Expectation
 from orchestrator.worker import usage_learner as learning
 from orchestrator.worker.process import this_process
 from orchestrator.worker.usage_learner import Learner
@@ -79,7 +79,7 @@ def test_a_learner_with_nothing_to_learn_stops_when_asked() -> None:
 def test_an_ended_run_says_whose_it_was(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     world, said = make_world(house), list[dict[str, str]]()
     monkeypatch.setattr(
-        "orchestrator.gateways.job_queue._enqueue_job",
+        "orchestrator.runs.gateways.job_queue._enqueue_job",
         lambda job, run, **how: said.append(how.get("kwargs", {})),
     )
     run = world.submit("tool-loop", SUM)

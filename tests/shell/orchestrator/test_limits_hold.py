@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
-from orchestrator.actions.run_signals import pause, resume
+from orchestrator.runs.actions.run_signals import pause, resume
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, failing, said

@@ -11,14 +11,14 @@ import psycopg
 import pytest
 from django.db import connection
 
-from orchestrator.models import Run
-from orchestrator.queries import system_status
-from orchestrator.queries.dashboard import build_overview
-from orchestrator.queries.run_list import PAGE, VIEWS, filters_of, list_run_page, plan_anew, view_counts
-from orchestrator.queries.run_summary import standing_of
-from orchestrator.queries.runs import state_now
-from orchestrator.queries.safety_reviews import list_unreviewed_runs
-from orchestrator.queries.workflows import list_all_workflows, list_workflow_slugs
+from orchestrator.console.queries import system_status
+from orchestrator.console.queries.dashboard import build_overview
+from orchestrator.console.queries.run_summary import standing_of
+from orchestrator.publishing.queries.workflows import list_all_workflows, list_workflow_slugs
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries.run_list import PAGE, VIEWS, filters_of, list_run_page, plan_anew, view_counts
+from orchestrator.runs.queries.runs import state_now
+from orchestrator.runs.queries.safety_reviews import list_unreviewed_runs
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

@@ -6,17 +6,6 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.change_requests import (
-    agree_to_tool,
-    ask_for_databases,
-    ask_for_mail,
-    ask_to_change,
-    ask_to_list,
-)
-from orchestrator.actions.destinations import set_databases, set_mail
-from orchestrator.actions.dual_control import Who
-from orchestrator.actions.relaxation_proposals import Asked, drop_tool_proposal
-from orchestrator.actions.tool_updates import change_tool
 from orchestrator.core.common.errors import (
     BroughtAlong,
     OwnProposal,
@@ -24,10 +13,21 @@ from orchestrator.core.common.errors import (
     ProposalSettled,
 )
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.models import ToolProposal
-from orchestrator.queries.destinations import get_allowed_databases, mail_server
-from orchestrator.queries.relaxation_proposals import tool_proposals
-from orchestrator.queries.tools import tool_now
+from orchestrator.policies.actions.dual_control import Who
+from orchestrator.tools.actions.change_requests import (
+    agree_to_tool,
+    ask_for_databases,
+    ask_for_mail,
+    ask_to_change,
+    ask_to_list,
+)
+from orchestrator.tools.actions.destinations import set_databases, set_mail
+from orchestrator.tools.actions.relaxation_proposals import Asked, drop_tool_proposal
+from orchestrator.tools.actions.tool_updates import change_tool
+from orchestrator.tools.models.tool_proposal import ToolProposal
+from orchestrator.tools.queries.destinations import get_allowed_databases, mail_server
+from orchestrator.tools.queries.relaxation_proposals import tool_proposals
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.actions import add_member, remove_member
 from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role

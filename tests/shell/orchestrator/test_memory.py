@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.memory import judge_memory, propose_memory
 from orchestrator.core.common.errors import MemoryRefused
-from orchestrator.queries.memory import facts_of_run, list_memory_proposals, proposal_of
+from orchestrator.knowledge.actions.memory import judge_memory, propose_memory
+from orchestrator.knowledge.queries.memory import facts_of_run, list_memory_proposals, proposal_of
 from tenancy.core.errors import NotFound
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry

@@ -13,21 +13,21 @@ from django.conf import settings as django_settings
 from pytest_django import Settings
 
 import orchestrator
-from orchestrator.actions.destinations import set_databases, set_mail
-from orchestrator.actions.http_tools import declare_http_tool
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.tenant_models import set_models
-from orchestrator.actions.tool_servers import NewServer, add_server
-from orchestrator.actions.webhooks import add_webhook
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.policy.private_hosts import read_bound
 from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.core.tools.registration import asked_declaration
-from orchestrator.gateways.tools import own_listeners as listeners
-from orchestrator.gateways.tools.guarded_transport import operators_leave, resolve_allowed_addresses
-from orchestrator.gateways.tools.own_listeners import is_here, own_listeners
-from orchestrator.models import PrivatePlaces
-from orchestrator.queries.tool_servers import leave_for
+from orchestrator.llm.actions.tenant_models import set_models
+from orchestrator.notifications.actions.webhooks import add_webhook
+from orchestrator.tools.actions.destinations import set_databases, set_mail
+from orchestrator.tools.actions.http_tools import declare_http_tool
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.actions.tool_servers import NewServer, add_server
+from orchestrator.tools.gateways.egress import own_listeners as listeners
+from orchestrator.tools.gateways.egress.guarded_transport import operators_leave, resolve_allowed_addresses
+from orchestrator.tools.gateways.egress.own_listeners import is_here, own_listeners
+from orchestrator.tools.models.tool_server import PrivatePlaces
+from orchestrator.tools.queries.tool_servers import leave_for
 from tenancy.core.errors import InterlockError, InvalidInput
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
@@ -258,7 +258,7 @@ def test_leave_is_made_in_two_places_only() -> None:
     # The tenant's, the operator's, the class, and leave for nothing where a tool server is a command.
     assert found == {
         "core/tools/egress_policy.py": 1,
-        "gateways/tools/guarded_transport.py": 1,
-        "gateways/tools/mcp_client.py": 1,
-        "queries/tool_servers.py": 1,
+        "tools/gateways/egress/guarded_transport.py": 1,
+        "tools/gateways/mcp/mcp_client.py": 1,
+        "tools/queries/tool_servers.py": 1,
     }

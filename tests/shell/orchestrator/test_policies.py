@@ -3,7 +3,10 @@
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.policy_versions import (
+from orchestrator.console.queries.system_status import stops_of
+from orchestrator.core.common.errors import OwnProposal, ProposalOpen
+from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
+from orchestrator.policies.actions.policy_versions import (
     Changed,
     Who,
     agree_to_policy,
@@ -11,11 +14,9 @@ from orchestrator.actions.policy_versions import (
     change_policy,
     drop_proposal,
 )
-from orchestrator.core.common.errors import OwnProposal, ProposalOpen
-from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
-from orchestrator.models import EmergencyStop, PolicyProposal, PolicyVersion
-from orchestrator.queries.policies import find_open_proposal, policy_now
-from orchestrator.queries.system_status import stops_of
+from orchestrator.policies.models import PolicyProposal, PolicyVersion
+from orchestrator.policies.queries.policies import find_open_proposal, policy_now
+from orchestrator.runs.models.emergency_stop import EmergencyStop
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction

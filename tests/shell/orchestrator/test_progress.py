@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestrator.models import Run
-from orchestrator.queries import progress
-from orchestrator.queries.progress import progress_of
+from orchestrator.runs.models.run import Run
+from orchestrator.runs.queries import progress
+from orchestrator.runs.queries.progress import progress_of
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at

@@ -10,14 +10,14 @@ from django.db import IntegrityError, connections, transaction
 
 from approvals.models import Request
 from orchestrator import bundled_content
-from orchestrator.actions.queues import close_queue, reopen_queue
-from orchestrator.actions.review_queue import request_review
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.versions import publish_boundary, publish_tools, publish_workflow
 from orchestrator.core.common.errors import CompileFailed, QueueInUse, ReviewRefused
 from orchestrator.core.domain.graph import GraphSpec
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.queries.queues import queue_now, queues_now
+from orchestrator.decisions.actions.queues import close_queue, reopen_queue
+from orchestrator.decisions.queries.queues import queue_now, queues_now
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.actions.versions import publish_boundary, publish_tools, publish_workflow
+from orchestrator.reviews.actions.review_queue import request_review
+from orchestrator.tools.gateways.registry import shipped_tools
 from tenancy.actions import add_member
 from tenancy.actions.queues import add_queue
 from tenancy.core.errors import InvalidInput, NotFound

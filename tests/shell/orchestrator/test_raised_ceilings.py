@@ -6,12 +6,12 @@ import pytest
 
 from budgets.actions import change_ceilings, newest_ceilings
 from budgets.core.ceilings import Ceilings
-from orchestrator.actions.change_requests import agree_to_tool
-from orchestrator.actions.dual_control import Who
-from orchestrator.actions.limit_changes import ask_for_ceilings
-from orchestrator.actions.relaxation_proposals import drop_tool_proposal
 from orchestrator.core.common.errors import BroughtAlong, OwnProposal, ProposalSettled
-from orchestrator.models import ToolProposal
+from orchestrator.policies.actions.dual_control import Who
+from orchestrator.tenants.actions.limit_changes import ask_for_ceilings
+from orchestrator.tools.actions.change_requests import agree_to_tool
+from orchestrator.tools.actions.relaxation_proposals import drop_tool_proposal
+from orchestrator.tools.models.tool_proposal import ToolProposal
 from tenancy.actions import add_member, create_key, remove_member
 from tenancy.core.errors import InvalidInput, SecondPersonNeeded, Stale
 from tenancy.core.roles import Role

@@ -5,13 +5,15 @@ from uuid import UUID
 
 import pytest
 
-from orchestrator.actions.destinations import set_mail
-from orchestrator.actions.versions import active_tools
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.tool_spec import HttpRequest, Remote
 from orchestrator.core.tools.readiness import Lack, Life, credential_lack
-from orchestrator.gateways.tools.availability import assess_tool_readiness
-from orchestrator.models import ManifestRow, PinSet, ToolServer
+from orchestrator.publishing.actions.versions import active_tools
+from orchestrator.publishing.models import PinSet
+from orchestrator.runs.models.run import ManifestRow
+from orchestrator.tools.actions.destinations import set_mail
+from orchestrator.tools.gateways.availability import assess_tool_readiness
+from orchestrator.tools.models.tool_server import ToolServer
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.secret_store import keep_secret

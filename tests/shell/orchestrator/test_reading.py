@@ -8,18 +8,18 @@ import pytest
 
 from budgets.core.dimension import Dimension
 from budgets.queries import get_usage_lines
-from orchestrator.queries.dashboard import build_overview
-from orchestrator.queries.run_contents import contents_of, facts_of, ledger_of, load_conversation
-from orchestrator.queries.run_list import Filters, filters_of, list_run_page, view_counts
-from orchestrator.queries.run_summary import effects_done, list_run_limits, standing_of
-from orchestrator.queries.runs import state_now
-from orchestrator.queries.timeline import (
+from orchestrator.console.queries.dashboard import build_overview
+from orchestrator.console.queries.run_contents import contents_of, facts_of, ledger_of, load_conversation
+from orchestrator.console.queries.run_summary import effects_done, list_run_limits, standing_of
+from orchestrator.console.queries.timeline import (
     load_timeline_changes,
     load_timeline_page,
     load_unfolded_timeline_page,
     row_at,
     search_timeline,
 )
+from orchestrator.runs.queries.run_list import Filters, filters_of, list_run_page, view_counts
+from orchestrator.runs.queries.runs import state_now
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
@@ -92,7 +92,7 @@ def test_a_row_has_its_title_its_money_and_what_it_waits_for(world: World, compa
 
 
 def test_pages_follow_one_another_without_a_gap(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.queries.run_list.PAGE", 2)
+    monkeypatch.setattr("orchestrator.runs.queries.run_list.PAGE", 2)
     runs = [world.submit("tool-loop", f"Task {number}") for number in range(5)]
     seen: list[UUID] = []
     with tenant_transaction(world.id):

@@ -14,17 +14,17 @@ from budgets.core.posting import Cause
 from budgets.core.pricing import ModelPrice
 from budgets.queries import get_usage_lines, list_run_entries, tenant_spending
 from orchestrator import bundled_content
-from orchestrator.actions.price_corrections import (
+from orchestrator.core.tools.tool_update import asked_change
+from orchestrator.publishing.actions.versions import publish_boundary
+from orchestrator.runs.actions.run_signals import pause, resume
+from orchestrator.runs.queries.runs import state_now
+from orchestrator.spending.actions.price_corrections import (
     Correction,
     apply_price_correction,
     preview_price_correction,
 )
-from orchestrator.actions.run_signals import pause, resume
-from orchestrator.actions.tool_updates import change_tool
-from orchestrator.actions.versions import publish_boundary
-from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.queries.mispriced_calls import Charged, Right, Wrong, list_mispriced_calls
-from orchestrator.queries.runs import state_now
+from orchestrator.spending.queries.mispriced_calls import Charged, Right, Wrong, list_mispriced_calls
+from orchestrator.tools.actions.tool_updates import change_tool
 from orchestrator.worker.effects.ledger_audit import prove_ledger
 from orchestrator.worker.run_loop import FaultPoint
 from tenancy.core.errors import InvalidInput
@@ -242,7 +242,7 @@ def test_a_run_is_told_before_its_row_is_held_so_that_a_commit_that_waits_hears_
         declare(world, DEAR)
         world.submit("tool-loop", SUM)
         declare(world, TRUE)
-        monkeypatch.setattr("orchestrator.actions.price_corrections.list_mispriced_calls", looking)
+        monkeypatch.setattr("orchestrator.spending.actions.price_corrections.list_mispriced_calls", looking)
         assert apply_price_correction(world.id, FIRST, by=None, reason="ten times too dear").under_way == 1
     assert seen[-1] == (True, 1)
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.actions.run_signals import cancel
-from orchestrator.actions.versions import publish_boundary
-from orchestrator.models import ManifestRow
+from orchestrator.publishing.actions.versions import publish_boundary
+from orchestrator.runs.actions.run_signals import cancel
+from orchestrator.runs.models.run import ManifestRow
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.retrying import retried, rewrite
 from tests.factories.world import World

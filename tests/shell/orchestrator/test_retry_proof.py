@@ -6,7 +6,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from orchestrator.actions.run_signals import cancel
+from orchestrator.runs.actions.run_signals import cancel
 from tests.factories.retrying import retried
 from tests.factories.world import World
 from tests.proves import proves

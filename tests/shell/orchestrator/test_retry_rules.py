@@ -8,11 +8,11 @@ import orjson
 import psycopg
 import pytest
 
-from orchestrator.actions.run_signals import cancel
 from orchestrator.core.admission.checkpoint_retry import GUARDED_SINCE
 from orchestrator.core.common.errors import RetryRefused
 from orchestrator.core.engine.machine import CORE_VERSION
-from orchestrator.models import ManifestRow, Run
+from orchestrator.runs.actions.run_signals import cancel
+from orchestrator.runs.models.run import ManifestRow, Run
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.retrying import retried, rewrite
 from tests.factories.world import World

@@ -14,20 +14,21 @@ from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
 from orchestrator import bundled_content
-from orchestrator.actions.email_drafts import keep_draft
-from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.actions.retry import Retry, retry_run
-from orchestrator.actions.run_signals import cancel
-from orchestrator.actions.usage_learning import learn_from
-from orchestrator.actions.versions import publish_boundary
-from orchestrator.actions.workflows import retire_workflow
-from orchestrator.actions.workspace import hand_in
 from orchestrator.core.common.errors import RetriedAlready, RetryRefused, RunNotFound, Stopped, TierTooHigh
-from orchestrator.models import ManifestRow, Run, WorkflowVersion
-from orchestrator.queries.destinations import draft_of
-from orchestrator.queries.memory import facts_of_run
-from orchestrator.queries.retry_lineage import line_of
-from orchestrator.queries.workspace import get_newest_revision
+from orchestrator.knowledge.actions.email_drafts import keep_draft
+from orchestrator.knowledge.actions.workspace import hand_in
+from orchestrator.knowledge.queries.memory import facts_of_run
+from orchestrator.knowledge.queries.workspace import get_newest_revision
+from orchestrator.publishing.actions.versions import publish_boundary
+from orchestrator.publishing.actions.workflows import retire_workflow
+from orchestrator.publishing.models import WorkflowVersion
+from orchestrator.runs.actions.emergency_stop import stop_everything
+from orchestrator.runs.actions.retry import Retry, retry_run
+from orchestrator.runs.actions.run_signals import cancel
+from orchestrator.runs.actions.usage_learning import learn_from
+from orchestrator.runs.models.run import ManifestRow, Run
+from orchestrator.runs.queries.retry_lineage import line_of
+from orchestrator.tools.queries.destinations import draft_of
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import AuditEntry, Membership, Tenant
 from tenancy.rest.idempotency import KeyReused
@@ -305,5 +306,5 @@ def test_the_same_checkpoints_are_found_however_many_records_are_read_at_once(
     whole = [one.record for one in checkpoints(world, run)]
     assert len(whole) > 2
     for stretch in (1, 2, 5):
-        monkeypatch.setattr("orchestrator.queries.checkpoints.WINDOW", stretch)
+        monkeypatch.setattr("orchestrator.runs.queries.checkpoints.WINDOW", stretch)
         assert [one.record for one in checkpoints(world, run)] == whole

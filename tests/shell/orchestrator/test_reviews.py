@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from approvals.core.errors import NotYours
 from approvals.models import Request
-from orchestrator.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.core.common.errors import ReviewRefused
-from orchestrator.models import ReviewItem, ReviewWord
-from orchestrator.queries.memory import facts_of_run
-from orchestrator.queries.reviews import answered_items, item_of, list_review_items, open_items
+from orchestrator.knowledge.queries.memory import facts_of_run
+from orchestrator.reviews.actions.review_queue import answer_review, release_review, take_review
+from orchestrator.reviews.models import ReviewItem, ReviewWord
+from orchestrator.reviews.queries.reviews import answered_items, item_of, list_review_items, open_items
 from tenancy.actions import add_member
 from tenancy.core.errors import NotFound
 from tenancy.core.roles import Role

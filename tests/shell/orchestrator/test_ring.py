@@ -7,16 +7,17 @@ import psycopg
 import pytest
 from django.db import OperationalError, transaction
 
-from orchestrator.actions.commit import commit_run
-from orchestrator.actions.read_phase import LeaseLost
-from orchestrator.actions.run_signals import cancel, pause, resume
+from orchestrator.commit.commit import commit_run
+from orchestrator.commit.read_phase import LeaseLost
 from orchestrator.core.common.errors import GoalInvalid, IllegalMove, RunOver
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.run_events import TimerFired
 from orchestrator.core.domain.status_transitions import compute_transition_path
-from orchestrator.models import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt, WorkflowVersion
-from orchestrator.queries.progress import progress_of
-from orchestrator.queries.replays import replay_stored_run
+from orchestrator.publishing.models import WorkflowVersion
+from orchestrator.runs.actions.run_signals import cancel, pause, resume
+from orchestrator.runs.models.run import Dispatch, Intent, ManifestRow, Run, RunSignal, SignalReceipt
+from orchestrator.runs.queries.progress import progress_of
+from orchestrator.runs.queries.replays import replay_stored_run
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.leases import claim_lease, release_lease
 from orchestrator.worker.sweeper import Sweep
@@ -65,7 +66,7 @@ def test_a_commit_that_fails_leaves_nothing_of_itself(world: World, monkeypatch:
     def full(*_: object, **__: object) -> None:
         raise psycopg.errors.DiskFull
 
-    monkeypatch.setattr("orchestrator.actions.write_phase.store_payloads", full)
+    monkeypatch.setattr("orchestrator.commit.write_phase.store_payloads", full)
     with pytest.raises(OperationalError):
         commit_run(hand, (TimerFired(at=hand.manifest.admitted_at),), {})
     monkeypatch.undo()

@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from orchestrator.actions.workspace import change_files
 from orchestrator.core.tools.isolation import with_isolation
-from orchestrator.gateways.sandbox import bubblewrap
-from orchestrator.gateways.tools.availability import list_missing_dependencies, list_unavailable_tools
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.queries.workspace import get_newest_revision
+from orchestrator.knowledge.actions.workspace import change_files
+from orchestrator.knowledge.queries.workspace import get_newest_revision
+from orchestrator.tools.gateways.availability import list_missing_dependencies, list_unavailable_tools
+from orchestrator.tools.gateways.registry import shipped_tools
+from orchestrator.tools.gateways.sandbox import bubblewrap
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.proves import proves

@@ -10,8 +10,9 @@ from django.db import connection
 
 from budgets.actions import Settle, post_to_ledger
 from budgets.queries import list_run_entries
-from orchestrator.gateways.database_authorization import DatabasePermit
-from orchestrator.models import EmergencyStop, Intent, Run
+from orchestrator.outbound.gateways.database_authorization import DatabasePermit
+from orchestrator.runs.models.emergency_stop import EmergencyStop
+from orchestrator.runs.models.run import Intent, Run
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House

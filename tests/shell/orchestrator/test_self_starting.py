@@ -9,12 +9,12 @@ import pytest
 from budgets.actions import change_rates
 from budgets.core.errors import RateReached
 from budgets.core.rates import Rates
-from orchestrator.actions.http_tools import declare_http_tool
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.registration import asked_declaration
-from orchestrator.gateways.tools.dispatcher import ToolGateway
-from orchestrator.gateways.tools.registry import shipped_tools
-from orchestrator.models import Run
+from orchestrator.runs.models.run import Run
+from orchestrator.tools.actions.http_tools import declare_http_tool
+from orchestrator.tools.gateways.dispatcher import ToolGateway
+from orchestrator.tools.gateways.registry import shipped_tools
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.factories.world import World, make_world

@@ -5,19 +5,6 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.tool_servers import (
-    NewServer,
-    add_server,
-    admit_tool,
-    look_at_server,
-    note_listing,
-    quarantine_tool,
-    remove_server,
-)
-from orchestrator.actions.tool_updates import change_tool
-from orchestrator.actions.versions import active_tools
 from orchestrator.core.common.errors import (
     CompileFailed,
     EgressRefused,
@@ -28,10 +15,25 @@ from orchestrator.core.common.errors import (
 from orchestrator.core.tools.registration import asked_admission
 from orchestrator.core.tools.remote_definition import Listing, parse_listed_tool
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.models import EmergencyStop, ServerTool, ToolProposal
-from orchestrator.queries.relaxation_proposals import find_stale_reason
-from orchestrator.queries.tool_servers import offered_by, places_now, server_of, servers_now
-from orchestrator.queries.tools import tool_now
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.actions.versions import active_tools
+from orchestrator.runs.models.emergency_stop import EmergencyStop
+from orchestrator.tools.actions.private_hosts import set_places
+from orchestrator.tools.actions.tool_servers import (
+    NewServer,
+    add_server,
+    admit_tool,
+    look_at_server,
+    note_listing,
+    quarantine_tool,
+    remove_server,
+)
+from orchestrator.tools.actions.tool_updates import change_tool
+from orchestrator.tools.models.tool_proposal import ToolProposal
+from orchestrator.tools.models.tool_server import ServerTool
+from orchestrator.tools.queries.relaxation_proposals import find_stale_reason
+from orchestrator.tools.queries.tool_servers import offered_by, places_now, server_of, servers_now
+from orchestrator.tools.queries.tools import tool_now
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable, Stale
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id

@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator import bundled_content
 from orchestrator.core.compiler.compiler import compile_graph
-from orchestrator.gateways.tools.registry import shipped_tools
+from orchestrator.tools.gateways.registry import shipped_tools
 from tests.proves import proves
 
 

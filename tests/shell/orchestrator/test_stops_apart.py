@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.actions.emergency_stop import lift_stop, stop_everything
-from orchestrator.models import EmergencyStop
-from orchestrator.queries.system_status import stops_in_force, stops_of
+from orchestrator.console.queries.system_status import stops_in_force, stops_of
+from orchestrator.runs.actions.emergency_stop import lift_stop, stop_everything
+from orchestrator.runs.models.emergency_stop import EmergencyStop
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tests.conftest import House

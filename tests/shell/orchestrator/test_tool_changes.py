@@ -9,14 +9,22 @@ from uuid import UUID
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.actions.emergency_stop import stop_everything
-from orchestrator.actions.seed import seed_tenant
-from orchestrator.actions.tool_updates import change_tool
-from orchestrator.actions.versions import active_tools, publish_boundary
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.tools.tool_update import ToolChange, asked_change
-from orchestrator.models import EmergencyStop, RegistryVersion, ToolVersion
-from orchestrator.queries.tools import ToolNow, count_tool_use, tool_now, tools_now, used_by, versions_of
+from orchestrator.publishing.actions.seed import seed_tenant
+from orchestrator.publishing.actions.versions import active_tools, publish_boundary
+from orchestrator.publishing.models import RegistryVersion, ToolVersion
+from orchestrator.runs.actions.emergency_stop import stop_everything
+from orchestrator.runs.models.emergency_stop import EmergencyStop
+from orchestrator.tools.actions.tool_updates import change_tool
+from orchestrator.tools.queries.tools import (
+    ToolNow,
+    count_tool_use,
+    tool_now,
+    tools_now,
+    used_by,
+    versions_of,
+)
 from tenancy.core.errors import InvalidInput, NotFound, Stale
 from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction

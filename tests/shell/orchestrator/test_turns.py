@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.db import connections
 
-from orchestrator.queries.cross_tenant import due_runs, next_run
+from orchestrator.tenants.queries.cross_tenant import due_runs, next_run
 from orchestrator.worker.fair_scheduler import FairScheduler, share_of
 from tenancy.db.ids import fresh_id
 from tests.conftest import House

@@ -8,12 +8,12 @@ import pytest
 from pytest_django import Settings
 
 from budgets.queries import list_run_entries
-from orchestrator.actions.price_corrections import apply_price_correction
-from orchestrator.actions.tool_updates import change_tool
-from orchestrator.actions.versions import active_tools, publish_tools
 from orchestrator.core.tools.registration import asked_admission
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.queries.mispriced_calls import Wrong
+from orchestrator.publishing.actions.versions import active_tools, publish_tools
+from orchestrator.spending.actions.price_corrections import apply_price_correction
+from orchestrator.spending.queries.mispriced_calls import Wrong
+from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.openai_server import OpenAIServer, calls, said

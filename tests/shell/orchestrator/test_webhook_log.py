@@ -7,11 +7,11 @@ import psycopg
 import pytest
 from django.db import OperationalError, transaction
 
-from orchestrator.actions.webhook_delivery import deliver_now
-from orchestrator.actions.webhook_retention import forget_log, forget_logs, keep_log
-from orchestrator.actions.webhooks import NewSecret, add_webhook
 from orchestrator.core.notifications.delivery_policy import KEPT_DAYS
-from orchestrator.queries.webhooks import keeping_now
+from orchestrator.notifications.actions.webhook_delivery import deliver_now
+from orchestrator.notifications.actions.webhook_retention import forget_log, forget_logs, keep_log
+from orchestrator.notifications.actions.webhooks import NewSecret, add_webhook
+from orchestrator.notifications.queries import keeping_now
 from tenancy.core.errors import InvalidInput, Stale
 from tenancy.core.event_kinds import KINDS
 from tenancy.db.tenant_context import raw_cursor, tenant_transaction
@@ -113,7 +113,7 @@ def test_a_log_is_kept_for_some_days_and_for_a_reason(house: House, days: int, r
 def test_the_clock_goes_through_every_house_batch_by_batch(
     house: House, hook: NewSecret, superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.actions.webhook_retention.A_BATCH", 1)
+    monkeypatch.setattr("orchestrator.notifications.actions.webhook_retention.A_BATCH", 1)
     with tenant_transaction(house.tenant.id):
         (one,) = WebhookDelivery.objects.all()
         other = WebhookMessage.objects.create(
@@ -134,7 +134,7 @@ def test_a_house_whose_log_cannot_be_cleared_holds_up_no_other(
     age(superuser, house, timedelta(days=100))
     other = house.people.other_tenant.id
     monkeypatch.setattr(
-        "orchestrator.actions.webhook_retention.all_tenants", lambda: [other, house.tenant.id]
+        "orchestrator.notifications.actions.webhook_retention.all_tenants", lambda: [other, house.tenant.id]
     )
 
     def one_fails(tenant_id: UUID) -> int:
@@ -142,7 +142,7 @@ def test_a_house_whose_log_cannot_be_cleared_holds_up_no_other(
             raise OperationalError
         return forget_log(tenant_id)
 
-    monkeypatch.setattr("orchestrator.actions.webhook_retention.forget_log", one_fails)
+    monkeypatch.setattr("orchestrator.notifications.actions.webhook_retention.forget_log", one_fails)
     assert (forget_logs(), left(house)) == (1, (0, 0, 0))
 
 

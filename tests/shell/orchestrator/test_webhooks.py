@@ -14,11 +14,12 @@ from standardwebhooks.webhooks import Webhook as Verifier
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from orchestrator import bundled_content
-from orchestrator.actions.private_hosts import set_places
-from orchestrator.actions.versions import publish_boundary
-from orchestrator.actions.webhook_delivery import claim_of, deliver_due, deliver_now, note_try
-from orchestrator.actions.webhook_disabled_mail import tell_off
-from orchestrator.actions.webhooks import (
+from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
+from orchestrator.core.notifications.delivery_policy import OVERLAP, TRIES
+from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.notifications.actions.webhook_delivery import claim_of, deliver_due, deliver_now, note_try
+from orchestrator.notifications.actions.webhook_disabled_mail import tell_off
+from orchestrator.notifications.actions.webhooks import (
     add_webhook,
     remove_webhook,
     replay_delivery,
@@ -26,10 +27,9 @@ from orchestrator.actions.webhooks import (
     try_webhook,
     turn_on,
 )
-from orchestrator.core.common.errors import EgressRefused, NameTaken, WebhookOff
-from orchestrator.core.notifications.delivery_policy import OVERLAP, TRIES
-from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.gateways.webhook_sender import Sending, Sent, send_webhook
+from orchestrator.notifications.gateways.webhook_sender import Sending, Sent, send_webhook
+from orchestrator.publishing.actions.versions import publish_boundary
+from orchestrator.tools.actions.private_hosts import set_places
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
 from tenancy.core.event_kinds import BUDGET_ALERT
 from tenancy.db.clock import database_now
@@ -297,7 +297,7 @@ def test_a_delivery_that_is_forgotten_as_it_is_replayed_is_none(
 ) -> None:
     made = connect_hook(house.tenant.id, receiver)
     gone = WebhookDelivery(tenant_id=house.tenant.id, webhook=made.webhook, state="done")
-    monkeypatch.setattr("orchestrator.actions.webhooks.delivery_of", lambda *_: gone)
+    monkeypatch.setattr("orchestrator.notifications.actions.webhooks.delivery_of", lambda *_: gone)
     with pytest.raises(NotFound):
         replay_delivery(house.tenant.id, made.webhook.id, gone.id, by=None)
 

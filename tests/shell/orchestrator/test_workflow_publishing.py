@@ -6,10 +6,16 @@ from typing import Any
 import pytest
 
 from orchestrator import bundled_content
-from orchestrator.actions.workflows import compile_source, publish_source, retire_workflow
 from orchestrator.core.common.errors import CompileFailed, WorkflowUnknown
-from orchestrator.models import WorkflowVersion
-from orchestrator.queries.workflows import document_of, in_force, list_all_workflows, spec_of, versions_of
+from orchestrator.publishing.actions.workflows import compile_source, publish_source, retire_workflow
+from orchestrator.publishing.models import WorkflowVersion
+from orchestrator.publishing.queries.workflows import (
+    document_of,
+    in_force,
+    list_all_workflows,
+    spec_of,
+    versions_of,
+)
 from orchestrator.workflow_yaml import format_workflow_yaml, read_source
 from tenancy.core.errors import NotFound
 from tenancy.db.tenant_context import tenant_transaction

@@ -6,10 +6,10 @@ import psycopg
 import pytest
 from django.db import IntegrityError, transaction
 
-from orchestrator.actions.workspace import change_files, hand_in, restore_files
 from orchestrator.core.common.errors import WorkspaceMoved
-from orchestrator.models import FileContent, WorkspaceRevision
-from orchestrator.queries.workspace import (
+from orchestrator.knowledge.actions.workspace import change_files, hand_in, restore_files
+from orchestrator.knowledge.models.workspace import FileContent, WorkspaceRevision
+from orchestrator.knowledge.queries.workspace import (
     find_file_content,
     get_newest_revision,
     get_workspace_revision,

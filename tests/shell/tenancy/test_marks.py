@@ -6,8 +6,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from orchestrator.models import Run
-from orchestrator.queries.change_feed import changed_runs
+from orchestrator.console.queries.change_feed import changed_runs
+from orchestrator.runs.models.run import Run
 from tenancy.db import change_cursor
 from tenancy.db.change_cursor import ChangeCursor, mark_now, mark_of, mark_text
 from tenancy.db.tenant_context import tenant_transaction

@@ -5,7 +5,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.utils import InternalError, ProgrammingError
 
-from orchestrator.actions.tenants import NewTenant, open_tenant, suspend_with_runs, update_tenant
+from orchestrator.tenants.actions.tenants import NewTenant, open_tenant, suspend_with_runs, update_tenant
 from tenancy.actions import add_member, create_tenant
 from tenancy.actions.first_administrator import AdministratorThere, invite_first_administrator
 from tenancy.actions.people import may_get_link

@@ -4,7 +4,7 @@ import pytest
 from django.db import DatabaseError, transaction
 
 from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
-from orchestrator.gateways.llm.sealed_arguments import sealed_arguments
+from orchestrator.llm.gateways.sealed_arguments import sealed_arguments
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House

@@ -1,0 +1,1 @@
+"""The demo company's tables, and what it keeps in them."""

@@ -1,0 +1,1 @@
+"""The one transaction of a run's commit: read, walk, write."""

@@ -1,0 +1,1 @@
+"""What runs ask of people: edits, queues, changes in doubt."""

@@ -1,1 +1,0 @@
-"""The outward ports: models, tools, the queue, time and chance. Nothing here writes a table."""

@@ -1,0 +1,1 @@
+"""What runs read and keep: corpora, memory, files, drafts of letters."""

@@ -1,0 +1,1 @@
+"""Messages about runs: webhook endpoints, their deliveries and their log."""

@@ -1,0 +1,1 @@
+"""What a run may do: policies by provenance and boundaries, in versions."""

@@ -1,0 +1,1 @@
+"""Published versions of workflows, and what a tenant is seeded with."""

@@ -1,0 +1,1 @@
+"""What runs and safety rules put before people to look at."""

@@ -1,0 +1,1 @@
+"""What runs cost: prices, their corrections, ceilings and extensions."""

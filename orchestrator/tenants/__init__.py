@@ -1,0 +1,1 @@
+"""Tenants as platform administrators run them, and the limits of one."""

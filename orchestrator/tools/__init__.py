@@ -1,0 +1,1 @@
+"""Tools: the registry, servers, destinations, safeguards, and how a call is sent."""

@@ -12,6 +12,7 @@ from tests.architecture.naming import (
     find_function_fault,
     find_module_fault,
     is_participle,
+    list_long_template_lines,
     list_modules,
     measure,
 )
@@ -43,6 +44,10 @@ def test_the_exceptions_to_the_naming_rules_are_few() -> None:
 def test_the_shares_of_old_names_and_sentences_only_fall(figures: Figures) -> None:
     over = {name: share for name, share in figures.shares.items() if share > CEILINGS[name]}
     assert over == {}
+
+
+def test_no_template_line_is_too_long_to_be_read() -> None:
+    assert list_long_template_lines() == []
 
 
 @pytest.mark.parametrize("stem", ["hand", "tracing", "deciding", "watching", "charged", "schema_reading_ing"])

@@ -37,7 +37,7 @@ def test_what_may_have_happened_is_named_on_the_page() -> None:
         "orchestrator/_result.html",
         {"result": {"output": None}, "outcome": outcome, "run": {"status": "completed"}},
     )
-    (said,) = re.findall(r'id="open-effects".*?</ul>', page)
+    (said,) = re.findall(r'id="open-effects".*?</ul>', page, re.DOTALL)
     assert "Nobody knows whether this happened" in said
     assert "crm.add_note" in said
     assert "crashed" in said

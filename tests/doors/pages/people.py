@@ -30,7 +30,12 @@ def at(who: Somebody) -> Client:
 
 def text(answer: Any) -> str:
     """The page's source, each line break with its indentation as one blank."""
-    return re.sub(r"\s*\n\s*", " ", answer.content.decode())
+    return join_lines(answer.content.decode())
+
+
+def join_lines(source: str) -> str:
+    """The source, each line break with its indentation as one blank."""
+    return re.sub(r"\s*\n\s*", " ", source)
 
 
 def alike(answer: Any, asked: UUID) -> str:

@@ -20,7 +20,7 @@ from orchestrator.core.readmodel.timeline import EventLabel, bar_of, fold_events
 from orchestrator.runs.models.run import Run
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
-from tests.doors.pages.people import HOSTILE, alike, at, refund, text
+from tests.doors.pages.people import HOSTILE, alike, at, join_lines, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at
@@ -231,10 +231,11 @@ def test_fragments_bring_an_old_page_to_what_a_new_one_shows(world: World, compa
     news = run_fragments(world.id, run, before, ("read",))
     page = text(at(world.people.auditor).get(f"/runs/{run}"))
     assert (news.after, extract_sequence(news.seq), news.more) == (before, world.run(run).event_seq, False)
+    html = join_lines(news.html)
     for part in ("run-standing", "run-dials"):
-        piece = news.html.split(f'id="{part}"')[1].split("</section>")[0]
+        piece = html.split(f'id="{part}"')[1].split("</section>")[0]
         assert piece in page, part
-    rows = [part.split("</li>")[0] for part in news.html.split('<li class="line')[1:]]
+    rows = [part.split("</li>")[0] for part in html.split('<li class="line')[1:]]
     assert len(rows) > 5
     for row in rows:
         assert row in page

@@ -34,7 +34,7 @@ def test_the_newest_facts_are_shown_and_lead_to_those_before(world: World, compa
     run, reader = refund(world, company, whole=True), at(world.people.auditor)
     newest, page = told(reader, run)
     assert len(newest) == 2
-    assert 'tab=facts&amp;before=2">Earlier facts' in page
+    assert 'tab=facts&amp;before=2"> Earlier facts' in page
     assert 'data-view="facts"' in page
     earlier, page = told(reader, run, "&before=2")
     assert len(earlier) == 2

@@ -14,7 +14,7 @@ from orchestrator.runs.models.run import RunSignal
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
-from tests.doors.pages.people import HOSTILE, at, refund, text
+from tests.doors.pages.people import HOSTILE, at, join_lines, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
 from tests.factories.world import World
@@ -145,7 +145,13 @@ def test_what_changed_in_the_list_comes_as_the_rows_of_the_page(world: World, co
     page = text(at(world.people.operator).get("/runs"))
     assert f'id="run-{run}"' in news.html
     assert 'id="view-count-needs"' in news.html
-    row = news.html.split(f'id="run-{run}"')[1].split('role="row"')[0].split("<div data-prepend")[0].rstrip()
+    row = (
+        join_lines(news.html)
+        .split(f'id="run-{run}"')[1]
+        .split('role="row"')[0]
+        .split("<div data-prepend")[0]
+        .rstrip()
+    )
     assert row in page
     assert not news.more
 

@@ -17,6 +17,7 @@ from tenancy.db.tenant_context import tenant_transaction
 from tenancy.queries import standing_of
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
+from tests.doors.pages.people import join_lines
 from tests.factories.approvals import ASKED, Desk
 from tests.proves import proves
 
@@ -140,7 +141,7 @@ def test_a_second_one_that_comes_can_be_picked_and_brings_the_button(desk: Desk,
     start = re.findall(r'data-seq="([^"]+)"', page)[0]
     (second,) = mails(desk, 1)
     view = view_of(f"tab={tab}", who.principal.id)
-    came = inbox_fragments(desk.id, start, ("read",), view).html
+    came = join_lines(inbox_fragments(desk.id, start, ("read",), view).html)
     assert f'name="one" value="{second.id}" data-pick' in came
     assert 'id="together"' in came
     assert not hidden.search(came)

@@ -185,7 +185,7 @@ class Sent:
     lines: Touched
     tranches: list[Touched]
 
-    def missing(self) -> list[tuple[UUID, str]]:
+    def find_refused_lines(self) -> list[tuple[UUID, str]]:
         """The lines that did not take their change, in the sheet's order. Raises LedgerMoved for a
         tranche.
         """
@@ -199,7 +199,7 @@ class Sent:
             raise LedgerMoved(run=str(self.sheet.run), detail="a tranche no longer covers it")
         return missing
 
-    def standing(
+    def load_line_states(
         self, missing: Iterable[tuple[UUID, str]], cursor: Cursor | None = None
     ) -> dict[tuple[UUID, str], LineState]:
         """Lines as they stand, to say why they refused."""
@@ -211,9 +211,9 @@ class Sent:
             for account, dimension, limit, used, reserved in asking.fetchall()
         }
 
-    def landed(self) -> None:
+    def check_written(self) -> None:
         """Be sure that all of it was written. Raises LedgerMoved."""
-        if missing := self.missing():
+        if missing := self.find_refused_lines():
             raise LedgerMoved(run=str(self.sheet.run), detail=f"{missing[0][1]} refused")
 
 

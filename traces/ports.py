@@ -24,7 +24,7 @@ class Runs(Protocol):
         """Return the head that each run claims: of all runs, or of the given run if it exists."""
         ...
 
-    def pinned(self, run_id: UUID) -> Pinned | None:
+    def load_pins(self, run_id: UUID) -> Pinned | None:
         """Return the manifest and pins of a run; None if there is no such run."""
         ...
 
@@ -36,7 +36,7 @@ class NoRuns:
         """Return no heads."""
         return {}
 
-    def pinned(self, run_id: UUID) -> Pinned | None:
+    def load_pins(self, run_id: UUID) -> Pinned | None:
         """Return no pins."""
         return None
 

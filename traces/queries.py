@@ -213,7 +213,7 @@ def list_missing_parts(run_id: UUID) -> tuple[str, ...]:
     ]
     if not bodies:
         raise TraceMissing
-    pinned = get_runs_port().pinned(run_id)
+    pinned = get_runs_port().load_pins(run_id)
     manifest: dict[str, Any] | None = None
     if pinned is not None:
         manifest = {**orjson.loads(pinned.manifest), "pins": orjson.loads(pinned.pins)}

@@ -149,7 +149,7 @@ def _decide_pending(
         _check_request_changes_allowed(request, word)
     agreed = _evaluate_agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
-        asked = asked.moving(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
+        asked = asked.with_stakes(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
         _check_decider_permitted(asked, decider)
     if word.kind in AGREEING and agreed.quorum > 1:
         votes = counting_votes(request, decisions_of(request.id), asked, moment.at)

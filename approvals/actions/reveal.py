@@ -83,7 +83,7 @@ def _unseal_text_at(tenant_id: UUID, request: Request, pointer: str) -> str:
         held = load_payloads(request.run_id, (digest,))
         if digest not in held:
             raise Unopenable(detail="it was erased")
-        return vault.open(held[digest])
+        return vault.open_value(held[digest])
 
     return opened_text(text, open_one)
 

@@ -79,9 +79,9 @@ class Handlings(APIView):
         if found is None:
             raise RequestNotFound
         said = validate_input(HandlingBody, request.data)
-        return post_once(request, lambda: self._handled(request, found, said))
+        return post_once(request, lambda: self._update_assignment(request, found, said))
 
-    def _handled(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
+    def _update_assignment(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
         who = get_caller(request)
         wish = Wish(
             kind=Handle(said["do"]), to=said.get("to"), until=said.get("until"), text=said.get("text", "")

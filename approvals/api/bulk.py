@@ -63,9 +63,9 @@ class DecisionsTogether(APIView):
     def post(self, request: HttpRequest) -> Response:
         """Decide each by itself: 200 with what became of each; 422 where they may not stand together."""
         said = validate_input(TogetherBody, request.data)
-        return post_once(request, lambda: self._decided(request, said))
+        return post_once(request, lambda: self._decide_requests(request, said))
 
-    def _decided(self, request: HttpRequest, said: dict[str, Any]) -> StoredResponse:
+    def _decide_requests(self, request: HttpRequest, said: dict[str, Any]) -> StoredResponse:
         who = get_caller(request)
         shown = [(one["id"], one["packet_digest"]) for one in said["requests"]]
         kind = DecisionKind(said["decision"])

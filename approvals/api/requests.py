@@ -218,9 +218,9 @@ class Decisions(APIView):
         if found is None:
             raise RequestNotFound
         said = validate_input(DecisionBody, request.data)
-        return post_once(request, lambda: self._decided(request, found, said))
+        return post_once(request, lambda: self._decide_request(request, found, said))
 
-    def _decided(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
+    def _decide_request(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
         who = get_caller(request)
         names = ("reason", "arguments", "amounts", "answer", "packet_digest")
         given = {name: said[name] for name in names if name in said}
@@ -295,7 +295,7 @@ def _has_spoken(found: Request, decisions: Sequence[Decision], principal: UUID) 
 def _encode_edit(one: StandingEdit) -> dict[str, Any]:
     return {
         "arguments": one.arguments, "by": str(one.first.principal), "at": one.first.at.isoformat(),
-        "quorum": one.quorum, "agreed": one.agreed, "missing": one.missing,
+        "quorum": one.quorum, "agreed": one.agreed, "missing": one.remaining_approvals,
     }  # fmt: skip
 
 

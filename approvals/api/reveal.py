@@ -47,11 +47,11 @@ class Revealing(APIView):
         pointer: str = validate_input(RevealBody, request.data)["pointer"]
         who, clear = get_caller(request), []
 
-        def revealed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             clear.append(reveal_sealed_value(who.tenant, found, who.principal, pointer))
             return StoredResponse(200, {"pointer": pointer, "value": None})
 
-        response = post_once(request, revealed)
+        response = post_once(request, build_response)
         if clear:
             response.data = {"pointer": pointer, "value": clear[0]}
         response["Cache-Control"] = "no-store"

@@ -66,7 +66,7 @@ class Asked(BaseModel):
     retrier_owners: tuple[str, ...] = ()
     sealed: bool = False
 
-    def moving(self, amount: Decimal | None, risk: str = "", *, sealed: bool = False) -> "Asked":
+    def with_stakes(self, amount: Decimal | None, risk: str = "", *, sealed: bool = False) -> "Asked":
         """Return the request with another amount at stake: an edit's, or the money of an extension.
 
         `risk` replaces the request's risk if it is greater; `sealed` adds that an edit has a sealed value.

@@ -41,7 +41,7 @@ class Together:
 
 
 def _is_decidable(row: Row) -> bool:
-    free = row.open and not row.stands and not row.voted
+    free = row.is_open and not row.stands and not row.voted
     return free and row.refusal is None and row.no_yes is None
 
 

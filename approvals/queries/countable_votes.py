@@ -22,7 +22,7 @@ def counting_votes(
     `asked` is what the agreement is to, where that is not what the request asks. Once it is settled all of
     them counted.
     """
-    return _counting(request, votes_of(decisions), _deciders([(request, decisions)], at), asked)
+    return _select_counting_votes(request, votes_of(decisions), _deciders([(request, decisions)], at), asked)
 
 
 def counting_by_request(
@@ -31,7 +31,8 @@ def counting_by_request(
     """`counting_votes` of many requests, in as many queries as for one."""
     deciders = _deciders([(requests[one], decisions) for one, decisions in said.items()], None)
     return {
-        one: _counting(requests[one], votes_of(decisions), deciders, None) for one, decisions in said.items()
+        one: _select_counting_votes(requests[one], votes_of(decisions), deciders, None)
+        for one, decisions in said.items()
     }
 
 
@@ -51,7 +52,7 @@ def _deciders(
     return deciders_of(standings, at)
 
 
-def _counting(
+def _select_counting_votes(
     request: Request, votes: list[Vote], deciders: Mapping[UUID, Decider], asked: Asked | None
 ) -> list[Vote]:
     if request.status != RequestStatus.PENDING:

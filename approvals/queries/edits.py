@@ -29,7 +29,7 @@ class StandingEdit:
     agreed: int
 
     @property
-    def missing(self) -> int:
+    def remaining_approvals(self) -> int:
         """How many people more must agree to these very arguments."""
         return max(0, self.quorum - self.agreed)
 
@@ -88,5 +88,5 @@ def missing_for(request: Request, decisions: Sequence[Decision], arguments: Any)
         return max(0, request.quorum - count_agreeing_people(counting_votes(request, decisions), None))
     for edit in standing_edits(request, decisions):
         if edit.arguments == arguments:
-            return edit.missing
+            return edit.remaining_approvals
     return 1

@@ -64,7 +64,7 @@ class Filters:
     workflow: str = ""
 
     @property
-    def given(self) -> dict[str, str]:
+    def active_filters(self) -> dict[str, str]:
         """The active filters, as in the address."""
         named = {"tool": self.tool, "risk": self.risk, "workflow": self.workflow}
         return {name: value for name, value in named.items() if value}
@@ -127,21 +127,21 @@ class Row:
     @property
     def stands(self) -> bool:
         """Return whether an approval can still be undone; no other decision is possible meanwhile."""
-        return self.open and self.deferred is not None and self.deferred.stands
+        return self.is_open and self.deferred is not None and self.deferred.stands
 
     @property
-    def lapsed(self) -> bool:
+    def has_lapsed(self) -> bool:
         """Return whether the last deferred approval ended without effect and the request is still pending."""
-        return self.open and self.deferred is not None and self.deferred.lapsed
+        return self.is_open and self.deferred is not None and self.deferred.has_lapsed
 
     @property
     def words(self) -> str:
         """A text that changes with every decision and every undo."""
-        kept = self.deferred.id.hex if self.deferred is not None and (self.stands or self.lapsed) else ""
-        return f"{len(self.said)}{'+' if self.stands else '-' if self.lapsed else ''}{kept}"
+        kept = self.deferred.id.hex if self.deferred is not None and (self.stands or self.has_lapsed) else ""
+        return f"{len(self.said)}{'+' if self.stands else '-' if self.has_lapsed else ''}{kept}"
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether the request is pending."""
         return self.request.status == PENDING
 
@@ -152,11 +152,11 @@ class Row:
             kind=self.request.kind, tool=self.request.tool, definition="", risk=self.request.risk,
             has_amount=self.request.has_amount,
         ))  # fmt: skip
-        free = self.open and not self.stands and self.refusal is None and not self.voted
+        free = self.is_open and not self.stands and self.refusal is None and not self.voted
         return free and self.no_yes is None and not alone_because
 
     @property
-    def agreed(self) -> int:
+    def agreeing_count(self) -> int:
         """The number of people who agreed to the approved subject, or to the packet if no decision ended
         it.
         """
@@ -166,10 +166,10 @@ class Row:
     @property
     def elsewise(self) -> int:
         """The number of people who agreed to other arguments, while it is pending."""
-        return sum(one.kind == "edit" for one in self.said) if self.open else 0
+        return sum(one.kind == "edit" for one in self.said) if self.is_open else 0
 
     @property
-    def edited(self) -> tuple[Pair, ...]:
+    def edited_places(self) -> tuple[Pair, ...]:
         """The places where the approved arguments differ from the requested ones."""
         ended = self.ended_by
         if ended is None or ended.kind != "edit" or ended.arguments is None:

@@ -101,7 +101,7 @@ class Card:
         return without_secrets(self.arguments)
 
     @property
-    def seen(self) -> str:
+    def seen_arguments(self) -> str:
         """The redacted arguments as JSON, kept by the page to detect later changes."""
         return orjson.dumps(self.safe, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -109,23 +109,25 @@ class Card:
     def late(self) -> bool:
         """Return whether the request has expired or its time is up."""
         request = self.request
-        return request.status == RequestStatus.EXPIRED or (self.row.open and self.now >= request.expires_at)
+        return request.status == RequestStatus.EXPIRED or (
+            self.row.is_open and self.now >= request.expires_at
+        )
 
     @property
     def decidable(self) -> bool:
         """Return whether this reader may decide it now."""
-        free = self.row.open and not self.row.stands and not self.late
+        free = self.row.is_open and not self.row.stands and not self.late
         return free and self.row.refusal is None and not self.row.voted
 
     @property
-    def fitting(self) -> tuple[DecisionKind, ...]:
+    def allowed_decisions(self) -> tuple[DecisionKind, ...]:
         """The decisions possible on the request."""
         return list_allowed_decisions(self.packet)
 
     @property
     def returnable(self) -> bool:
         """Return whether the request can be sent back to its proposer."""
-        return DecisionKind.REVISE in self.fitting
+        return DecisionKind.REVISE in self.allowed_decisions
 
     @property
     def said_before(self) -> tuple[str, ...]:
@@ -150,7 +152,7 @@ class Card:
     @property
     def editable(self) -> bool:
         """Return whether a form can edit the arguments."""
-        return self.shape is not None and DecisionKind.EDIT in self.fitting
+        return self.shape is not None and DecisionKind.EDIT in self.allowed_decisions
 
 
 def card_of(request: Request, decider: Decider) -> Card:

@@ -80,7 +80,7 @@ class Deferred:
         return self.fate is Fate.STANDS
 
     @property
-    def lapsed(self) -> bool:
+    def has_lapsed(self) -> bool:
         """Return whether the approval lapsed without taking effect."""
         return self.fate is Fate.LAPSED
 

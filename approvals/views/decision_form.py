@@ -144,7 +144,7 @@ def answer_schema(card: Card) -> Mapping[str, Any]:
 
 def _parse_decision_kind(card: Card, said: Said) -> DecisionKind:
     wanted = text_of(said, "decision")
-    for kind in card.fitting:
+    for kind in card.allowed_decisions:
         if kind.value == wanted:
             return kind
     raise NotSaid(detail="choose what to decide")

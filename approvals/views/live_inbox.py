@@ -25,7 +25,7 @@ class Followed(NamedTuple):
 
 def view_text(tab: Tab, filters: Filters) -> str:
     """Encode the tab and the filters that a page shows."""
-    return urlencode({"tab": tab, **filters.given})
+    return urlencode({"tab": tab, **filters.active_filters})
 
 
 def view_of(given: object, reader: UUID) -> str:

@@ -52,14 +52,14 @@ class Preview:
     agreed: int = 0
 
     @property
-    def missing(self) -> int:
+    def remaining_approvals(self) -> int:
         """Return how many more people must agree to the edit."""
         return max(0, self.judged.quorum - self.agreed) if self.judged is not None else 0
 
     @property
     def missing_after(self) -> int:
         """Return how many more people must agree to the edit after this reader has."""
-        return max(0, self.missing - 1)
+        return max(0, self.remaining_approvals - 1)
 
     @property
     def safe(self) -> Any:
@@ -100,16 +100,16 @@ class Shown:
     @property
     def undoable(self) -> bool:
         """Return whether this reader may undo the pending approval."""
-        return self.theirs and self.card.row.stands and not self.taking
+        return self.theirs and self.card.row.stands and not self.is_due
 
     @property
-    def own(self) -> bool:
+    def is_own(self) -> bool:
         """Return whether the deferred approval is this reader's."""
         kept = self.card.row.deferred
         return kept is not None and kept.owner == self.owner
 
     @property
-    def taking(self) -> bool:
+    def is_due(self) -> bool:
         """Return whether the deferral is due: the approval takes effect at any moment."""
         kept = self.card.row.deferred
         return self.card.row.stands and kept is not None and self.card.now >= kept.effective_at
@@ -125,7 +125,7 @@ class Shown:
         return TIMES
 
     @property
-    def agreed(self) -> UUID | None:
+    def agreed_edit(self) -> UUID | None:
         """Return the edit of another person that the form agreed to, by the id of that person's decision."""
         wanted = str(self.said.get("agree", "")) if self.said is not None else ""
         return next((one.decision.id for one, _ in self.agreeing if str(one.decision.id) == wanted), None)
@@ -180,7 +180,7 @@ def build_edit_preview(card: Card, found: Edited) -> Preview:
     The verdict holds how many people must agree, or why the edit is refused.
     """
     request = card.request
-    if not card.row.open or not found.changes:
+    if not card.row.is_open or not found.changes:
         return Preview(edited=found, judged=None)
     judged = check_edit(request.tenant_id, request.run_id, request.call_id, found.arguments)
     count = next((one.agreed for one in card.edits if one.arguments == found.arguments), 0)

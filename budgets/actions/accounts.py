@@ -63,7 +63,7 @@ def open_run_account(
     """
     cursor = cursor or raw_cursor()
     ceiling = newest_ceilings(tenant_id, cursor).per_run_usd
-    held = Vector.of(limits).tightened(Vector.of({COST: ceiling}))
+    held = Vector.of(limits).with_tighter_limits(Vector.of({COST: ceiling}))
     open_account(tenant_id, run_id, held, at, cursor)
     return held
 
@@ -171,7 +171,7 @@ def close_run_account(
         tell_squared(tenant_id, lines, squarings, at, cursor)
         for squaring in squarings:
             book_squaring(sheet, squaring, asked=False)
-        sheet.send(cursor).landed()
+        sheet.send(cursor).check_written()
         entries |= sheet.digests
     cursor.execute(_CLOSE, {"run": run_id, "at": at})
     return Posting(entries=entries, overrun=settled.overrun)

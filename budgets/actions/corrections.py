@@ -107,7 +107,7 @@ def book_correction(
 
 
 def _send_sheet(sheet: Sheet, cursor: Cursor) -> None:
-    sheet.send(cursor).landed()
+    sheet.send(cursor).check_written()
 
 
 def _locate_effect_tranche(

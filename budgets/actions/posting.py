@@ -93,7 +93,7 @@ class PostHandle:
             return Posting(refused=self.refused)
         if self.sent is None:
             return Posting(overrun=self.plan.overrun)
-        if missing := self.sent.missing():
+        if missing := self.sent.find_refused_lines():
             return Posting(refused=self._refusal(self.sent, missing))
         return Posting(entries=self.sent.sheet.digests, overrun=self.plan.overrun)
 
@@ -107,7 +107,7 @@ class PostHandle:
         return self._refusal(self.sent, list(self.sent.sheet.lines), cursor)
 
     def _refusal(self, sent: Sent, missing: list[tuple[UUID, str]], cursor: Cursor | None = None) -> Refusal:
-        run, standing = self.run, sent.standing(missing, cursor)
+        run, standing = self.run, sent.load_line_states(missing, cursor)
         for dimension in Dimension:
             if (run, dimension.value) in missing and (
                 line := standing.get((run, dimension.value))

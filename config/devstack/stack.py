@@ -200,7 +200,7 @@ class LocalStack:
         given = self.given
         if given.has_model_key:
             named = given.model or "those of the configured provider"
-            return [f"Models: {named}, and the scripted scenarios", *self._unpriced()]
+            return [f"Models: {named}, and the scripted scenarios", *self._describe_unknown_price()]
         return [
             "Models: none is configured, so scripted scenarios play:",
             f"  {', '.join(list_scenario_names()) or 'none yet'}",
@@ -208,7 +208,7 @@ class LocalStack:
             "  and INTERLOCK_MODEL.",
         ]
 
-    def _unpriced(self) -> list[str]:
+    def _describe_unknown_price(self) -> list[str]:
         """Describe the charge of calls if the price of the operator's own model is not configured."""
         given = self.given
         if not given.openai_base_url or given.model_price is not None:

@@ -91,9 +91,9 @@ class Asking(APIView):
         if found is None:
             raise RunNotFound
         reason = validate_input(ReasonBody, request.data)["reason"]
-        return post_once(request, lambda: self._asked(request, found, reason))
+        return post_once(request, lambda: self._send_signal(request, found, reason))
 
-    def _asked(self, request: Request, run_id: UUID, reason: str) -> StoredResponse:
+    def _send_signal(self, request: Request, run_id: UUID, reason: str) -> StoredResponse:
         who = get_caller(request)
         run = type(self).ask(who.tenant, run_id, by=who.principal, reason=reason)
         return StoredResponse(202, presenters.serialize_run_row(run))
@@ -201,9 +201,9 @@ class Replay(Reading):
         if found is None:
             raise RunNotFound
         validate_input(NothingBody, request.data)
-        return post_once(request, lambda: self._replayed(request, found))
+        return post_once(request, lambda: self._replay_run(request, found))
 
-    def _replayed(self, request: Request, run_id: UUID) -> StoredResponse:
+    def _replay_run(self, request: Request, run_id: UUID) -> StoredResponse:
         who = get_caller(request)
         with tenant_transaction(who.tenant):
             run = run_of(run_id)

@@ -121,7 +121,7 @@ class CommitPlan:
         """Return all trace events of this commit."""
         return tuple([one.body for walked in self.walked for move in walked.moves for one in move.said])
 
-    def performed(self) -> tuple[CallModel | CallTool, ...]:
+    def list_performed_effects(self) -> tuple[CallModel | CallTool, ...]:
         """Return the effects that a worker performs and that are still pending at the end of the commit."""
         pending = self.state.pending
         return tuple(e for e in self.effects if isinstance(e, CallModel | CallTool) and e.id in pending)
@@ -133,7 +133,7 @@ def write_commit(script: CommitPlan, cursor: "psycopg.Cursor[Any]") -> "Prepared
     Raises: LineRefused or GrantVoid, after which the caller rolls back.
     """
     hand, at, said = script.hand, script.opened.at, script.said()
-    effects = script.performed()
+    effects = script.list_performed_effects()
     let_go(hand, script.settlements, cursor)
     claim_resource_locks(hand, effects, cursor)
     binds = _consume_grants(hand, effects, at, cursor)

@@ -127,17 +127,17 @@ class TenantCircuits:
             log.warning("circuit.unreachable", error=type(error).__name__)
             return Blocked(wait_ms=1_000)
 
-    def succeeded(self, ticket: Ticket) -> None:
+    def record_success(self, ticket: Ticket) -> None:
         """The other side answered: its row of failures is over."""
         if self._write(SUCCEED, ticket) and ticket.probe:
             _record_state_change(ticket.subject, "closed", "")
 
-    def failed(self, ticket: Ticket, reason: str) -> None:
+    def record_failure(self, ticket: Ticket, reason: str) -> None:
         """One failure more."""
         if self._write(FAIL, ticket, reason) == "open":
             _record_state_change(ticket.subject, "open", reason)
 
-    def released(self, ticket: Ticket) -> None:
+    def record_inconclusive(self, ticket: Ticket) -> None:
         """The probe told nothing: the next is let out soon."""
         self._write(RELEASE, ticket)
 

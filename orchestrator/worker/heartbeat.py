@@ -25,7 +25,7 @@ class Held:
         self._runs: dict[UUID, ClaimedRun] = {}
 
     @contextmanager
-    def holding(self, hand: ClaimedRun) -> Iterator[None]:
+    def hold_run(self, hand: ClaimedRun) -> Iterator[None]:
         """Register the run as held for the length of the block."""
         with self._lock:
             self._runs[hand.run] = hand
@@ -68,11 +68,11 @@ class Heartbeat(threading.Thread):
         """
         left = HELD.hands()
         for _ in range(TRIES):
-            left = tuple(hand for hand in left if not self._renewed(hand))
+            left = tuple(hand for hand in left if not self._renew_one(hand))
             if not left or self._stop_asked.wait(AGAIN_SECONDS):
                 return
 
-    def _renewed(self, hand: ClaimedRun) -> bool:
+    def _renew_one(self, hand: ClaimedRun) -> bool:
         try:
             return renew_lease(hand.tenant, hand.run, hand.worker, hand.fence)
         except Error as error:

@@ -67,9 +67,9 @@ class Worker:
         if self.stopping:
             return False
         with self.way.run_of(tenant_id, run_id, aside=aside) as passage:
-            return self._claimed(tenant_id, run_id, passage)
+            return self._claim_run(tenant_id, run_id, passage)
 
-    def _claimed(self, tenant_id: UUID, run_id: UUID, passage: RunSlot) -> bool:
+    def _claim_run(self, tenant_id: UUID, run_id: UUID, passage: RunSlot) -> bool:
         """The slice, once it is known whose run it is."""
         with passage.step():
             claimed = claim_lease(tenant_id, run_id, self.name)
@@ -80,7 +80,7 @@ class Worker:
             passage.begun()
         self.fault("claimed")
         try:
-            given_back = self._worked(tenant_id, run_id, claimed, passage)
+            given_back = self._drive_claimed(tenant_id, run_id, claimed, passage)
         except Error:
             # The store is away or refuses: the lease dies with time, for it cannot be given back now.
             raise
@@ -93,13 +93,13 @@ class Worker:
             expire_lease(tenant_id, run_id, self.name, claimed.fence)
         return given_back and has_untaken_signals(tenant_id, run_id)
 
-    def _worked(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: RunSlot) -> bool:
+    def _drive_claimed(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: RunSlot) -> bool:
         """Take the run in hand and drive it; whether a commit gave the lease back."""
         hand = load_claimed_run(tenant_id, run_id, self.name, claimed)
         poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
         if poisoned:
             quarantine_run(tenant_id, run_id, claimed.takeovers)
-        with HELD.holding(hand):
+        with HELD.hold_run(hand):
             return self._drive(hand, passage, poisoned=poisoned)
 
     def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, reason: str) -> None:

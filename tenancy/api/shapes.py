@@ -197,13 +197,13 @@ def member_field(named: Named, kinship: Kinship) -> dict[str, Any]:
     person = named.person
     return {
         "id": str(person.id), "email": person.email, "name": person.name, "active": person.is_active,
-        "invited": named.invited, "last_signed_in_at": format_timestamp(person.last_login),
+        "invited": named.is_invited, "last_signed_in_at": format_timestamp(person.last_login),
         "roles": [role_field(one) for one in named.members],
         "relations": [
             {"kind": tie.kind.value, "by": tie.by, "person": tie.person, "until": format_timestamp(tie.until)}
             for tie in kinship.ties
         ],
-        "to_confirm": kinship.may_confirm and not named.invited,
+        "to_confirm": kinship.may_confirm and not named.is_invited,
         "awaits_confirmation": kinship.awaited,
     }  # fmt: skip
 

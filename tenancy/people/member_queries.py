@@ -31,7 +31,7 @@ class Named:
     members: tuple[Membership, ...]
 
     @property
-    def invited(self) -> bool:
+    def is_invited(self) -> bool:
         """Return whether the person has neither set a password nor signed in yet."""
         return self.person.last_login is None and not self.person.has_usable_password()
 

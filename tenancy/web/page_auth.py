@@ -121,11 +121,11 @@ def require_member(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> C
     def decorate(view: View[P]) -> Door[P]:
         @wraps(view)
         def door(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            def proven(known: PageRequest) -> HttpResponseBase:
+            def call_proven_view(known: PageRequest) -> HttpResponseBase:
                 missing = None if unproven else _ask_for_proof(known, asks, kwargs)
                 return view(known, *args, **kwargs) if missing is None else missing
 
-            response = _call_page_view(request, proven, scopes)
+            response = _call_page_view(request, call_proven_view, scopes)
             add_never_cache_headers(response)
             patch_vary_headers(response, ("Cookie", "HX-Request"))
             return response

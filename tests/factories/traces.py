@@ -158,7 +158,7 @@ class OneRun:
         """Its head."""
         return {self._head.run: self._head} if run_id in (None, self._head.run) else {}
 
-    def pinned(self, run_id: UUID) -> ports.Pinned | None:
+    def load_pins(self, run_id: UUID) -> ports.Pinned | None:
         """Its pins."""
         return self._pinned if run_id == self._head.run else None
 

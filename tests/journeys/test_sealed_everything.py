@@ -114,7 +114,9 @@ def granted(world: World, run: Any, request: Request) -> bytes:
         vault = vault_of(world.id, run)
         assert vault is not None
         return canonical_outside(
-            with_opened(orjson.loads(arguments), lambda one: vault.open(load_payloads(run, (one,))[one]))
+            with_opened(
+                orjson.loads(arguments), lambda one: vault.open_value(load_payloads(run, (one,))[one])
+            )
         )
 
 

@@ -32,7 +32,9 @@ Sabotage = AbstractContextManager[Any]
 
 def no_opening() -> Sabotage:
     """What is sealed is sent as its reference."""
-    return mock.patch.object(SealedOfRun, "open", lambda self, arguments: OpenedArguments(arguments, {}))
+    return mock.patch.object(
+        SealedOfRun, "open_arguments", lambda self, arguments: OpenedArguments(arguments, {})
+    )
 
 
 def no_sealing() -> Sabotage:

@@ -56,7 +56,7 @@ class Follower:
                 continue
             on_page = viewer.look is not None
             if on_page not in made:
-                text = self.feed.marked(delta.text) if on_page else delta.text
+                text = self.feed.format_external_text(delta.text) if on_page else delta.text
                 made[on_page] = encode_text_delta(delta._replace(text=text))
             viewer.show(made[on_page])
 
@@ -140,10 +140,10 @@ class Follower:
         made: dict[Cursor, Packet] = {}
         states = self.feed.states
         if look is None:
-            batch, worked = await self._reading.timed(self.feed.read, *where)
+            batch, worked = await self._reading.run_timed(self.feed.read, *where)
             made = {at: packet_of(batch, self.feed.items, at, states=states) for at in set(stood.values())}
         else:
-            found, worked = await self._reading.timed(_render_fragments, self.feed, look, *where)
+            found, worked = await self._reading.run_timed(_render_fragments, self.feed, look, *where)
             made = dict.fromkeys(stood.values(), packet_of_page(found, states=states))
         self._worked += worked
         more = False

@@ -67,7 +67,7 @@ class ShownRow:
     who: str
 
     @property
-    def spoken(self) -> tuple[tuple[EventLabel, Said], ...]:
+    def event_sentences(self) -> tuple[tuple[EventLabel, Said], ...]:
         """The row's events with their sentences."""
         return tuple((told, said_of(told)) for told in self.row.events)
 

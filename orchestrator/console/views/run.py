@@ -126,7 +126,7 @@ def show_timeline_row(request: PageRequest, run_id: UUID, seq: int) -> HttpRespo
         context = {
             "run": found,
             "shown": shown,
-            "opened": [(told, said, contents[told.seq]) for told, said in shown.spoken],
+            "opened": [(told, said, contents[told.seq]) for told, said in shown.event_sentences],
         }
         part = "orchestrator/_opened.html" if request.headers.get("HX-Request") else "orchestrator/row.html"
         return render(request, part, context)

@@ -102,7 +102,7 @@ def show_runs_page(request: PageRequest) -> HttpResponse:
             "filters": filters,
             "cursor": cursor,
             "seq": str(mark),
-            "view": KEPT if filters.given or cursor else filters.view,
+            "view": KEPT if filters.active_filters or cursor else filters.view,
             "workflows": list(slugs),
             "views": [
                 (name, WORDS[name], counts[name], _build_runs_url(Filters(view=name))) for name in VIEWS
@@ -136,7 +136,7 @@ def _opened_first(request: PageRequest) -> str:
 
 
 def _build_filter_pills(filters: Filters) -> list[Pill]:
-    given = filters.given
+    given = filters.active_filters
     return [Pill(LABELS[name], given[name], _build_runs_url(filters, without=name)) for name in given]
 
 

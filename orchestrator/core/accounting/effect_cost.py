@@ -69,7 +69,7 @@ def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
         amounts["external_calls"] = ONE
     if spec.price_usd:
         amounts["cost_usd"] = spec.price_usd
-    if spec.mutating:
+    if spec.is_mutating:
         amounts["granted_side_effects" if granted else "side_effects"] = ONE
     return amounts
 
@@ -81,7 +81,7 @@ def compute_run_reserve(manifest: Manifest, spec: ToolSpec, *, granted: bool, st
     separately, and a proposed memory changes nothing yet.
     """
     amounts = call_reserve(spec, granted=granted, step=step)
-    if spec.category == MEMORY and spec.mutating and manifest.core_version >= MEMORY_SINCE:
+    if spec.category == MEMORY and spec.is_mutating and manifest.core_version >= MEMORY_SINCE:
         amounts["memory_writes"] = ONE
     if is_memory_write(manifest, spec):
         amounts.pop("side_effects", None)
@@ -95,7 +95,7 @@ def is_memory_write(manifest: Manifest, spec: ToolSpec) -> bool:
     """
     if manifest.core_version >= LOCAL_SINCE and spec.remote is not None:
         return False
-    return spec.category == MEMORY and spec.mutating and manifest.core_version >= APART_SINCE
+    return spec.category == MEMORY and spec.is_mutating and manifest.core_version >= APART_SINCE
 
 
 def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:

@@ -164,7 +164,7 @@ def _taken_off(state: RunState, call: Call) -> RunState:
 
 def _looks_up(view: NodeContext, tool: str) -> bool:
     spec = view.pins.by_name.get(tool)
-    return spec is not None and not spec.mutating
+    return spec is not None and not spec.is_mutating
 
 
 def _with_returned_call(entry: SentBack | None, call: Call, one: Returned, calls: int) -> SentBack:

@@ -51,7 +51,7 @@ def launch_call(
         reserve=reserve,
         timeout_ms=spec.timeout_ms if undoes else view.deadline_ms(spec.timeout_ms),
         attempt=call.attempt,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         honours_keys=spec.honours_keys,
         lookup=spec.lookup,
         conclusive=spec.conclusive,
@@ -69,7 +69,7 @@ def launch_call(
         call=call.id,
         attempt=call.attempt,
         reserve=reserve,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         purpose="undo" if undoes else "call",
         claims=bool(effect.conflicts),
     )
@@ -82,7 +82,7 @@ def launch_call(
         argument_digest=call.argument_digest,
         idempotency_key=call.key,
         attempt=call.attempt,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         grant=effect.grant,
     )
     launched = with_sent(view, state, call, spec).evolve(
@@ -99,7 +99,7 @@ def may_repeat(view: NodeContext, call: Call, *, transient: bool, sent: bool) ->
     Only safe calls are retried, within the retry gauge.
     """
     spec = view.pins.by_name[call.tool]
-    safe = not spec.mutating or (not sent and spec.honours_keys)
+    safe = not spec.is_mutating or (not sent and spec.honours_keys)
     return safe and transient and _tries_left(view.state, call.attempt, spec.max_retries)
 
 
@@ -130,7 +130,7 @@ def classify_call_failure(view: NodeContext, call: Call, event: ToolFailed) -> F
     repeats = may_pass(event) and repeats_left(view.state, spec, call.attempt)
     return fate_of(
         Came(
-            mutating=spec.mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
+            mutating=spec.is_mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
             repeats_left=repeats, final=spec.error_means_no_effect,
             before=open_of(view.state, call) is not None, conclusive=spec.conclusive, look=event.look,
         )

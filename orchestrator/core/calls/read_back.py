@@ -31,7 +31,7 @@ def read_back(view: NodeContext, state: RunState, call: Call, attempt: int) -> N
     tool's own time, though the run's may be over: it finishes what was begun, and changes nothing."""
     reader = _get_read_back(view, call)
     spec = view.pins.by_name[reader.tool]
-    changed = view.pins.by_name[call.tool].mutating
+    changed = view.pins.by_name[call.tool].is_mutating
     document = {
         "arguments": view.desk.json(call.arguments or ""),
         "result": view.desk.json(call.observation or ""),

@@ -97,7 +97,7 @@ def refused_by_boundary(spec: ToolSpec, boundary: Boundary) -> str | None:
     """Explain why a boundary denies a memory tool; None if it allows the tool, or for any other tool."""
     if spec.category != CATEGORY:
         return None
-    wanted = ("propose",) if spec.mutating else ("read", "propose")
+    wanted = ("propose",) if spec.is_mutating else ("read", "propose")
     if boundary.memory in wanted:
         return None
     return f"the boundary gives memory as {boundary.memory!r}"

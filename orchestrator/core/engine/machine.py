@@ -70,7 +70,7 @@ def advance(
     """
     walker = _Walker(graph, manifest, state, event, headroom, desk)
     walker.answer(event)
-    return walker.finished()
+    return walker.finish_walk()
 
 
 class _Walker(Recording):
@@ -109,7 +109,7 @@ class _Walker(Recording):
         if isinstance(event, GateDecided | GateExpired) and (
             thawed := budget_extension.resolve_budget_request(self.state, event, self.headroom.run_ceiling)
         ):
-            self._thawed(thawed)
+            self._apply_budget_decision(thawed)
         elif heard is not None:
             self._stay(heard.state, said + heard.said)
             self._obey(reenter=heard.reenter)
@@ -128,7 +128,7 @@ class _Walker(Recording):
                 step = make_interrupt_result(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
             self._follow(step, said, entering=False)
 
-    def _thawed(self, thawed: budget_extension.Thawed) -> None:
+    def _apply_budget_decision(self, thawed: budget_extension.Thawed) -> None:
         """Apply the decision on more budget: continue, or take the postponed interrupt."""
         if thawed.halting is not None:
             self.state = thawed.state
@@ -184,7 +184,7 @@ class _Walker(Recording):
 
     def _follow(self, step: NodeResult, said: tuple[TraceEntry, ...], *, entering: bool) -> None:
         """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""
-        if self._blocked(step, said):
+        if self._interrupt_if_blocked(step, said):
             return
         if step.interrupt is not None:
             self.state = step.state
@@ -198,7 +198,7 @@ class _Walker(Recording):
             return
         if not entering and self._held_back(step, said):
             return
-        step = self._rated(step)
+        step = self._with_counted_rates(step)
         self.effects.extend(step.effects)
         if step.outcome is None:
             self._wait(step, said, entering=entering)
@@ -209,7 +209,7 @@ class _Walker(Recording):
         self._move(step, guard, edge.target, phase, said + step.said)
         self._entering = True
 
-    def _blocked(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
+    def _interrupt_if_blocked(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
         """Return whether the step's effects may not be requested.
 
         They may not under an emergency stop, for a model whose provider took more than was reserved, or if
@@ -238,7 +238,7 @@ class _Walker(Recording):
         self._interrupt(interrupt_for(refused), said + refusal_said(refused), final=final)
         return True
 
-    def _rated(self, step: NodeResult) -> NodeResult:
+    def _with_counted_rates(self, step: NodeResult) -> NodeResult:
         """Return the step with its tool calls counted against their rates, whichever node requests them."""
         rates = step.state.rates
         for effect in step.effects:

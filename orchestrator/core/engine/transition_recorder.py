@@ -143,7 +143,7 @@ class Recording:
             )
         )
 
-    def finished(self) -> AdvanceResult:
+    def finish_walk(self) -> AdvanceResult:
         """Set status and clock, check the invariants, hand the walk over."""
         if not self.transitions:
             return AdvanceResult(transitions=(), state=self.initial, effects=())

@@ -99,7 +99,7 @@ NOT_EVALUATED = PolicyDecision(asked=False)
 def evaluate_policy(view: NodeContext, call: Call, spec: ToolSpec) -> PolicyDecision:
     """Evaluate the pinned policy, and the newest one if the commit has it."""
     policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
-    if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.mutating) for p in policies):
+    if view.pins.policy is None or not any(p.reaches(spec.name, mutating=spec.is_mutating) for p in policies):
         return NOT_EVALUATED
     found: list[Finding] = []
     seen = _trace_argument_leaves(view, call, spec)
@@ -128,7 +128,7 @@ def with_planned_calls(view: NodeContext, state: RunState, calls: Iterable[Call]
     if view.pins.policy is None:
         return state
     specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
-    planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
+    planned = tuple([call for call, spec in specs if spec is not None and spec.is_mutating])
     if planned and has_read_untrusted(view, state):
         planned = ()
     return state if planned == state.planned else state.evolve(planned=planned)
@@ -164,7 +164,7 @@ def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> lis
     Raises: ContentMissing.
     """
     value = view.desk.json(call.arguments or "")
-    if not spec.mutating and not _has_address(value) and not _goes_out(view, spec):
+    if not spec.is_mutating and not _has_address(value) and not _goes_out(view, spec):
         return []
     tracer = TaintTracker(view, call)
     traced, scope = tracer.trace(value), tracer.scope
@@ -217,7 +217,7 @@ def _build_policy_leaf(
 ) -> Leaf:
     return Leaf(
         tool=spec.name,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         argument=argument_of(pointer),
         kind=traced.kind,
         sensitive=is_sensitive(spec, pointer),
@@ -275,7 +275,7 @@ def _find_unplanned_change(view: NodeContext, call: Call, spec: ToolSpec, policy
 
     That is a change that was not foreseen when untrusted content was read.
     """
-    if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
+    if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.is_mutating:
         return None
     planned = call.id in view.state.planned or spec.name in view.state.foreseen
     if planned or view.pins.boundary.scope.plans(spec.name) or not has_read_untrusted(view, view.state):

@@ -159,7 +159,7 @@ def _fit_profile_prompt(
     wanted = wanted_output(profile, config)
     fresh = view._replace(state=state)
 
-    def compiled(exchanges: tuple[str, ...]) -> Prompt:
+    def compile_exchanges(exchanges: tuple[str, ...]) -> Prompt:
         return compile_prompt(
             fresh,
             role=config.role,
@@ -171,7 +171,9 @@ def _fit_profile_prompt(
         )
 
     window = state.window(config.exchanges)
-    return wanted, fit_prompt(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
+    return wanted, fit_prompt(
+        state, profile, view.desk, window, max_output=wanted, compiled=compile_exchanges
+    )
 
 
 def _output_limit(

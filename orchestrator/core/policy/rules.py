@@ -74,7 +74,7 @@ class Rule(FrozenModel):
 
     @field_validator("tools")
     @classmethod
-    def _named(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_tool_names(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
         for tool in tools:
             bare = tool.removesuffix(".*")
             if not bare or len(tool) > 64 or not bare.replace(".", "").replace("_", "").isalnum():
@@ -83,7 +83,7 @@ class Rule(FrozenModel):
 
     @field_validator("arguments")
     @classmethod
-    def _pointing(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_pointers(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
         for pointer in arguments:
             if not pointer.startswith("/") or len(pointer) > 200:
                 raise ValueError(f"{pointer[:80]!r} is no pointer: it begins with /")
@@ -126,7 +126,7 @@ class Policy(FrozenModel):
 
     @field_validator("safety")
     @classmethod
-    def _detected(cls, safety: dict[str, Severity]) -> dict[str, Severity]:
+    def _check_detectors(cls, safety: dict[str, Severity]) -> dict[str, Severity]:
         known = {f"{place}:{name}" for place in PLACES for name in discover_detectors()}
         if strange := sorted(set(safety) - known):
             raise ValueError(f"{strange[0][:80]!r} is no place and detector, such as result:injection")

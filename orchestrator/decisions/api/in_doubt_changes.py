@@ -51,9 +51,9 @@ class Reconcile(_Saying):
     def post(self, request: Request, run_id: str) -> Response:
         """Take the word: 202 with the run, whose next record has it. Its end stays as it is."""
         run, body = _parse_run_id(run_id), validate_input(ReconcileBody, request.data)
-        return post_once(request, lambda: self._reconciled(request, run, body))
+        return post_once(request, lambda: self._reconcile_effect(request, run, body))
 
-    def _reconciled(self, request: Request, run: UUID, body: dict[str, Any]) -> StoredResponse:
+    def _reconcile_effect(self, request: Request, run: UUID, body: dict[str, Any]) -> StoredResponse:
         who, given = get_caller(request), {"verdict": body["verdict"], "reason": body["reason"]}
         return StoredResponse(
             202,
@@ -70,9 +70,9 @@ class LookUp(_Saying):
     def post(self, request: Request, run_id: str) -> Response:
         """Ask for the look-up: 202 with the run, whose next record has what it brought."""
         run, effect = _parse_run_id(run_id), validate_input(LookUpBody, request.data)["effect"]
-        return post_once(request, lambda: self._asked(request, run, effect))
+        return post_once(request, lambda: self._request_look_up(request, run, effect))
 
-    def _asked(self, request: Request, run: UUID, effect: str) -> StoredResponse:
+    def _request_look_up(self, request: Request, run: UUID, effect: str) -> StoredResponse:
         who = get_caller(request)
         return StoredResponse(
             202, presenters.serialize_run_row(ask_look_up(who.tenant, run, effect, by=who.principal))

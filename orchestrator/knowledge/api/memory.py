@@ -89,9 +89,9 @@ class Judging(APIView):
     def post(self, request: Request, memory_id: str) -> Response:
         """Say it. Raises NotFound, MemoryRefused."""
         reason = validate_input(MemoryWordBody, request.data)["reason"]
-        return post_once(request, lambda: self._judged(request, memory_id, reason))
+        return post_once(request, lambda: self._judge_proposal(request, memory_id, reason))
 
-    def _judged(self, request: Request, memory_id: str, reason: str) -> StoredResponse:
+    def _judge_proposal(self, request: Request, memory_id: str, reason: str) -> StoredResponse:
         who = get_caller(request)
         found = judge_memory(
             who.tenant, uuid_or_none(memory_id), self.verdict, by=who.principal, reason=reason

@@ -105,7 +105,7 @@ class ModelGateway:
         refused = check_before_send(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}"
-            return self._ended(
+            return self._complete_call(
                 profile,
                 build_failure_outcome(
                     effect, salt, "refused_by_wall", transient=refused.transient, detail=detail
@@ -119,14 +119,14 @@ class ModelGateway:
                 else ()
             )
             if not words:
-                return self._ended(profile, performed)
+                return self._complete_call(profile, performed)
             before_wait()
             return loop.submit(self._recite(effect, profile, performed, words, audience))
         board, subject = circuits or self.circuits, subject_of(profile)
         bounded = lines if profile.at_once is not None else None
         if bounded is not None and not _enter_model_queue(bounded, effect, profile, subject):
             waits = build_failure_outcome(effect, salt, "model_busy", transient=True, detail=subject)
-            return self._ended(profile, waits)
+            return self._complete_call(profile, waits)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
         # The result of a model that one tenant configured, or of a tenant's own short timeout, is no
         # evidence about a provider for other tenants.
@@ -141,7 +141,7 @@ class ModelGateway:
                 lines.stand_behind("use" if isinstance(own, Blocked) else "model", subject)
             turned_away = build_failure_outcome(effect, salt, "circuit_open", transient=True, detail=subject)
             wait = {**turned_away.fields, "retry_after_ms": _compute_wait_ms(own, ticket)}
-            return self._ended(profile, replace(turned_away, fields=wait))
+            return self._complete_call(profile, replace(turned_away, fields=wait))
         before_wait()
         call = ModelCall(
             effect=effect, request=request, profile=profile, salt=salt, audience=audience, vault=vault
@@ -184,7 +184,7 @@ class ModelGateway:
             return Access(key=None, why="this model is asked for a tenant alone")
         return await asyncio.to_thread(tenants_access, tenant, call.profile)
 
-    async def _performed(self, loop: EffectLoop, call: ModelCall, tenant: UUID | None) -> Performed:
+    async def _perform_call(self, loop: EffectLoop, call: ModelCall, tenant: UUID | None) -> Performed:
         try:
             access = await self._access(call, tenant)
         except Error as error:
@@ -220,7 +220,7 @@ class ModelGateway:
 
         A cancelled call reports nothing; if it was the probe, its lease expires.
         """
-        performed = await self._performed(loop, call, tenant)
+        performed = await self._perform_call(loop, call, tenant)
         error = performed.fields.get("error")
         await admitted.tell_aside(healthy=_assess_health(call, error), reason=error or "")
         if over := _compute_overrun(call.effect, performed):
@@ -234,7 +234,7 @@ class ModelGateway:
         self._count(_choose_metric_label(call.profile), performed)
         return performed
 
-    def _ended(self, profile: ModelProfile, performed: Performed) -> "Future[Performed]":
+    def _complete_call(self, profile: ModelProfile, performed: Performed) -> "Future[Performed]":
         self._count(_choose_metric_label(profile), performed)
         return make_completed_future(performed)
 

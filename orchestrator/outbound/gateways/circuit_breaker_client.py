@@ -26,15 +26,15 @@ class Circuits(Protocol):
         """Return the permission for one call of at most `timeout_ms`, or how long none is given."""
         ...
 
-    def succeeded(self, ticket: Ticket) -> None:
+    def record_success(self, ticket: Ticket) -> None:
         """Record that the service answered."""
         ...
 
-    def failed(self, ticket: Ticket, reason: str) -> None:
+    def record_failure(self, ticket: Ticket, reason: str) -> None:
         """Record that the service failed; `reason` is a closed code."""
         ...
 
-    def released(self, ticket: Ticket) -> None:
+    def record_inconclusive(self, ticket: Ticket) -> None:
         """Record that the call was inconclusive about the service."""
         ...
 
@@ -64,11 +64,11 @@ class Admitted:
         if not self.matters(healthy=healthy):
             return
         if healthy is None:
-            self.circuits.released(self.ticket)
+            self.circuits.record_inconclusive(self.ticket)
         elif healthy:
-            self.circuits.succeeded(self.ticket)
+            self.circuits.record_success(self.ticket)
         else:
-            self.circuits.failed(self.ticket, reason)
+            self.circuits.record_failure(self.ticket, reason)
 
     async def tell_aside(self, *, healthy: bool | None, reason: str) -> None:
         """Report the outcome from the effect loop: a thread waits for the database.
@@ -87,7 +87,7 @@ class LocalCircuits:
         self._lock = threading.Lock()
         self._held: dict[tuple[str, str], Circuit] = {}
 
-    def blocked(self, kind: Kind, *subjects: str) -> tuple[str, ...]:
+    def list_blocked(self, kind: Kind, *subjects: str) -> tuple[str, ...]:
         """Return the `subjects` that take no call now; the check uses up no probe."""
         with self._lock:
             now = self._now()
@@ -109,22 +109,22 @@ class LocalCircuits:
             self._held[kind, subject] = probe
             return Ticket(kind=kind, subject=subject, changes=probe.changes, probe=True)
 
-    def succeeded(self, ticket: Ticket) -> None:
-        """Record a success as in `Circuits.succeeded`."""
+    def record_success(self, ticket: Ticket) -> None:
+        """Record a success as in `Circuits.record_success`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:
                 self._held[ticket.kind, ticket.subject] = rules.with_success(found, ticket.changes)
 
-    def failed(self, ticket: Ticket, reason: str) -> None:
-        """Record a failure as in `Circuits.failed`."""
+    def record_failure(self, ticket: Ticket, reason: str) -> None:
+        """Record a failure as in `Circuits.record_failure`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject), Circuit())
             after = rules.with_failure(found, ticket.changes, self._now(), reason, self._setting)
             self._held[ticket.kind, ticket.subject] = after
 
-    def released(self, ticket: Ticket) -> None:
-        """Record an inconclusive call as in `Circuits.released`."""
+    def record_inconclusive(self, ticket: Ticket) -> None:
+        """Record an inconclusive call as in `Circuits.record_inconclusive`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:

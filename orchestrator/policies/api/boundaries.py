@@ -119,13 +119,13 @@ class Boundaries(ScopedAPIView):
         expected = expected_version(request)
         asking = Who(principal=who.principal, owner=who.owner)
 
-        def published() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_publish_boundary(
                 who.tenant, document, expected=expected, who=asking, reason=body["reason"]
             )
             return _build_publication_response(found, request)
 
-        return post_once(request, published)
+        return post_once(request, build_response)
 
 
 class OneBoundary(ScopedAPIView):
@@ -175,7 +175,7 @@ class RetireBoundary(ScopedAPIView):
             raise NotFound
         asking = Who(principal=who.principal, owner=who.owner)
 
-        def retired() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_retire_boundary(
                 who.tenant, path_name(slug), int(number), who=asking, reason=body["reason"]
             )
@@ -184,7 +184,7 @@ class RetireBoundary(ScopedAPIView):
             with tenant_transaction(who.tenant):
                 return StoredResponse(200, _serialize_boundary(found))
 
-        return post_once(request, retired)
+        return post_once(request, build_response)
 
 
 class AllowTool(ScopedAPIView):
@@ -197,14 +197,14 @@ class AllowTool(ScopedAPIView):
         body, who = validate_input(AllowBody, request.data), get_caller(request)
         asking = Who(principal=who.principal, owner=who.owner)
 
-        def allowed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_allow_tool(
                 who.tenant, path_name(slug), body["tool"], Risk(body["risk_ceiling"]), who=asking,
                 reason=body["reason"],
             )  # fmt: skip
             return _build_publication_response(found, request)
 
-        return post_once(request, allowed)
+        return post_once(request, build_response)
 
 
 def boundary_field(found: BoundaryPublication) -> dict[str, Any]:

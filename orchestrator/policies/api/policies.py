@@ -150,13 +150,13 @@ class AgreeToPolicy(ScopedAPIView):
         """A second person's yes: it holds for new runs. Raises NotFound, OwnProposal (403), Stale (412)."""
         reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def agreed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             agree_to_policy(
                 who.tenant, _parse_proposal_id(proposal_id), who=_build_requester(request), reason=reason
             )
             return StoredResponse(200, _serialize_current_policy(who.tenant))
 
-        return post_once(request, agreed)
+        return post_once(request, build_response)
 
 
 class DropPolicy(ScopedAPIView):
@@ -167,13 +167,13 @@ class DropPolicy(ScopedAPIView):
         """It waits no longer. Raises NotFound."""
         reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def dropped() -> StoredResponse:
+        def build_response() -> StoredResponse:
             drop_proposal(
                 who.tenant, _parse_proposal_id(proposal_id), who=_build_requester(request), reason=reason
             )
             return StoredResponse(200, _serialize_current_policy(who.tenant))
 
-        return post_once(request, dropped)
+        return post_once(request, build_response)
 
 
 def _build_requester(request: Request) -> Who:

@@ -134,7 +134,7 @@ class Past:
         effects = [one.change.effect for one in self.doubts]
         return refused(tools=", ".join(tools), effects=effects, see=f"/api/v1/runs/{self.run.id}/effects")
 
-    def refused(self, then: RunState) -> OrchestratorError | None:
+    def find_refusal(self, then: RunState) -> OrchestratorError | None:
         """Return the reason why no retry may begin at a checkpoint; None where it may.
 
         A change made after the checkpoint would be made twice, or its result now differs from the one known
@@ -176,7 +176,7 @@ class Past:
         known = checkpoint_of(self.graph, then)
         if isinstance(known, Unfit):
             raise NoCheckpoint(why=SENTENCES[known])
-        if (refused := self.refused(then)) is not None:
+        if (refused := self.find_refusal(then)) is not None:
             raise refused
         return then, with_later_refusals(known, self.end)
 
@@ -186,7 +186,7 @@ class Past:
         lowest, found = max(0, top - LOOKED_AT), list[Checkpoint]()
         while top > lowest and len(found) <= limit:
             low = max(lowest, top - WINDOW)
-            found.extend(reversed(list(self._between(low, top))))
+            found.extend(reversed(list(self._iterate_checkpoints(low, top))))
             top = low
         if len(found) > limit:
             return Page(found[:limit], found[limit - 1].record)
@@ -202,7 +202,7 @@ class Past:
                 raise NoCheckpoint(why="the run has no checkpoint")
             below = page.below
 
-    def _between(self, low: int, top: int) -> Iterator[Checkpoint]:
+    def _iterate_checkpoints(self, low: int, top: int) -> Iterator[Checkpoint]:
         """Yield the checkpoints from record `low` up to, but not including, `top`, oldest first."""
         times = dict(
             Record.objects.filter(run_id=self.run.id, number__gte=low, number__lt=top).values_list(
@@ -222,7 +222,7 @@ class Past:
             if state.version >= low:
                 yield Checkpoint(
                     record=state.version, at=times[state.version], position=state.position,
-                    next=describe_next_action(self.graph, state), refused=self.refused(state),
+                    next=describe_next_action(self.graph, state), refused=self.find_refusal(state),
                 )  # fmt: skip
 
     def _states(self, low: int, top: int) -> Iterator[Mapping[str, Any]]:

@@ -56,13 +56,13 @@ class Count:
     number: int
 
     @property
-    def capped(self) -> bool:
+    def is_capped(self) -> bool:
         """True if there are more rows than were counted."""
         return self.number > CAP
 
     def __str__(self) -> str:
         """Format the number as it is shown: 1,204 or 10,000+."""
-        return f"{CAP:,}+" if self.capped else f"{self.number:,}"
+        return f"{CAP:,}+" if self.is_capped else f"{self.number:,}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Filters:
     faults: tuple[str, ...] = ()
 
     @property
-    def given(self) -> dict[str, str]:
+    def active_filters(self) -> dict[str, str]:
         """The filters in force besides the view, as query parameters."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("view", "faults")}
         return {name: _format_filter_value(value) for name, value in found.items() if value is not None}
@@ -98,13 +98,13 @@ class Filters:
     def query_without(self, name: str, **more: str) -> str:
         """Return the query string without one of the filters, and with `more` parameters."""
         parts = {"view": self.view} if self.view != "all" else {}
-        parts |= {given: value for given, value in self.given.items() if given != name}
+        parts |= {given: value for given, value in self.active_filters.items() if given != name}
         return urlencode(parts | more)
 
     @property
     def plain(self) -> bool:
         """True if every run is in the list."""
-        return self.view == "all" and not self.given
+        return self.view == "all" and not self.active_filters
 
 
 def _format_filter_value(value: Any) -> str:

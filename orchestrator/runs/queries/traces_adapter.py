@@ -27,7 +27,7 @@ class TracedRuns:
             for run, number, record, seq, event in rows
         }
 
-    def pinned(self, run_id: UUID) -> Pinned | None:
+    def load_pins(self, run_id: UUID) -> Pinned | None:
         """Return a run's manifest and its pins as hashed; None if there is no such run."""
         row = ManifestRow.objects.filter(id=run_id).values_list("body", "pins_digest").first()
         if row is None:

@@ -47,7 +47,7 @@ class Foreseen:
         return None if meter.limit is None else max(Decimal(0), meter.limit - meter.used - meter.reserved)
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """True if there is an estimate of the remaining usage."""
         return self.rest != UNKNOWN
 

@@ -78,7 +78,7 @@ class Wrong:
             if self.model and (profile.provider, profile.model) == (self.provider, self.model)
         )
 
-    def pinned(self, pins: Pins) -> frozenset[str]:
+    def find_mispriced(self, pins: Pins) -> frozenset[str]:
         """Return the profiles, or the tool, that the pins charge at the wrong price."""
         priced = {profile.name: profile.price for profile in pins.profiles}
         models = {n for n in self.profiles(pins) if (one := priced[n]) and one.version == self.version}
@@ -90,7 +90,7 @@ class Wrong:
         """Return the profiles, or the tool, that a run charges at it: by its pins, or since a correction."""
         told = told_of(run_id, self).filter(payload__price_version=self.version)
         taken = told.values_list("payload__tools" if self.tool else "payload__models", flat=True)
-        return self.pinned(pins).union(*taken)
+        return self.find_mispriced(pins).union(*taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def runs_charged_at(tenant_id: UUID, wrong: Wrong) -> Sequence[UUID]:
 
 
 def _is_pinned_to_wrong_price(row: PinSet, wrong: Wrong) -> bool:
-    return bool(wrong.pinned(Pins.model_validate_json(bytes(row.body))))
+    return bool(wrong.find_mispriced(Pins.model_validate_json(bytes(row.body))))
 
 
 def list_mispriced_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:

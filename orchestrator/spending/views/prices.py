@@ -94,7 +94,7 @@ class CorrectionForm(forms.Form):
         )
 
     @property
-    def chosen(self) -> Wrong:
+    def chosen_price(self) -> Wrong:
         """The price that is named."""
         return self.known[self.cleaned_data["wrong"]]
 
@@ -140,10 +140,10 @@ def _submit_price_correction(request: PageRequest) -> HttpResponse:
     try:
         if "apply" not in request.POST:
             return _render_prices_page(
-                request, correction_form=form, found=preview_price_correction(house, form.chosen)
+                request, correction_form=form, found=preview_price_correction(house, form.chosen_price)
             )
         done = apply_price_correction(
-            house, form.chosen, by=request.member.principal, reason=form.cleaned_data["reason"]
+            house, form.chosen_price, by=request.member.principal, reason=form.cleaned_data["reason"]
         )
     except (InvalidInput, PriceUnknown) as error:
         told = error.data.get("errors", ())

@@ -180,7 +180,7 @@ def ask_to_name_model(
     transaction. `only`: whether it has to be a new one, or one that stands. Raises NotFound, InvalidInput
     naming each field of it, Stale, ProposalOpen."""
 
-    def wanted(listed: Models) -> tuple[Models, int]:
+    def compute_wanted_models(listed: Models) -> tuple[Models, int]:
         at = next((place for place, one in enumerate(listed) if one["name"] == name), len(listed))
         stands = at < len(listed)
         if only == "known" and not stands:
@@ -190,7 +190,7 @@ def ask_to_name_model(
         before = listed[at] if stands and only == "known" else {}
         return (*listed[:at], {**before, "name": name, **given}, *listed[at + 1 :]), at
 
-    return _request_model_change(tenant_id, wanted, expected=expected, who=who, reason=reason)
+    return _request_model_change(tenant_id, compute_wanted_models, expected=expected, who=who, reason=reason)
 
 
 def ask_to_forget_model(
@@ -199,13 +199,13 @@ def ask_to_forget_model(
     """Ask a model of the tenant's own no more, from the next run on. Outermost verb: owns the transaction.
     Raises NotFound, InvalidInput where others still name it, Stale, ProposalOpen."""
 
-    def wanted(listed: Models) -> tuple[Models, int]:
+    def compute_wanted_models(listed: Models) -> tuple[Models, int]:
         others = tuple(one for one in listed if one["name"] != name)
         if len(others) == len(listed):
             raise NotFound
         return others, len(listed)
 
-    return _request_model_change(tenant_id, wanted, expected=expected, who=who, reason=reason)
+    return _request_model_change(tenant_id, compute_wanted_models, expected=expected, who=who, reason=reason)
 
 
 def _request_model_change(

@@ -61,7 +61,7 @@ class TenantRemotes:
             raise _build_call_refusal(
                 f"{spec.name} is in quarantine, or was admitted anew since this run began"
             )
-        return server_tool(spec, place_of_server(self._tenant, server), self._changed)
+        return server_tool(spec, place_of_server(self._tenant, server), self._note_drift)
 
     def _request(self, spec: ToolSpec, remote: Remote) -> Tool[Any, Any]:
         assert remote.request is not None
@@ -80,12 +80,12 @@ class TenantRemotes:
 
         async def renew() -> str:
             fresh = await ask_token(renewal, leave)
-            await asyncio.to_thread(self._renewed, name, origin, renewal, fresh)
+            await asyncio.to_thread(self._store_renewal, name, origin, renewal, fresh)
             return fresh.value
 
         return Sealed(value=found.value, expired=found.expired, renew=renew)
 
-    def _renewed(self, name: str, origin: str, renewal: Renewal, fresh: Renewed) -> None:
+    def _store_renewal(self, name: str, origin: str, renewal: Renewal, fresh: Renewed) -> None:
         """Store what the token endpoint returned. A concurrent renewal is overwritten."""
         keep_secret(
             self._tenant, name, fresh.value, origin=origin, by=None, reason="It had expired and was renewed.",
@@ -93,7 +93,7 @@ class TenantRemotes:
             renewal=replace(renewal, refresh_token=fresh.refresh_token),
         )  # fmt: skip
 
-    def _changed(self, drift: Drift) -> None:
+    def _note_drift(self, drift: Drift) -> None:
         note_drift(self._tenant, drift)
 
 

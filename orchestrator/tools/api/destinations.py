@@ -177,13 +177,13 @@ class RemoveDocument(ScopedAPIView):
         """Out of searches; what was cited of it can still be shown. Raises NotFound."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def removed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             remove_document(
                 who.tenant, path_name(corpus), path_name(document), by=who.principal, reason=reason
             )
             return StoredResponse(204, None)
 
-        return post_once(request, removed)
+        return post_once(request, build_response)
 
 
 def _build_current_response(request: Request, kind: Kind, otherwise: dict[str, Any]) -> Response:

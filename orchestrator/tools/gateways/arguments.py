@@ -30,7 +30,7 @@ class OpenedArguments(NamedTuple):
 class Sealed(Protocol):
     """Opens what is sealed in the arguments of a call, at the moment of sending."""
 
-    def open(self, arguments: bytes) -> OpenedArguments:
+    def open_arguments(self, arguments: bytes) -> OpenedArguments:
         """The arguments as they are sent. Raises CallFailed; nothing was sent then."""
         ...
 
@@ -40,7 +40,7 @@ def open_arguments(arguments: bytes, spec: ToolSpec, sealed: Sealed | None, keep
     that nobody could look at before is held against the tool's schema now. Raises CallFailed."""
     if sealed is None:
         return arguments
-    opened = sealed.open(arguments)
+    opened = sealed.open_arguments(arguments)
     keeper.opened = {**opened.known, **opened.values}
     if opened.values and (places := find_schema_mismatches(spec.input_schema, opened.arguments)):
         named = ", ".join(place[:80] for place in places[:8])

@@ -116,25 +116,26 @@ class ToolGateway:
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}".encode()
             failure = CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
-            return self._ended(effect, keeper, failure)
+            return self._complete_failure(effect, keeper, failure)
         try:
             arguments = open_arguments(arguments, spec, sealed, keeper)
-            declared, values = self._prepared(effect, arguments, spec, permit.run, remotes)
+            declared, values = self._prepare_call(effect, arguments, spec, permit.run, remotes)
             context = None
             if declared.waits:
+                run, changes = permit.run, spec.is_mutating
                 context = self._context(
-                    loop, effect, arguments, declared, spec, tenant, permit.run, files, mutating=spec.mutating
+                    loop, effect, arguments, declared, spec, tenant, run, files, mutating=changes
                 )
             admitted = _admit_call(circuits or self.circuits, effect)
         except CallFailed as failure:
-            return self._ended(effect, keeper, failure)
+            return self._complete_failure(effect, keeper, failure)
         if context is None:
             performed = self._local(effect, declared, values, keeper, spec)
             admitted.tell(healthy=assess_health(performed, effect, spec), reason=read_error(performed))
             return make_completed_future(performed)
         before_wait()
-        call = self._waiting(effect, declared, values, context, keeper, spec)
-        return loop.submit(self._reported(call, spec, admitted, effect))
+        call = self._await_tool(effect, declared, values, context, keeper, spec)
+        return loop.submit(self._report_result(call, spec, admitted, effect))
 
     def look_up(
         self,
@@ -156,7 +157,7 @@ class ToolGateway:
         The look-up uses the call's key. It passes the same guard as a call: permit, rate and circuit
         (R-BUDGET-17). Where one of them refuses, the result is unknown.
         """
-        found = self._looked(
+        found = self._look_up_effect(
             loop, effect, arguments, spec, salt, permit, circuits=circuits or self.circuits, remotes=remotes,
             tenant=tenant, before_wait=before_wait, sealed=sealed,
         )  # fmt: skip
@@ -165,7 +166,7 @@ class ToolGateway:
         )
         return found
 
-    def _looked(
+    def _look_up_effect(
         self,
         loop: EffectLoop,
         effect: CallTool,
@@ -185,7 +186,7 @@ class ToolGateway:
         if refused is not None:
             return Found(answered=False, why=f"refused by the wall: {refused.reason}")
         try:
-            declared = self._declared(spec, remotes)
+            declared = self._find_declared_tool(spec, remotes)
             if declared.look_up is None:
                 return Found(answered=False, why="no look-up")
             arguments = open_arguments(arguments, spec, sealed, keeper)
@@ -193,7 +194,7 @@ class ToolGateway:
             context = self._context(
                 loop, effect, arguments, declared, spec, tenant, permit.run, None, mutating=False
             )
-            self._paced((permit.run, spec.name, "look_up"), spec)
+            self._check_rate((permit.run, spec.name, "look_up"), spec)
             admitted = _admit_call(circuits, effect)
         except CallFailed as failure:
             return Found(answered=False, why=failure.error)
@@ -202,7 +203,7 @@ class ToolGateway:
         admitted.tell(healthy=found.answered, reason=found.why)
         return found
 
-    def _paced(self, caller: Hashable, spec: ToolSpec) -> None:
+    def _check_rate(self, caller: Hashable, spec: ToolSpec) -> None:
         """Count one call.
 
         Raises: CallFailed where the rate is exceeded.
@@ -217,7 +218,7 @@ class ToolGateway:
     # -- one call
     # ------------------------------------------------------------------------------------------------
 
-    def _declared(self, spec: ToolSpec, remotes: Remotes | None) -> AnyTool:
+    def _find_declared_tool(self, spec: ToolSpec, remotes: Remotes | None) -> AnyTool:
         """Return the tool behind a pinned version, or raise CallFailed."""
         if spec.remote is not None and remotes is not None:
             return remotes.find(spec)
@@ -228,15 +229,15 @@ class ToolGateway:
             raise CallFailed("refused", sent=False, detail=f"{spec.name} is not available: {why}".encode())
         return declared
 
-    def _prepared(
+    def _prepare_call(
         self, effect: CallTool, arguments: bytes, spec: ToolSpec, run: UUID, remotes: Remotes | None
     ) -> tuple[AnyTool, BaseModel]:
         if effect.tool != spec.name:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {effect.tool} here".encode())
         check_sendable(arguments)
-        declared = self._declared(spec, remotes)
+        declared = self._find_declared_tool(spec, remotes)
         values = read_arguments(declared, arguments)
-        self._paced((run, spec.name), spec)
+        self._check_rate((run, spec.name), spec)
         return declared, values
 
     def _context(
@@ -274,13 +275,13 @@ class ToolGateway:
             result = declared.function(**keywords_of(values))
             if (read_monotonic_clock() - began) * 1000 > effect.timeout_ms:
                 raise CallFailed("timeout", sent=True)
-            return self._answered(effect, spec, encode_tool_result(result), keeper)
+            return self._build_answer(effect, spec, encode_tool_result(result), keeper)
         except CallFailed as failure:
             return build_failure(effect, keeper, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
             return build_failure(effect, keeper, _build_crash_failure(declared, error, sent=True))
 
-    async def _waiting(
+    async def _await_tool(
         self,
         effect: CallTool,
         declared: AnyTool,
@@ -292,7 +293,7 @@ class ToolGateway:
         try:
             async with asyncio.timeout(context.seconds):
                 result = await _invoke_tool(declared, context, values)
-            return self._answered(
+            return self._build_answer(
                 effect, spec, encode_tool_result(result, apart=is_isolated_call(context)), keeper
             )
         except TimeoutError:
@@ -307,7 +308,7 @@ class ToolGateway:
                 effect, keeper, _build_crash_failure(declared, error, sent=context.watch.sent)
             )
 
-    async def _reported(
+    async def _report_result(
         self, call: Coroutine[Any, Any, Performed], spec: ToolSpec, admitted: Admitted, effect: CallTool
     ) -> Performed:
         """Await the call and report its result to its circuit.
@@ -323,7 +324,7 @@ class ToolGateway:
     # -- outcomes
     # ------------------------------------------------------------------------------------------------
 
-    def _answered(
+    def _build_answer(
         self, effect: CallTool, spec: ToolSpec, answer: ServiceResponse[Any], keeper: Keeper
     ) -> Performed:
         """Build the outcome of an answer, with the observation as it came.
@@ -345,7 +346,7 @@ class ToolGateway:
         }  # fmt: skip
         return Performed(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
 
-    def _ended(self, effect: CallTool, keeper: Keeper, failure: CallFailed) -> "Future[Performed]":
+    def _complete_failure(self, effect: CallTool, keeper: Keeper, failure: CallFailed) -> "Future[Performed]":
         return make_completed_future(build_failure(effect, keeper, failure))
 
 

@@ -87,7 +87,7 @@ def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> Re
                 admitted=remote.definition,
                 key=context.key,
                 watch=context.watch,
-                mutating=spec.mutating,
+                mutating=spec.is_mutating,
             )
         except mcp_client.Changed as found:
             await asyncio.to_thread(changed, found.drift)

@@ -193,7 +193,9 @@ class Performer:
                 return looked
             event = event.evolve(look=look)
         elif became is Fate.IN_DOUBT:
-            return Outcomes(events=(request.doubted(event.at, performed.unread),), bodies=performed.bodies)
+            return Outcomes(
+                events=(request.build_doubt_event(event.at, performed.unread),), bodies=performed.bodies
+            )
         return Outcomes(events=(request.told(event),), bodies=performed.bodies)
 
     def resolve(

@@ -98,6 +98,6 @@ class Request:
             return event.evolve(sent=True, answer=Answer.NONE)
         return event.evolve(answer=Answer.ERROR) if event.answer is Answer.REFUSED else event
 
-    def doubted(self, at: datetime, unread: Unread | None) -> Recovered:
+    def build_doubt_event(self, at: datetime, unread: Unread | None) -> Recovered:
         """Return the event for an unknown outcome."""
         return Recovered(at=at, effect=self.effect.id, resolution="in_doubt", unread=unread)

@@ -215,4 +215,4 @@ def test_a_request_with_a_sealed_value_is_decided_by_whoever_may_see_it() -> Non
     assert found.rule is Rule.REVEAL
     assert explain_decision_refusal(sealed, may_see) is None
     assert explain_decision_refusal(plain, bob(Authority())) is None
-    assert explain_decision_refusal(plain.moving(None, sealed=True), bob(Authority())) is not None
+    assert explain_decision_refusal(plain.with_stakes(None, sealed=True), bob(Authority())) is not None

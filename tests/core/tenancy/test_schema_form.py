@@ -132,7 +132,7 @@ def test_a_fault_stands_at_its_field_and_the_text_stays(where: str, text: str, s
     sent = {**as_sent(schema_form(REFUND, FULL)), f"f:{where}": text}
     read = read_form(REFUND, sent, FULL)
     form = schema_form(REFUND, FULL, sent=sent, faults=read.faults)
-    (flawed,) = form.flawed
+    (flawed,) = form.faulty_fields
     assert (flawed.pointer, flawed.text, form.faults) == (where, text, ())
     assert said in flawed.faults[0]
 

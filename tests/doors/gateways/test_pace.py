@@ -65,7 +65,7 @@ def test_another_run_has_a_rate_of_its_own(loop: EffectLoop, tools: ToolGateway)
 def test_a_refusal_says_nothing_about_the_other_sides_health(loop: EffectLoop, tools: ToolGateway) -> None:
     for _ in range(9):
         look_up(loop, tools)
-    assert tools.circuits.blocked("tool", "orders.lookup") == ()
+    assert tools.circuits.list_blocked("tool", "orders.lookup") == ()
 
 
 def test_runs_that_have_gone_quiet_are_forgotten(clock: Clock) -> None:

@@ -70,7 +70,7 @@ class One:
 def effect_of(spec: ToolSpec, body: bytes, key: str = "key-1") -> CallTool:
     """The effect that calls it."""
     return call_tool("mail.send", body, key=key).evolve(
-        tool=spec.name, mutating=spec.mutating, lookup=spec.lookup, external=True
+        tool=spec.name, mutating=spec.is_mutating, lookup=spec.lookup, external=True
     )
 
 

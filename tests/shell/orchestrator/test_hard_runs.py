@@ -64,7 +64,7 @@ def test_the_heartbeat_does_not_keep_a_run_that_its_worker_put_down(
     worker = fresh_worker()
     claimed = claim_lease(world.id, other, worker.name)
     assert claimed is not None
-    with HELD.holding(load_claimed_run(world.id, other, worker.name, claimed)):
+    with HELD.hold_run(load_claimed_run(world.id, other, worker.name, claimed)):
         worker.advance(broken)
         Heartbeat().beat()
         until = world.run(broken).lease_until
@@ -87,7 +87,7 @@ def test_a_renewal_passes_by_whose_row_a_commit_keeps_and_comes_back(
         hands.append(load_claimed_run(world.id, run, worker.name, claimed))
     committing, free = hands
     before = [world.run(hand.run).lease_until for hand in hands]
-    with HELD.holding(committing), HELD.holding(free):
+    with HELD.hold_run(committing), HELD.hold_run(free):
         with superuser.transaction():
             superuser.execute("SELECT 1 FROM orchestrator_run WHERE id = %s FOR UPDATE", (committing.run,))
             Heartbeat().beat()

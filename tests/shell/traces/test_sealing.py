@@ -35,11 +35,11 @@ def test_a_value_opens_to_itself_under_its_own_key_alone(secret: str) -> None:
     assert reference == format_sealed_reference("secret_field", digest)
     assert digest == payload_digest(one.salt, body)
     assert secret.encode() not in body or not secret
-    assert one.open(body) == secret
+    assert one.open_value(body) == secret
     assert one.seal("secret_field", secret, PLACE) == reference
     for wrong in (other, Vault(tenant=fresh_id(), salt=one.salt, wrapped=one.wrapped)):
         with pytest.raises(Unopenable):
-            wrong.open(body)
+            wrong.open_value(body)
 
 
 @proves("R-SEC-4", part="what a value was sealed for cannot be changed")
@@ -53,7 +53,7 @@ def test_a_payload_whose_place_was_changed_opens_no_more() -> None:
         changed = body.replace(was, becomes)
         assert changed != body
         with pytest.raises(Unopenable):
-            one.open(changed)
+            one.open_value(changed)
 
 
 def test_short_values_have_one_length() -> None:

@@ -47,23 +47,23 @@ class Act(PlainNode):
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A reply, a failure, or the time to try again."""
         if isinstance(event, ModelReplied):
-            return self._replied(view, event)
+            return self._handle_reply(view, event)
         if isinstance(event, ModelFailed | Recovered):
-            return self._failed(view, event)
+            return self._handle_failure(view, event)
         if isinstance(event, TimerFired):
             return handle_model_timer(
                 view, lambda state: request_model_call(view, state, view.node.config, visible_tools(view))
             )
         raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _failed(self, view: NodeContext, event: ModelFailed | Recovered) -> NodeResult:
+    def _handle_failure(self, view: NodeContext, event: ModelFailed | Recovered) -> NodeResult:
         config: Asking = view.node.config
         if isinstance(event, Recovered):
             return self._once_more(view, view.state, (trace_model_failure(event),))
         retry = retry_model_call(view, event, config, visible_tools(view))
         return exit_model_unavailable(view, event) if retry is None else retry
 
-    def _replied(self, view: NodeContext, event: ModelReplied) -> NodeResult:
+    def _handle_reply(self, view: NodeContext, event: ModelReplied) -> NodeResult:
         config: Asking = view.node.config
         said = (replied_said(event),)
         if (unsafe := stop_unsafe_reply(view, event, said)) is not None:
@@ -73,7 +73,7 @@ class Act(PlainNode):
         counters = view.state.counters.evolve(model_attempts=0)
         state = view.state.evolve(reply=event.reply, counters=counters, feedback=None)
         if event.requests:
-            return self._requested(view, event, state, said)
+            return self._handle_requests(view, event, state, said)
         if event.refusal:
             return NodeResult(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
         if event.answer is None:
@@ -101,7 +101,7 @@ class Act(PlainNode):
             lambda asking: request_model_call(view, asking, view.node.config, visible_tools(view)),
         )
 
-    def _requested(
+    def _handle_requests(
         self, view: NodeContext, event: ModelReplied, state: RunState, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
         limit = view.pins.boundary.max_calls_per_reply

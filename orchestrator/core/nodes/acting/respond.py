@@ -40,22 +40,22 @@ class Respond(PlainNode):
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A reply, a failure, or the time to try again."""
         if isinstance(event, ModelReplied):
-            return self._replied(view, event)
+            return self._handle_reply(view, event)
         if isinstance(event, Recovered):
             return self._once_more(view, view.state, (trace_model_failure(event),))
         if isinstance(event, ModelFailed):
-            return self._failed(view, event)
+            return self._handle_failure(view, event)
         if isinstance(event, TimerFired):
             return handle_model_timer(
                 view, lambda state: request_model_call(view, state, view.node.config, ())
             )
         raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _failed(self, view: NodeContext, event: ModelFailed) -> NodeResult:
+    def _handle_failure(self, view: NodeContext, event: ModelFailed) -> NodeResult:
         retry = retry_model_call(view, event, view.node.config, ())
         return exit_model_unavailable(view, event) if retry is None else retry
 
-    def _replied(self, view: NodeContext, event: ModelReplied) -> NodeResult:
+    def _handle_reply(self, view: NodeContext, event: ModelReplied) -> NodeResult:
         said = (replied_said(event),)
         if (unsafe := stop_unsafe_reply(view, event, said)) is not None:
             return unsafe

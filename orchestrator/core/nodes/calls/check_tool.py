@@ -77,7 +77,7 @@ class CheckTool(PlainNode):
                 state=view.state, interrupt=interrupt_for(short), said=front.said + refusal_said(short)
             )  # fmt: skip
         if front.verdict != "eligible":
-            return self._refused(view, front)
+            return self._refuse_call(view, front)
         assert front.spec is not None
         if (key := find_busy_lock_key(view, front.spec, front.call)) is not None:
             # After the wait for a lock the whole check is repeated, because much may have changed.
@@ -125,7 +125,7 @@ class CheckTool(PlainNode):
             found.append(examined)
         return found
 
-    def _refused(self, view: NodeContext, examined: Authorization) -> NodeResult:
+    def _refuse_call(self, view: NodeContext, examined: Authorization) -> NodeResult:
         state, said = view.state, examined.said
         if examined.verdict == "over_budget":
             assert examined.refused is not None
@@ -139,9 +139,9 @@ class CheckTool(PlainNode):
             repaired = _without_repaired_tools(state, (examined.call.tool,))
             asking = state.evolve(queue=queue, malformed=repaired)
             return NodeResult(state=asking, outcome="needs_approval", said=said)
-        return self._answered(view, examined, said)
+        return self._answer_call(view, examined, said)
 
-    def _answered(
+    def _answer_call(
         self, view: NodeContext, examined: Authorization, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
         """Give the call its structured result and remove it from the queue."""
@@ -171,7 +171,7 @@ def _find_budget_shortfall(view: NodeContext, call: Call) -> Refused | None:
 
 
 def _is_parallel_read(spec: ToolSpec | None) -> bool:
-    return spec is not None and spec.parallel_safe and not spec.mutating
+    return spec is not None and spec.parallel_safe and not spec.is_mutating
 
 
 def _with_counted_denial(counters: Counters, *, unauthorized: bool) -> Counters:

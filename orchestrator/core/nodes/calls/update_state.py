@@ -75,7 +75,7 @@ def _commit_fact(view: NodeContext, state: RunState, call: Call) -> tuple[RunSta
         {"status": "ok", "fact": name, "trust": spec.trust, "verified": call.verdict == "verified"},
     )
     confirmed = state.confirmed
-    if spec.mutating:
+    if spec.is_mutating:
         key = action_key(call)
         confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
     echoes = state.echoes

@@ -77,7 +77,7 @@ def _has_room(group: list[Call], call: Call, pins: Pins) -> bool:
 
 def _is_parallel_read(spec: ToolSpec | None) -> bool:
     """Return whether a tool only reads and may run in parallel, by the rule of check_tool."""
-    return spec is not None and spec.parallel_safe and not spec.mutating
+    return spec is not None and spec.parallel_safe and not spec.is_mutating
 
 
 def _place_queued_group(state: RunState, group: list[Call], before: tuple[str, ...]) -> list[Placed]:

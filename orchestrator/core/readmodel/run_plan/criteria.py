@@ -56,13 +56,15 @@ class _Asked:
         for node in self.graph.nodes.values():
             for fact in node.config.facts if node.kind == "check_completion" else ():
                 needed = Criterion(validator="fact_committed", parameters={"fact": fact})
-                yield self._shown(node, needed, Met.MET if fact in self.state.facts else Met.UNMET)
+                yield self._build_shown_criterion(
+                    node, needed, Met.MET if fact in self.state.facts else Met.UNMET
+                )
             criteria = node.config.acceptance if node.kind == "verify_output" else ()
             for criterion in criteria:
                 met = self._met(criterion, criteria, [node.id], "workflow")
-                yield self._shown(node, criterion, met)
+                yield self._build_shown_criterion(node, criterion, met)
 
-    def _shown(self, node: Node, criterion: Criterion, met: Met) -> ShownCriterion:
+    def _build_shown_criterion(self, node: Node, criterion: Criterion, met: Met) -> ShownCriterion:
         return ShownCriterion(
             validator=criterion.validator, parameters=criterion.parameters, of="workflow", met=met,
             node=node.id,
@@ -84,9 +86,11 @@ class _Asked:
         # Only the newest check's findings are known.
         if self.said is None or newest is not self.judged[-1]:
             return Met.OPEN
-        return self._failed(criterion, together, level, self.said)
+        return self._judge_after_failure(criterion, together, level, self.said)
 
-    def _failed(self, criterion: Criterion, together: tuple[Criterion, ...], level: str, said: Said) -> Met:
+    def _judge_after_failure(
+        self, criterion: Criterion, together: tuple[Criterion, ...], level: str, said: Said
+    ) -> Met:
         """Return the state of a criterion after a failed check.
 
         Levels are checked in order, and only the first failing level is reported.

@@ -72,7 +72,7 @@ class Past:
         }
         # Nodes whose facts a retry took over from the previous run.
         self.carried = [node for node in self.facts if node not in self.left]
-        self.drafted = self._drafted(moves) if again and state.draft is not None else ""
+        self.drafted = self._find_draft_node(moves) if again and state.draft is not None else ""
         if self.drafted:
             self.carried.insert(self._place_of_draft(), self.drafted)
         self.asked = {one.tool: one for one in asked if one.by == "node"}
@@ -89,7 +89,7 @@ class Past:
             return step.evolve(standing=S.DONE)
         return step if ahead else step.evolve(standing=S.FAILED, why=outcome)
 
-    def _drafted(self, moves: tuple[Move, ...]) -> str:
+    def _find_draft_node(self, moves: tuple[Move, ...]) -> str:
         """Return the node that wrote the draft that a retry began with, or "" if it is unknown.
 
         The node is not recorded. It is derived only if exactly one node that writes drafts leads to the place

@@ -108,18 +108,18 @@ class _Telling:
 
     def _turn(self) -> Iterator[PlanStep]:
         """Return the calls of the model's last reply, in order, and the call that undoes a change."""
-        found = [self._answered(one) for one in self.results]
-        found += [self._open(one) for one in self.calls if one.call.by not in self.graph.nodes]
+        found = [self._build_answered_step(one) for one in self.results]
+        found += [self._build_open_step(one) for one in self.calls if one.call.by not in self.graph.nodes]
         known = {step.call: None for step in found}
         found += [self._cut(one) for one in self._lost() if one.call not in known]
         return iter(sorted(found, key=_build_call_sort_key))
 
-    def _answered(self, result: Result) -> PlanStep:
+    def _build_answered_step(self, result: Result) -> PlanStep:
         fact = next((name for name, one in self.state.facts.items() if one.call == result.call), "")
         step = self._call(result.call, result.tool, MODEL, standing_of(result.status))
         return step.evolve(why="" if result.status == "ok" else result.status, fact=fact)
 
-    def _open(self, one: Placed) -> PlanStep:
+    def _build_open_step(self, one: Placed) -> PlanStep:
         call = one.call
         standing = one.standing
         if self.state.halting is not None and call in self.state.queue:

@@ -97,9 +97,9 @@ class _Folding:
         if self.before is not None and told.at - self.before.at > self.gap:
             self.gap, self.gap_why = told.at - self.before.at, self.before.kind
         self.before = told
-        row = self._joined(told)
+        row = self._find_joined_row(told)
         if row is None and (told.kind in OPENING or _is_standalone_event(told)):
-            row = self._opened()
+            row = self._open_row()
         if row is None:
             return
         row.events.append(told)
@@ -109,7 +109,7 @@ class _Folding:
             if told.said.get(name):
                 self.known[f"{name}:{told.said[name]}"] = row
 
-    def _joined(self, told: EventLabel) -> _Open | None:
+    def _find_joined_row(self, told: EventLabel) -> _Open | None:
         if told.kind == "model_called" and told.said.get("attempt", 1) > 1:
             return self.model
         if told.kind in OPENING:
@@ -117,7 +117,7 @@ class _Folding:
         keys = (f"{name}:{told.said[name]}" for name in JOINING if told.said.get(name))
         return next((self.known[key] for key in keys if key in self.known), None)
 
-    def _opened(self) -> _Open:
+    def _open_row(self) -> _Open:
         row = _Open([])
         if self.gap >= IDLE:
             row.idle, row.idle_why = self.gap, self.gap_why

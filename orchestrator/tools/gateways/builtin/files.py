@@ -347,7 +347,10 @@ def _build_proposal(
     found = load_file_contents(held.run, _select_named_entries(held.tree, parts))
     changes = unified_diff.apply_unified_diff(parts, found.get)
     after = with_changed_files(held.tree, changes)
-    told = [Change(path=one.path, kind=one.kind, added=one.added, removed=one.removed) for one in parts]
+    told = [
+        Change(path=one.path, kind=one.kind, added=one.added_count, removed=one.removed_count)
+        for one in parts
+    ]
     return Proposal(base=base, digest=after.digest, files=len(parts), changes=told), changes, parts
 
 
@@ -357,7 +360,7 @@ def _select_named_entries(tree: Tree, parts: tuple[FileDiff, ...]) -> list[Any]:
 
 
 def _format_summary(parts: tuple[FileDiff, ...]) -> str:
-    first = ", ".join(f"{part.path} +{part.added} -{part.removed}" for part in parts[:4])
+    first = ", ".join(f"{part.path} +{part.added_count} -{part.removed_count}" for part in parts[:4])
     return first if len(parts) <= 4 else f"{first} and {len(parts) - 4} more"
 
 

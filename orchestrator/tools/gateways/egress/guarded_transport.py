@@ -110,7 +110,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Perform one hop."""
         target = target_of(str(request.url))
         addresses = await resolve_allowed_addresses(target, self._leave, self._resolver)
-        response = await self._connected(request, target, addresses)
+        response = await self._connect_first(request, target, addresses)
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             await response.aclose()
             raise TooMuch("compressed, though that was not asked for", request=request)
@@ -120,7 +120,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             stream=_Bounded(response.stream, self._most, response.status_code),
         )  # fmt: skip
 
-    async def _connected(
+    async def _connect_first(
         self, request: httpx2.Request, target: Target, addresses: Sequence[str]
     ) -> httpx2.Response:
         """Return the answer of the first address that can be connected; nothing was sent to the others."""

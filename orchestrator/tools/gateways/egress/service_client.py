@@ -124,7 +124,7 @@ class Watch:
     sent: bool = False
     status: int = 0
 
-    async def answered(self, response: httpx2.Response) -> None:
+    async def record_status(self, response: httpx2.Response) -> None:
         """Record the status of an answer to a call that was sent."""
         if self.sent and response.request.method == "POST":
             self.status = response.status_code

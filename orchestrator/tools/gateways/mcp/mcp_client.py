@@ -188,7 +188,7 @@ async def _open_session(
             if not follows:
                 client.max_redirects = 0
             if watch is not None:
-                client.event_hooks = {"response": [watch.answered]}
+                client.event_hooks = {"response": [watch.record_status]}
             await stack.enter_async_context(client)
             transport = streamable_http_client(
                 place.url, http_client=client, max_sse_event_size=MOST_BYTES // 2

@@ -63,7 +63,7 @@ HOLD_ACCOUNT: Final = "SELECT 1 FROM budgets_account WHERE id = %(run)s AND kind
 
 
 @dataclass(slots=True)
-class Sheet:
+class PostingSheet:
     """One posting on its way to the database: changes of lines and tranches, and the entries that say so."""
 
     tenant: UUID
@@ -134,7 +134,7 @@ class Sheet:
         """The entries as a trace binds them: ``entry:<id>`` → digest."""
         return {f"entry:{text_of(row.id)}": digest for row, digest, _ in self.rows}
 
-    def send(self, cursor: Cursor, batch: Batch | None = None) -> "Sent":
+    def send(self, cursor: Cursor, batch: Batch | None = None) -> "SentSheet":
         """Write the sheet; with a `batch` it rides in that, which the caller sends."""
         riding = batch or Batch(cursor)
         lines = (
@@ -147,7 +147,7 @@ class Sheet:
         riding.insert(ENTRIES, rows)
         if batch is None:
             riding.send()
-        return Sent(sheet=self, cursor=cursor, lines=lines, tranches=tranches)
+        return SentSheet(sheet=self, cursor=cursor, lines=lines, tranches=tranches)
 
     def _lines(self) -> list[object]:
         values: list[object] = []
@@ -177,10 +177,10 @@ def move_lines(rows: int) -> str:
 
 
 @dataclass(slots=True)
-class Sent:
+class SentSheet:
     """A sheet that was sent; what came of it is known once its batch was."""
 
-    sheet: Sheet
+    sheet: PostingSheet
     cursor: Cursor
     lines: Touched
     tranches: list[Touched]

@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from demo import document_search
 from demo.errors import Refusal
 from demo.faults import Fault, Faults, Service
-from demo.services import Incident, LogsQuery, Park, RestartBody
-from demo.storage.repositories import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
-from demo.storage.reservations import HoldBody, Holds, ReleaseBody, ShipmentBody
+from demo.services import Incident, LogsQuery, RestartBody, ServiceFleet
+from demo.storage.repositories import EntryBody, MessageBody, PolicyQuery, RefundBody, Repositories
+from demo.storage.reservations import HoldBody, ReleaseBody, Reservations, ShipmentBody
 from demo.tickets import ClosureBody, TicketBody, Tickets
 from demo.web import Answer, Application, Handler, Request, Route
 
@@ -18,7 +18,7 @@ class _Query(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Since(_Query):
+class _SinceQuery(_Query):
     service: Service | None = None
     since: int = Field(0, ge=0, le=2**62)
 
@@ -71,10 +71,10 @@ def _get_service_name(request: Request) -> str:
 class Company:
     """Books, running services, documents and faults behind an ASGI application."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Repositories) -> None:
         self._books = books
-        self._park = Park(books.store, books.today)
-        self._holds = Holds(books.store)
+        self._park = ServiceFleet(books.store, books.today)
+        self._holds = Reservations(books.store)
         self._tickets = Tickets(books.store)
         self._faults = Faults()
         self.application = Application(self._routes(), self._faults)
@@ -263,13 +263,13 @@ class Company:
         return Answer(content=self._faults.list_faults())
 
     def _effects(self, request: Request) -> Answer:
-        asked = request.parse_query(_Since)
+        asked = request.parse_query(_SinceQuery)
         return Answer(
             content={"effects": self._books.store.effects(service=asked.service, since=asked.since)}
         )
 
     def _requests(self, request: Request) -> Answer:
-        asked = request.parse_query(_Since)
+        asked = request.parse_query(_SinceQuery)
         found = [
             entry
             for entry in self.application.journal

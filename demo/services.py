@@ -51,7 +51,7 @@ class LogsQuery(BaseModel):
     limit: int = Field(20, ge=1, le=200)
 
 
-class Park:
+class ServiceFleet:
     """The operations of the running services."""
 
     def __init__(self, store: Store, today: date) -> None:

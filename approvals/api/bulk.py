@@ -17,14 +17,20 @@ from tenancy.rest.api_helpers import get_caller, post_once
 from tenancy.rest.api_view import APIView
 from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.permissions import make_scope_permission
-from tenancy.rest.serializer_fields import Formed, Id, StrictCharField, StrictSerializer, validate_input
+from tenancy.rest.serializer_fields import (
+    FormattedCharField,
+    Id,
+    StrictCharField,
+    StrictSerializer,
+    validate_input,
+)
 
 
 class ShownField(StrictSerializer):
     """A request and the digest of the packet that was looked at."""
 
     id = Id()
-    packet_digest = Formed(r"^[0-9a-f]{64}$")
+    packet_digest = FormattedCharField(r"^[0-9a-f]{64}$")
 
 
 class TogetherBody(StrictSerializer):
@@ -51,7 +57,7 @@ class TogetherField(serializers.Serializer[Any]):
     results = OutcomeField(many=True)
 
 
-class DecisionsTogether(APIView):
+class BulkDecisions(APIView):
     """One word to several requests for the same tool version and risk class, network at most.
 
     Who may is judged per request.

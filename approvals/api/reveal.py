@@ -31,7 +31,7 @@ class RevealedField(serializers.Serializer[Any]):
     value = serializers.CharField(allow_blank=True, allow_null=True)
 
 
-class Revealing(APIView):
+class RevealedValue(APIView):
     """A sealed value of a request. Who may is judged per request."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.REVEAL)]

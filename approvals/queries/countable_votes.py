@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from approvals.core.lifecycle import AGREEING, RequestStatus
-from approvals.core.policy import Asked, Decider, explain_decision_refusal
+from approvals.core.policy import Decider, RequestFacts, explain_decision_refusal
 from approvals.core.quorum import Vote
 from approvals.models import Decision, Request
 from approvals.queries import votes_of
@@ -14,7 +14,10 @@ from tenancy.queries import standings_of
 
 
 def counting_votes(
-    request: Request, decisions: Sequence[Decision], asked: Asked | None = None, at: datetime | None = None
+    request: Request,
+    decisions: Sequence[Decision],
+    asked: RequestFacts | None = None,
+    at: datetime | None = None,
 ) -> list[Vote]:
     """The words as far as counting goes, without each agreement of somebody who may not decide the request
     any more, and without that of whoever has become related to somebody who agreed to the same before.
@@ -53,7 +56,7 @@ def _deciders(
 
 
 def _select_counting_votes(
-    request: Request, votes: list[Vote], deciders: Mapping[UUID, Decider], asked: Asked | None
+    request: Request, votes: list[Vote], deciders: Mapping[UUID, Decider], asked: RequestFacts | None
 ) -> list[Vote]:
     if request.status != RequestStatus.PENDING:
         return votes

@@ -28,7 +28,7 @@ from approvals.queries.inbox import (
 from approvals.queries.people import decider_of
 from approvals.views.decision_form import row_id
 from approvals.views.live_inbox import KEPT, view_text
-from approvals.views.request_detail import Shown, shown_card
+from approvals.views.request_detail import CardContext, shown_card
 from approvals.views.undo import list_undoable_requests
 from tenancy.core.roles import Scope
 from tenancy.db.change_cursor import mark_now
@@ -95,7 +95,7 @@ def _build_inbox_context(
 
 def _build_chosen_card(
     member: Member, chosen: UUID | None, found: Inbox, *, back: str, done: Sequence[UUID]
-) -> Shown | None:
+) -> CardContext | None:
     if chosen is None:
         return None
     following = _choose_next_request(found.rows, chosen, done)

@@ -15,13 +15,13 @@ from approvals.core.argument_diff import Change, diff_json_values
 from approvals.core.argument_display import without_secrets
 from approvals.core.errors import RequestNotFound
 from approvals.models import Request
-from approvals.ports import Judged, check_edit
-from approvals.queries.assignment import Desk, desk_of
-from approvals.queries.people import Stands, decider_of
+from approvals.ports import EditJudgement, check_edit
+from approvals.queries.assignment import AssignmentPanel, desk_of
+from approvals.queries.people import AuthorizedPrincipal, decider_of
 from approvals.queries.request_detail import Card, Edit, card_of
 from approvals.queries.undo import may_undo
 from approvals.views.budget_extension_form import Grant, build_extension_fields
-from approvals.views.decision_form import ANSWER, EDIT, Edited, answer_schema, build_edit_proposal
+from approvals.views.decision_form import ANSWER, EDIT, EditedArguments, answer_schema, build_edit_proposal
 from tenancy.core.json_schema.form import Faults, SchemaForm, schema_form
 from tenancy.core.roles import Scope
 from tenancy.web.page_auth import PageRequest
@@ -47,8 +47,8 @@ class Preview:
     `agreed` people have already agreed to the edit.
     """
 
-    edited: Edited
-    judged: Judged | None
+    edited: EditedArguments
+    judged: EditJudgement | None
     agreed: int = 0
 
     @property
@@ -68,7 +68,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class CardContext:
     """The context that `approvals/_card.html` renders.
 
     `agreeing` are edits of others that the reader can agree to. `panel` is the open part: edit, revise or
@@ -91,7 +91,7 @@ class Shown:
     back: str = ""
     next: str = ""
     grants: tuple[Grant, ...] = ()
-    desk: Desk | None = None
+    desk: AssignmentPanel | None = None
     reader: UUID | None = None
     manages: bool = False
     owner: UUID | None = None
@@ -143,19 +143,19 @@ def request_of(request_id: UUID) -> Request:
 
 
 def shown_card(
-    who: Stands,
+    who: AuthorizedPrincipal,
     request_id: UUID,
     *,
     said: Mapping[str, Any] | None = None,
     form_faults: Faults | None = None,
     **more: Any,
-) -> Shown:
+) -> CardContext:
     """Build the card for one reader, with its forms filled in from `said`. Call in the tenant's context.
 
     Raises: RequestNotFound.
     """
     card = card_of(request_of(request_id), decider_of(who))
-    return Shown(
+    return CardContext(
         card=card,
         desk=desk_of(card.request, who.owner, card.now),
         reader=who.principal,
@@ -174,7 +174,7 @@ def shown_card(
     )
 
 
-def build_edit_preview(card: Card, found: Edited) -> Preview:
+def build_edit_preview(card: Card, found: EditedArguments) -> Preview:
     """Build the preview of an edit with its verdict.
 
     The verdict holds how many people must agree, or why the edit is refused.

@@ -17,7 +17,7 @@ from config.devstack.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.devstack.process_specs import Part, build_python_command
 from config.devstack.secrets_file import secrets_in, write_private
 from config.devstack.supervisor import Journal, StartFailedError, Step, Supervisor
-from config.env import SERVERS_FILE, Given, data_dir, unwrap_secret
+from config.env import SERVERS_FILE, ExplicitSettings, data_dir, unwrap_secret
 from tenancy.core.demo_users import CAST, HOUSES, PASSWORD
 
 PORT_SECONDS = 15.0
@@ -32,7 +32,7 @@ class LocalStack:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.given = Given()
+        self.given = ExplicitSettings()
         self.data = data_dir()
         self.environment: dict[str, str] = {}
         self.owner_url: str | None = None

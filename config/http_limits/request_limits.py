@@ -72,7 +72,7 @@ class LimitBodies:
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
-        place = _Place(self.room, self.identify, scope)
+        place = _BodyMemory(self.room, self.identify, scope)
         body = _Body(scope, receive, send, place)
         try:
             if body.declared > body.limit:
@@ -85,7 +85,7 @@ class LimitBodies:
             place.leave()
 
 
-class _Place:
+class _BodyMemory:
     """The memory that one request's body takes up.
 
     The sender is identified once the body is more than small.
@@ -128,7 +128,9 @@ class _Place:
 class _Body:
     """The body of one request as it arrives."""
 
-    def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send, place: _Place) -> None:
+    def __init__(
+        self, scope: MutableMapping[str, Any], receive: Receive, send: Send, place: _BodyMemory
+    ) -> None:
         self.path: str = scope["path"]
         self.limit = body_limit(self.path)
         self.declared = declared_length(scope["headers"])

@@ -56,7 +56,7 @@ class PolicyQuery(BaseModel):
     amount: money.Positive | None = None
 
 
-class Books:
+class Repositories:
     """The operations of the services. `today` is a fixed day, so that no outcome depends on the calendar."""
 
     def __init__(self, store: Store, today: date | None = None) -> None:

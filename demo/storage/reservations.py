@@ -40,7 +40,7 @@ class ShipmentBody(Body):
     order_id: Line
 
 
-class Holds:
+class Reservations:
     """Holds and shipments, each once per key."""
 
     def __init__(self, store: Store) -> None:

@@ -29,7 +29,7 @@ from tenancy.rest.permissions import make_scope_permission
 from tenancy.rest.serializer_fields import (
     URL,
     Amount,
-    Formed,
+    FormattedCharField,
     StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
@@ -61,7 +61,7 @@ class ModelFields(StrictSerializer):
     judged_by = OwnModel
 
     model = StrictCharField(max_length=100)
-    base_url = Formed(rf"^$|{URL}", required=False)
+    base_url = FormattedCharField(rf"^$|{URL}", required=False)
     secret = StrictCharField(max_length=64, required=False, allow_blank=True)
     roles = serializers.ListField(child=serializers.ChoiceField(choices=ROLES), required=False, max_length=10)
     context_tokens = StrictIntegerField(required=False, min_value=1_000, max_value=10_000_000)

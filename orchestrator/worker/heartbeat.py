@@ -17,7 +17,7 @@ TRIES, AGAIN_SECONDS = 8, 0.1
 log = structlog.get_logger(__name__)
 
 
-class Held:
+class HeldRuns:
     """The claimed runs of this process. Thread-safe."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Held:
             return tuple(self._runs.values())
 
 
-HELD = Held()
+HELD = HeldRuns()
 
 
 class Heartbeat(threading.Thread):

@@ -26,7 +26,7 @@ from orchestrator.worker.effects.effect_executor import Outcomes, Performer
 from orchestrator.worker.effects.late_look_ups import look_up_after_end
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD
-from orchestrator.worker.leases import Claimed, claim_lease, expire_lease, pause_unreadable
+from orchestrator.worker.leases import ClaimedLease, claim_lease, expire_lease, pause_unreadable
 from traces.live import publish_change_hint, publish_event_hint
 
 POISONED = 3
@@ -93,7 +93,7 @@ class Worker:
             expire_lease(tenant_id, run_id, self.name, claimed.fence)
         return given_back and has_untaken_signals(tenant_id, run_id)
 
-    def _drive_claimed(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: RunSlot) -> bool:
+    def _drive_claimed(self, tenant_id: UUID, run_id: UUID, claimed: ClaimedLease, passage: RunSlot) -> bool:
         """Take the run in hand and drive it; whether a commit gave the lease back."""
         hand = load_claimed_run(tenant_id, run_id, self.name, claimed)
         poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
@@ -102,7 +102,7 @@ class Worker:
         with HELD.hold_run(hand):
             return self._drive(hand, passage, poisoned=poisoned)
 
-    def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, reason: str) -> None:
+    def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: ClaimedLease, reason: str) -> None:
         """Leave a run that could not be worked on: for another try, or parked after as many as kill a
         run."""
         if claimed.takeovers >= POISONED and pause_unreadable(tenant_id, run_id, claimed.fence, reason):

@@ -40,7 +40,7 @@ GONE_SECONDS = 1.5
 Drive = Callable[[UUID], bool]
 
 
-class Sweep(threading.Thread):
+class Sweeper(threading.Thread):
     """One thread in every worker that looks, and threads that drive what it finds. Ticks are spread, so that
     workers do not look all at once."""
 
@@ -50,7 +50,7 @@ class Sweep(threading.Thread):
         self._turns = turns
         self._stop_asked = threading.Event()
         self._abandoned: dict[UUID, float] = {}
-        self._hands = Hands(settings.INTERLOCK_WORKER_THREADS)
+        self._hands = SweepThreads(settings.INTERLOCK_WORKER_THREADS)
 
     def run(self) -> None:
         """Sweep until stopped, at once for the first time: a worker before this one may have died."""
@@ -152,7 +152,7 @@ class Sweep(threading.Thread):
         self._stop_asked.set()
 
 
-class Hands:
+class SweepThreads:
     """The threads that drive what a sweep finds. Thread-safe."""
 
     def __init__(self, threads: int) -> None:

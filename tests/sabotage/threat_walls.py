@@ -165,7 +165,7 @@ def words_among_instructions() -> Iterator[None]:
 def arguments_as_written() -> Felled:
     """Arguments are kept as the model wrote them, and not in their one form."""
 
-    def parse(raw: bytes, **version: int) -> argument_parsing.Arguments | argument_parsing.Malformed:
+    def parse(raw: bytes, **version: int) -> argument_parsing.Arguments | argument_parsing.MalformedArguments:
         found = argument_parsing.parse_arguments(raw, **version)
         return found.evolve(body=raw) if isinstance(found, argument_parsing.Arguments) else found
 

@@ -32,7 +32,7 @@ from traces.live.subscribers import (
     RESTART,
     SIGN_IN,
     TOO_MANY,
-    Look,
+    RenderContext,
     Viewer,
 )
 
@@ -198,8 +198,10 @@ class _Viewing:
     def _join(self, after: Cursor) -> Viewer:
         return self.hub.join(*self._where, after, self._look(), deltas=self.hello.deltas)
 
-    def _look(self) -> Look | None:
-        return Look(self.presence.scopes, self.hello.view, self.hello.zone) if self.hello.html else None
+    def _look(self) -> RenderContext | None:
+        return (
+            RenderContext(self.presence.scopes, self.hello.view, self.hello.zone) if self.hello.html else None
+        )
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Run sending, receiving, heartbeat and permission checks concurrently until one of them ends.

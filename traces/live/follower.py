@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from traces.live.feeds import Cursor, Feed, Fragments, extract_sequence
 from traces.live.reader_threads import Readers
-from traces.live.subscribers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
-from traces.live.text_deltas import Delta, Written, encode_text_delta
+from traces.live.subscribers import Limits, Packet, RenderContext, Viewer, packet_of, packet_of_page
+from traces.live.text_deltas import AddressedDelta, Delta, encode_text_delta
 
 log = structlog.get_logger(__name__)
 # Viewers of a run whose cursors differ by at most this number are served by one read.
@@ -50,7 +50,7 @@ class Follower:
 
         Programs get the text unchanged, pages in the form in which they show it.
         """
-        made: dict[bool, Written] = {}
+        made: dict[bool, AddressedDelta] = {}
         for viewer in self.viewers:
             if not viewer.deltas:
                 continue
@@ -93,7 +93,7 @@ class Follower:
 
     async def _catch_up(self) -> bool:
         """Bring every viewer as far as one read allows; return whether there is more already."""
-        by_look: dict[Look | None, list[Viewer]] = defaultdict(list)
+        by_look: dict[RenderContext | None, list[Viewer]] = defaultdict(list)
         for viewer in self.viewers:
             by_look[viewer.look].append(viewer)
         again = False
@@ -133,7 +133,7 @@ class Follower:
         if low is not None:
             yield low, near
 
-    async def _serve(self, after: Cursor, members: list[Viewer], look: Look | None) -> bool:
+    async def _serve(self, after: Cursor, members: list[Viewer], look: RenderContext | None) -> bool:
         """Read once and distribute the result; return whether there is more already."""
         where = (self.tenant_id, self.subject, after)
         stood = {viewer: viewer.at for viewer in members}
@@ -156,6 +156,8 @@ class Follower:
         return more
 
 
-def _render_fragments(feed: Feed, look: Look, tenant_id: UUID, subject: UUID, after: Cursor) -> Fragments:
+def _render_fragments(
+    feed: Feed, look: RenderContext, tenant_id: UUID, subject: UUID, after: Cursor
+) -> Fragments:
     with timezone.override(ZoneInfo(look.zone)):
         return feed.render(tenant_id, subject, after, look.scopes, look.view)

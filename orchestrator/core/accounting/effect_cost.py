@@ -11,7 +11,7 @@ from orchestrator.core.domain.memory_gate import CATEGORY as MEMORY
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.workflow.node_protocol import Refused
+from orchestrator.core.workflow.node_protocol import RefusedEffect
 
 ONE = Decimal(1)
 ZERO = Decimal(0)
@@ -98,7 +98,9 @@ def is_memory_write(manifest: Manifest, spec: ToolSpec) -> bool:
     return spec.category == MEMORY and spec.is_mutating and manifest.core_version >= APART_SINCE
 
 
-def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:
+def find_budget_shortfall(
+    state: RunState, wanted: Iterable[Amounts], headroom: Headroom
+) -> RefusedEffect | None:
     """Return the first dimension with too little left for the sum of `wanted`, or None (R-BUDGET-16)."""
     total: Amounts = {}
     for amounts in wanted:
@@ -110,14 +112,14 @@ def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: 
             continue
         left = state.left(dimension)
         if left is not None and amount > left:
-            return Refused(dimension=dimension, limit=state.limits[dimension], wanted=amount, left=left)
+            return RefusedEffect(dimension=dimension, limit=state.limits[dimension], wanted=amount, left=left)
         if (told := refused.get(dimension)) is not None and amount > told.left:
-            return Refused(
+            return RefusedEffect(
                 dimension=dimension, limit=told.limit, wanted=amount, left=told.left, account=told.account
             )
     cost = total.get("cost_usd", ZERO)
     if headroom.tenant_cost is not None and cost > headroom.tenant_cost:
-        return Refused(
+        return RefusedEffect(
             dimension="cost_usd", limit=headroom.tenant_limit, wanted=cost, left=headroom.tenant_cost,
             account=headroom.tenant_window or "tenant",
         )  # fmt: skip

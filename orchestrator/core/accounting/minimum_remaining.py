@@ -33,7 +33,7 @@ def least_rest(graph: CompiledGraph, pins: Pins, node: str, asker: str) -> Mappi
 
 
 @dataclass(frozen=True, slots=True)
-class _Of:
+class _MapKey:
     """The key of a path map. Two keys are equal if graph and tools have the same digests."""
 
     digests: tuple[str, str]
@@ -41,18 +41,18 @@ class _Of:
     pins: Pins = field(compare=False, repr=False)
 
 
-def _get_path_map(graph: CompiledGraph, pins: Pins) -> "_Map":
+def _get_path_map(graph: CompiledGraph, pins: Pins) -> "_PathMap":
     """Return a graph's path map under these tools; neither ever changes."""
-    return _build_path_map(_Of((graph.digest, pins.registry_digest), graph, pins))
+    return _build_path_map(_MapKey((graph.digest, pins.registry_digest), graph, pins))
 
 
 # Called by many threads at once: lru_cache is thread-safe.
 @lru_cache(maxsize=_MOST)
-def _build_path_map(of: _Of) -> "_Map":
-    return _Map(of.graph, of.pins)
+def _build_path_map(of: _MapKey) -> "_PathMap":
+    return _PathMap(of.graph, of.pins)
 
 
-class _Map:
+class _PathMap:
     """The cheapest paths of one graph under one set of tools."""
 
     def __init__(self, graph: CompiledGraph, pins: Pins) -> None:

@@ -21,7 +21,7 @@ from orchestrator.core.calls.sealed_arguments import is_entrusted, validate_seal
 from orchestrator.core.calls.tool_selection import find_cheaper_tool, find_substitute_tool
 from orchestrator.core.common.argument_parsing import (
     Arguments,
-    Malformed,
+    MalformedArguments,
     parse_arguments,
     validate_against_schema,
     validate_no_redactions,
@@ -36,7 +36,7 @@ from orchestrator.core.guardrails.policy_evaluation import NOT_EVALUATED, Policy
 from orchestrator.core.policy.rules import Decision
 from orchestrator.core.tools.isolation import find_missing_dependency, refused_apart
 from orchestrator.core.tools.readiness import left_out
-from orchestrator.core.workflow.node_protocol import NodeContext, Refused, trace_event
+from orchestrator.core.workflow.node_protocol import NodeContext, RefusedEffect, trace_event
 from traces.core.canonical import compute_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, CallChecked, PlanRepaired
@@ -242,12 +242,12 @@ class CallAuthorizer:
     # -- recording
     # -----------------------------------------------------------------------------------------
 
-    def _parse_call_arguments(self) -> Arguments | Malformed:
+    def _parse_call_arguments(self) -> Arguments | MalformedArguments:
         if self.call.arguments is not None:
             return parse_arguments(self.view.desk.read(self.call.arguments))
         return parse_arguments(self.view.desk.read(self.call.raw), version=self.view.manifest.core_version)
 
-    def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> Malformed | None:
+    def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> MalformedArguments | None:
         if self.view.manifest.core_version < MARKS_SINCE:
             return None
         kept = is_memory_write(self.view.manifest, spec)
@@ -277,7 +277,7 @@ class CallAuthorizer:
         verdict: CallVerdict,
         detail: str,
         *,
-        refused: Refused | None = None,
+        refused: RefusedEffect | None = None,
         missing: tuple[str, ...] = (),
         unauthorized: bool = False,
     ) -> Authorization:

@@ -7,10 +7,10 @@ from orchestrator.core.calls.action_digest import action_digest
 from orchestrator.core.calls.open_effects import looks_first, open_of
 from orchestrator.core.calls.resource_locks import keys_of
 from orchestrator.core.common.frozen_model import with_entry
-from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Came, Fate, fate_of
+from orchestrator.core.domain.call_outcomes import OPEN_SINCE, CallFacts, Fate, fate_of
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import ToolFailed
-from orchestrator.core.domain.run_state import Call, Pending, RunState
+from orchestrator.core.domain.run_state import Call, PendingEffect, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import with_sent
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
@@ -64,7 +64,7 @@ def launch_call(
     flying = call.evolve(
         effect=effect.id, rung="attempted", used_grant=call.used_grant or first_use, error=None
     )
-    pending = Pending(
+    pending = PendingEffect(
         kind="call_tool",
         call=call.id,
         attempt=call.attempt,
@@ -129,7 +129,7 @@ def classify_call_failure(view: NodeContext, call: Call, event: ToolFailed) -> F
         return Fate.FAILED
     repeats = may_pass(event) and repeats_left(view.state, spec, call.attempt)
     return fate_of(
-        Came(
+        CallFacts(
             mutating=spec.is_mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
             repeats_left=repeats, final=spec.error_means_no_effect,
             before=open_of(view.state, call) is not None, conclusive=spec.conclusive, look=event.look,

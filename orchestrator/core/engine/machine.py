@@ -29,7 +29,7 @@ from orchestrator.core.domain.run_events import (
 )
 from orchestrator.core.domain.run_state import PendingInterrupt, RunState
 from orchestrator.core.engine import late_events, late_reconciliation, signal_handlers
-from orchestrator.core.engine.transition_recorder import Recording
+from orchestrator.core.engine.transition_recorder import TransitionRecorder
 from orchestrator.core.llm.model_wait import is_called_up
 from orchestrator.core.nodes import kind_of
 from orchestrator.core.results.termination import force_run_end
@@ -73,7 +73,7 @@ def advance(
     return walker.finish_walk()
 
 
-class _Walker(Recording):
+class _Walker(TransitionRecorder):
     """The answer to one event."""
 
     _entering = False
@@ -128,7 +128,7 @@ class _Walker(Recording):
                 step = make_interrupt_result(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
             self._follow(step, said, entering=False)
 
-    def _apply_budget_decision(self, thawed: budget_extension.Thawed) -> None:
+    def _apply_budget_decision(self, thawed: budget_extension.BudgetResolution) -> None:
         """Apply the decision on more budget: continue, or take the postponed interrupt."""
         if thawed.halting is not None:
             self.state = thawed.state

@@ -31,7 +31,7 @@ STAY = "."
 _NONE: Mapping[str, Any] = {}
 
 
-class Recording:
+class TransitionRecorder:
     """The transitions of one walk; nothing of it outlives `advance`.
 
     `recorded` is the state after the last transition, `state` the one being worked on.

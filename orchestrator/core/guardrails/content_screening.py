@@ -12,7 +12,7 @@ import orjson
 
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.policy.detectors import SEVERITIES, Place, Seen, Severity, discover_detectors
+from orchestrator.core.policy.detectors import SEVERITIES, DetectorInput, Place, Severity, discover_detectors
 from orchestrator.core.workflow.node_protocol import (
     NodeContext,
     NodeResult,
@@ -31,7 +31,7 @@ PHASES: dict[Place, Phase] = {
 }  # fmt: skip
 
 
-class Screened(NamedTuple):
+class ScreeningResult(NamedTuple):
     """The result of screening: the worst severity, its rule and the trace entries."""
 
     severity: Severity
@@ -39,24 +39,24 @@ class Screened(NamedTuple):
     said: tuple[TraceEntry, ...]
 
 
-def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> Screened:
+def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> ScreeningResult:
     """Run every enabled detector over a text."""
     worst, rule, said = SEVERITIES[0], "", []
     policies = [policy for policy in (view.pins.policy, view.headroom.policy) if policy is not None]
     if view.pins.policy is None or view.manifest.core_version < SINCE:
-        return Screened("off", "", ())
-    seen = Seen(text, normalize_for_detection(text), view.pins.boundary.denied_words)
+        return ScreeningResult("off", "", ())
+    seen = DetectorInput(text, normalize_for_detection(text), view.pins.boundary.denied_words)
     core = view.manifest.core_version
     for name, severity, found in run_detectors(seen, place, [policy.safety for policy in policies], core):
         body = SafetyFound(detector=name, rule=found, place=place, subject=subject[:200], severity=severity)
         said.append(trace_event(PHASES[place], body))
         if SEVERITIES.index(severity) > SEVERITIES.index(worst):
             worst, rule = severity, f"{name}:{found}"
-    return Screened(worst, rule, tuple(said))
+    return ScreeningResult(worst, rule, tuple(said))
 
 
 def run_detectors(
-    seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"], core: int | None = None
+    seen: DetectorInput, place: Place, settings: Iterable["dict[str, Severity]"], core: int | None = None
 ) -> list[tuple[str, Severity, str]]:
     """Return each detector's findings with their severity; of several settings the stricter applies.
 
@@ -78,7 +78,7 @@ def run_detectors(
     return found
 
 
-def with_safety_alarm(state: RunState, screened: Screened) -> RunState:
+def with_safety_alarm(state: RunState, screened: ScreeningResult) -> RunState:
     """Return the state with the finding recorded and, from now on, approval required for every change.
 
     Findings that are off or only noted leave the state unchanged.
@@ -90,7 +90,7 @@ def with_safety_alarm(state: RunState, screened: Screened) -> RunState:
 
 
 def stop_unsafe_run(
-    state: RunState, screened: Screened, subject: str, said: tuple[TraceEntry, ...]
+    state: RunState, screened: ScreeningResult, subject: str, said: tuple[TraceEntry, ...]
 ) -> NodeResult:
     """End a run in which a finding closes it, and notify security."""
     tripped = BreakerTripped(breaker="safety", reason=screened.rule, subject=subject)

@@ -47,7 +47,7 @@ _STANDINGS: Mapping[Standing, str] = {
 }  # fmt: skip
 
 
-class _Seen(NamedTuple):
+class _SeenLeaf(NamedTuple):
     """One leaf as a policy sees it.
 
     `ordinary` is why it is ordinary, or ""; `words` describe where it comes from.
@@ -158,7 +158,7 @@ def with_sent(view: NodeContext, state: RunState, call: Call, spec: ToolSpec) ->
     return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
 
 
-def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> list[_Seen]:
+def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> list[_SeenLeaf]:
     """Return each leaf as a policy sees it.
 
     Raises: ContentMissing.
@@ -174,7 +174,7 @@ def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> lis
         leaf = _build_policy_leaf(call, spec, pointer, one, _match_leaf_scope(view, one, value_there, scope))
         quoted = _find_quoted_source(view, tracer, one, value_there)
         ordinary = "" if quoted else _ordinary_because(view, pointer, one, leaf)
-        found.append(_Seen(pointer, leaf, ordinary, _describe_value_source(one.source, quoted)))
+        found.append(_SeenLeaf(pointer, leaf, ordinary, _describe_value_source(one.source, quoted)))
     return found
 
 
@@ -258,7 +258,7 @@ def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
     return bool(spec.sensitive)
 
 
-def _of_leaf(policy: Policy, seen: _Seen) -> Finding | None:
+def _of_leaf(policy: Policy, seen: _SeenLeaf) -> Finding | None:
     pointer, leaf, ordinary, words = seen
     rule = policy.rule_for(leaf)
     if rule is None or rule.decision == "allow":

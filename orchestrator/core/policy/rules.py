@@ -239,7 +239,7 @@ SHIPPED = Policy(
 # -- comparing two policies
 
 
-class Weaker(NamedTuple):
+class WeakerCase(NamedTuple):
     """One case in which a policy is weaker than the one before it."""
 
     leaf: Leaf
@@ -247,19 +247,19 @@ class Weaker(NamedTuple):
     after: Decision
 
 
-def find_weaker_cases(before: Policy, after: Policy) -> tuple[Weaker, ...]:
+def find_weaker_cases(before: Policy, after: Policy) -> tuple[WeakerCase, ...]:
     """Find every kind of case in which `after` is weaker than `before`, one example each.
 
     An empty result means that `after` is as strict or stricter everywhere. Names fall into finitely many
     classes, each matched by the same patterns, so checking one name of each class checks them all.
     """
-    found: dict[tuple[str, str, Decision, Decision], Weaker] = {}
+    found: dict[tuple[str, str, Decision, Decision], WeakerCase] = {}
     for first, second, leaf in _enumerate_leaf_cases((before, after)):
         was: Decision = first.decision if first is not None else "allow"
         now: Decision = second.decision if second is not None else "allow"
         if RANK[now] < RANK[was]:
             key = (first.name if first else "", second.name if second else "", was, now)
-            found.setdefault(key, Weaker(leaf, was, now))
+            found.setdefault(key, WeakerCase(leaf, was, now))
     return tuple(found.values())
 
 

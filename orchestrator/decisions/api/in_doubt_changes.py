@@ -38,13 +38,13 @@ class Effects(APIView):
         return Response({"results": [_serialize_in_doubt_change(one) for one in found]})
 
 
-class _Saying(APIView):
+class _InDoubtView(APIView):
     """A door at which those who may decide say something of one change."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.DECIDE)]
 
 
-class Reconcile(_Saying):
+class Reconcile(_InDoubtView):
     """Say whether a change in doubt happened."""
 
     @extend_schema(operation_id="reconcile_effect", request=ReconcileBody, responses={202: RunRow})
@@ -63,7 +63,7 @@ class Reconcile(_Saying):
         )
 
 
-class LookUp(_Saying):
+class LookUp(_InDoubtView):
     """Have a change in doubt looked up."""
 
     @extend_schema(operation_id="look_up_effect", request=LookUpBody, responses={202: RunRow})

@@ -20,7 +20,7 @@ from tenancy.rest.api_helpers import get_caller, post_once
 from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.permissions import make_scope_permission
 from tenancy.rest.serializer_fields import (
-    Formed,
+    FormattedCharField,
     StrictCharField,
     StrictSerializer,
     page_of,
@@ -61,7 +61,7 @@ class DescribeQueueBody(QueueReasonBody):
 class QueueBody(DescribeQueueBody):
     """A queue to add. Its name never changes: lower-case letters, digits, - and _, a letter first."""
 
-    name = Formed(rf"^{QUEUE_NAME.pattern}$")
+    name = FormattedCharField(rf"^{QUEUE_NAME.pattern}$")
 
 
 class ByInspector(ScopedAPIView):

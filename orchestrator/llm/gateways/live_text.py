@@ -33,7 +33,7 @@ class Audience(Protocol):
         ...
 
 
-class Utterance:
+class LiveReply:
     """The live text of one reply.
 
     The text is sent at most five times a second, without secrets (R-TRACE-5); its last, incomplete word is

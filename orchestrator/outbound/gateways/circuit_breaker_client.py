@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from orchestrator.core.tools import circuit_breaker as rules
-from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
+from orchestrator.core.tools.circuit_breaker import BlockedCircuit, Circuit, Kind, Setting, Ticket
 from orchestrator.outbound.gateways.monotonic_clock import Monotonic, read_monotonic_clock
 
 # A prober's lease lasts this much longer than its call.
@@ -22,7 +22,7 @@ GRACE_MS = 2_000
 class Circuits(Protocol):
     """The circuits of one tenant, and the shared ones. Each method may wait for the database."""
 
-    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
+    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | BlockedCircuit:
         """Return the permission for one call of at most `timeout_ms`, or how long none is given."""
         ...
 
@@ -44,7 +44,7 @@ class Circuits(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class AdmittedCall:
     """One admitted call, and the circuits to report its outcome to."""
 
     circuits: Circuits
@@ -95,7 +95,7 @@ class LocalCircuits:
                 s for s in subjects if rules.is_circuit_blocking(self._held.get((kind, s), Circuit()), now)
             )
 
-    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
+    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | BlockedCircuit:
         """Admit a call as in `Circuits.admit`."""
         with self._lock:
             found, now = self._held.get((kind, subject)), self._now()
@@ -105,7 +105,7 @@ class LocalCircuits:
                 return Ticket(kind=kind, subject=subject, changes=found.changes, marked=found.failures > 0)
             probe = rules.with_probe(found, now, timedelta(milliseconds=timeout_ms + GRACE_MS))
             if probe is None:
-                return Blocked(wait_ms=rules.wait_ms(found, now))
+                return BlockedCircuit(wait_ms=rules.wait_ms(found, now))
             self._held[kind, subject] = probe
             return Ticket(kind=kind, subject=subject, changes=probe.changes, probe=True)
 

@@ -17,7 +17,7 @@ from orchestrator.policies.actions.boundaries import (
     ask_to_retire_boundary,
     read_boundary_text,
 )
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.policies.queries.boundaries import (
     boundaries_now,
     boundary_document,
@@ -117,7 +117,7 @@ class Boundaries(ScopedAPIView):
             raise InvalidInput(errors=[{"pointer": "/document", "code": "required", "detail": detail}])
         document = body["document"] if "document" in body else read_boundary_text(body["yaml"])
         expected = expected_version(request)
-        asking = Who(principal=who.principal, owner=who.owner)
+        asking = ChangeAuthor(principal=who.principal, owner=who.owner)
 
         def build_response() -> StoredResponse:
             found = ask_to_publish_boundary(
@@ -173,7 +173,7 @@ class RetireBoundary(ScopedAPIView):
         body, who = validate_input(RetireBody, request.data), get_caller(request)
         if not (number.isascii() and number.isdigit() and len(number) < 9):
             raise NotFound
-        asking = Who(principal=who.principal, owner=who.owner)
+        asking = ChangeAuthor(principal=who.principal, owner=who.owner)
 
         def build_response() -> StoredResponse:
             found = ask_to_retire_boundary(
@@ -195,7 +195,7 @@ class AllowTool(ScopedAPIView):
         """Publish the boundary's newest version with this tool first among its tools. It waits for a second
         administrator, where there is one (202). Raises NotFound, InvalidInput (400), ProposalOpen (409)."""
         body, who = validate_input(AllowBody, request.data), get_caller(request)
-        asking = Who(principal=who.principal, owner=who.owner)
+        asking = ChangeAuthor(principal=who.principal, owner=who.owner)
 
         def build_response() -> StoredResponse:
             found = ask_to_allow_tool(

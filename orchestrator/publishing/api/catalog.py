@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from orchestrator.api.serializers import ReasonBody, format_timestamp
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.publishing.actions.workflows import publish_document, publish_source, retire_workflow
 from orchestrator.publishing.api.catalog_serializers import (
     ToolBody,
@@ -184,7 +184,7 @@ class OneTool(ScopedAPIView):
             who.tenant,
             path_name(name),
             change,
-            who=Who(principal=who.principal, owner=who.owner),
+            who=ChangeAuthor(principal=who.principal, owner=who.owner),
             reason=reason,
             expected=expected_tag(request),
         )

@@ -14,7 +14,7 @@ import orjson
 from orchestrator.core.admission.checkpoint_retry import (
     KEPT,
     SENTENCES,
-    Unfit,
+    UnfitReason,
     checkpoint_of,
     describe_next_action,
     otherwise_since,
@@ -34,7 +34,7 @@ from orchestrator.core.common.errors import (
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.engine.late_reconciliation import Doubt, settled_calls
+from orchestrator.core.engine.late_reconciliation import DoubtfulChange, settled_calls
 from orchestrator.decisions.queries.in_doubt_changes import doubts_of
 from orchestrator.runs.models.run import Intent, Run
 from orchestrator.runs.queries.pending_signals import has_untaken
@@ -77,7 +77,7 @@ class Page(NamedTuple):
     below: int | None
 
 
-class Past:
+class EndedRun:
     """An ended run, and the records of it that a retry may begin at."""
 
     def __init__(self, run: Run, graph: CompiledGraph | None = None) -> None:
@@ -102,7 +102,7 @@ class Past:
         return state_now(self.run.id)
 
     @cached_property
-    def doubts(self) -> list[Doubt]:
+    def doubts(self) -> list[DoubtfulChange]:
         """The changes that a person has to reconcile before a retry."""
         return [one for one in doubts_of(self.run, self.end) if one.blocks]
 
@@ -174,7 +174,7 @@ class Past:
             number = self._newest()
         then = self.state_at(number)
         known = checkpoint_of(self.graph, then)
-        if isinstance(known, Unfit):
+        if isinstance(known, UnfitReason):
             raise NoCheckpoint(why=SENTENCES[known])
         if (refused := self.find_refusal(then)) is not None:
             raise refused

@@ -33,7 +33,7 @@ from tenancy.rest.api_helpers import build_etag_header, expected_tag, paginate_r
 from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.platform_api import ByPlatform, platform_caller, post_once_about
 from tenancy.rest.serializer_fields import (
-    Formed,
+    FormattedCharField,
     PageQuery,
     ReasonBody,
     StrictCharField,
@@ -102,7 +102,7 @@ class AdministratorBody(StrictSerializer):
 class TenantBody(TenantSettings):
     """A tenant to open, with the address and the name of its first administrator."""
 
-    slug = Formed(SLUG)
+    slug = FormattedCharField(SLUG)
     administrator = serializers.EmailField(max_length=254)
     administrator_name = StrictCharField(max_length=200)
 

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from orchestrator.llm.api import ModelsField
 from orchestrator.policies.actions.boundaries import BoundaryPublication
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.policies.api.boundaries import BoundaryField, boundary_field
 from orchestrator.policies.api.policies import WordBody
 from orchestrator.publishing.api.catalog import ScopedAPIView, serialize_tool_definition
@@ -116,5 +116,5 @@ def _serialize_applied_change(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
     return version_field(now) if isinstance(now, OutsideNow) else ceilings_field(tenant_id)[1]
 
 
-def _build_requester(found: Caller) -> Who:
-    return Who(principal=found.principal, owner=found.owner)
+def _build_requester(found: Caller) -> ChangeAuthor:
+    return ChangeAuthor(principal=found.principal, owner=found.owner)

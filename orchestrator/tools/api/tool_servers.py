@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from orchestrator.api.serializers import ReasonBody, format_timestamp
 from orchestrator.core.tools.http_tool import operation_of
 from orchestrator.core.tools.registration import asked_admission, asked_declaration
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.publishing.api.catalog import ScopedAPIView, serialize_tool_definition
 from orchestrator.publishing.api.catalog_serializers import ToolField
 from orchestrator.tenants.actions.limit_changes import ask_for_places
@@ -292,8 +292,8 @@ class RevokeSecret(ScopedAPIView):
         return post_once(request, build_response)
 
 
-def _build_requester(found: Caller) -> Who:
-    return Who(principal=found.principal, owner=found.owner)
+def _build_requester(found: Caller) -> ChangeAuthor:
+    return ChangeAuthor(principal=found.principal, owner=found.owner)
 
 
 def _build_tool_response(found: Asked, *, made: int = 200) -> StoredResponse:

@@ -18,7 +18,7 @@ from django.db import connection
 
 from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.commit.send_once import claim_dispatch
-from orchestrator.core.domain.call_outcomes import Fate, Look
+from orchestrator.core.domain.call_outcomes import Fate, LookUpMiss
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import LOOKED, AnyEvent, Recovered, ToolFailed
 from orchestrator.core.llm.model_wait import has_patience
@@ -29,12 +29,12 @@ from orchestrator.llm.gateways.client import ModelGateway
 from orchestrator.outbound.actions import TenantCircuits
 from orchestrator.outbound.gateways.async_executor import EffectLoop
 from orchestrator.outbound.gateways.database_authorization import DatabasePermit
-from orchestrator.outbound.gateways.effect_result import Found, Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult, LookUpResult
 from orchestrator.tools.actions.remote_resolver import TenantRemotes
 from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.worker.effects.payload_loader import body_of
-from orchestrator.worker.effects.sealed_arguments import SealedOfRun, vault_of_reply
-from orchestrator.worker.effects.sent_request import Request
+from orchestrator.worker.effects.sealed_arguments import RunArgumentOpener, vault_of_reply
+from orchestrator.worker.effects.sent_request import SentRequest
 from traces.live.text_deltas import RunAudience
 
 LOOK_AGAIN_SECONDS = 2.0
@@ -93,7 +93,7 @@ class Performer:
         started = [self._one(hand, effect) for effect in effects]
         return merge_outcomes([future.result() for future in started], at)
 
-    def _one(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[Performed]":
+    def _one(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[EffectResult]":
         """Start one effect and return a future of its outcome.
 
         Gateways never raise: an error is an outcome.
@@ -138,7 +138,7 @@ class Performer:
             tenant=hand.tenant,
             files=RunFiles(hand.tenant, hand.run),
             before_wait=connection.close,
-            sealed=SealedOfRun(hand),
+            sealed=RunArgumentOpener(hand),
         )
 
     def _mutate(
@@ -149,7 +149,7 @@ class Performer:
         The table of orchestrator/core/domain/call_outcomes.py defines the handling of a call without a
         result.
         """
-        request = Request(hand=hand, effect=effect, again=again)
+        request = SentRequest(hand=hand, effect=effect, again=again)
         if request.looks_first():
             looked = self.resolve(hand, effect, at)
             (found,) = looked.events
@@ -177,7 +177,7 @@ class Performer:
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         return self._without_result(request, performed, event)
 
-    def _without_result(self, request: Request, performed: Performed, event: ToolFailed) -> Outcomes:
+    def _without_result(self, request: SentRequest, performed: EffectResult, event: ToolFailed) -> Outcomes:
         """Return the outcome of a change that brought no result, after a lookup if that can tell more."""
         came = request.came(event)
         became = request.fate(came)
@@ -187,7 +187,7 @@ class Performer:
             assert isinstance(found, Recovered)
             if found.resolution == "found":
                 return looked
-            look = Look.ABSENT if found.detail == ABSENT else Look.UNKNOWN
+            look = LookUpMiss.ABSENT if found.detail == ABSENT else LookUpMiss.UNKNOWN
             became = request.fate(came._replace(look=look))
             if became in (Fate.REPEAT, Fate.IN_DOUBT):
                 return looked
@@ -205,7 +205,7 @@ class Performer:
         at: datetime,
         *,
         late: bool = False,
-        performed: Performed | None = None,
+        performed: EffectResult | None = None,
     ) -> Outcomes:
         """Determine the fate of a call that was sent and brought no result: found, abandoned or in doubt.
 
@@ -233,7 +233,7 @@ class Performer:
         ended = said.evolve(resolution="abandoned" if sure else "in_doubt", detail=detail)
         return Outcomes(events=(ended,), bodies=bodies)
 
-    def look_up(self, hand: ClaimedRun, effect: CallTool, *, late: bool = False) -> Found:
+    def look_up(self, hand: ClaimedRun, effect: CallTool, *, late: bool = False) -> LookUpResult:
         """Ask the tool for the fate of a change; `late` means after the end of its run.
 
         Raises: ContentMissing.
@@ -249,7 +249,7 @@ class Performer:
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,
             before_wait=connection.close,
-            sealed=SealedOfRun(hand),
+            sealed=RunArgumentOpener(hand),
         )
 
 
@@ -262,7 +262,7 @@ def _is_transiently_unsent(event: AnyEvent) -> bool:
     return isinstance(event, ToolFailed) and event.transient and not event.sent and not held_back(event)
 
 
-def merge_outcomes(performed: list[Performed], at: datetime) -> Outcomes:
+def merge_outcomes(performed: list[EffectResult], at: datetime) -> Outcomes:
     """Merge the outcomes of several effects into one."""
     bodies: dict[str, bytes] = {}
     for one in performed:

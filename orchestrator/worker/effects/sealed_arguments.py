@@ -24,7 +24,7 @@ from traces.core.sealed_references import (
 from traces.sealed_values import Vault
 
 
-class SealedOfRun:
+class RunArgumentOpener:
     """The sealed values of the claimed run."""
 
     def __init__(self, hand: ClaimedRun) -> None:

@@ -147,7 +147,7 @@ def _resolve_pointer(resource: _Place, pointer: str) -> Any:
     return found if isinstance(found, Mapping) else None
 
 
-class Growth:
+class ApplicationCounter:
     """The number of applications of a schema within a value; its steps are computed once per schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -226,7 +226,7 @@ class Growth:
         return other > 1 or any(times + other > 1 for times in named.values())
 
 
-def short_verdict(validator: jsonschema_rs.Validator, growth: Growth, value: Any) -> str | None:
+def short_verdict(validator: jsonschema_rs.Validator, growth: ApplicationCounter, value: Any) -> str | None:
     """Return a short verdict on a value whose errors would take too long to list, or None to list them.
 
     The verdict is "" for a valid value.

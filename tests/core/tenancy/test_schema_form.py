@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tenancy.core.json_schema.fields import ABSENT, shape_of
 from tenancy.core.json_schema.form import Field, SchemaForm, schema_form
-from tenancy.core.json_schema.form_parsing import Read, faults_of, read_form
+from tenancy.core.json_schema.form_parsing import ParsedForm, faults_of, read_form
 from tests.proves import proves
 
 REFUND: dict[str, Any] = {
@@ -59,13 +59,13 @@ def as_sent(form: SchemaForm) -> dict[str, str]:
     return sent
 
 
-def reread(schema: dict[str, Any], value: Any, **typed: str) -> Read:
+def reread(schema: dict[str, Any], value: Any, **typed: str) -> ParsedForm:
     """What is read where somebody typed something over some fields (by their pointers)."""
     sent = as_sent(schema_form(schema, value))
     return read_form(schema, {**sent, **{f"f:{where}": text for where, text in typed.items()}}, value)
 
 
-def typed_over(value: Any, where: str, text: str) -> Read:
+def typed_over(value: Any, where: str, text: str) -> ParsedForm:
     """One field typed over."""
     return reread(REFUND, value, **{where: text})
 

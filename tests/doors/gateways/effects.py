@@ -18,7 +18,7 @@ from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolA
 from orchestrator.llm.gateways.catalog import ModelEnvironment
 from orchestrator.llm.gateways.client import ModelGateway
 from orchestrator.outbound.gateways.async_executor import EffectLoop
-from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult
 from orchestrator.outbound.gateways.send_authorization import SendRefused
 from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.tools.gateways.registry import shipped_tools
@@ -156,7 +156,7 @@ class Told:
         return orjson.loads(self.text(digest))
 
 
-def read(performed: Performed) -> Told:
+def read(performed: EffectResult) -> Told:
     """The outcome at noon; every digest the event names has its content, under the right digest."""
     event = performed.event(NOON)
     assert isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed)

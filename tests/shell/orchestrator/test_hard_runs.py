@@ -18,7 +18,7 @@ from orchestrator.runs.queries.replays import replay_stored_run
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD, Heartbeat
 from orchestrator.worker.leases import claim_lease, release_lease
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
@@ -44,7 +44,7 @@ def test_a_run_that_cannot_be_read_keeps_no_other_waiting_and_is_parked(
     Clock(superuser).park_the_rest()
     broken, healthy = world.submit("tool-loop", SUM), world.submit("tool-loop", SUM)
     damage(superuser, broken)
-    sweep = Sweep(world.worker)
+    sweep = Sweeper(world.worker)
     for _ in range(20):
         sweep.tick()
         if world.run(broken).status == "paused" and world.run(healthy).terminal_code:

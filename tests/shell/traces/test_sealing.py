@@ -3,7 +3,7 @@
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
+from orchestrator.core.common.argument_parsing import Arguments, MalformedArguments, parse_arguments
 from orchestrator.llm.gateways.sealed_arguments import sealed_arguments
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
@@ -95,6 +95,6 @@ def test_arguments_with_a_sealed_member_twice_hold_no_secret_and_are_refused(raw
     kept, kinds = sealed_arguments(raw, "crm.change", one)
     assert kinds
     assert "hunter2" not in kept
-    assert isinstance(parse_arguments(kept.encode()), Malformed)
+    assert isinstance(parse_arguments(kept.encode()), MalformedArguments)
     again, _ = sealed_arguments(kept, "crm.change", one)
-    assert isinstance(parse_arguments(again.encode()), Malformed)
+    assert isinstance(parse_arguments(again.encode()), MalformedArguments)

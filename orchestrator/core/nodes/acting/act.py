@@ -9,7 +9,7 @@ from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelRepl
 from orchestrator.core.domain.run_state import Call, Result, RunState
 from orchestrator.core.guardrails.policy_evaluation import with_planned_calls
 from orchestrator.core.llm.model_call import (
-    Asking,
+    ModelCallConfig,
     exit_model_unavailable,
     handle_model_timer,
     once_more,
@@ -38,7 +38,7 @@ class Act(PlainNode):
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ACTION_SELECTION)
     artifact: ClassVar[str] = "proposed action"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[FrozenModel]] = Asking
+    config: ClassVar[type[FrozenModel]] = ModelCallConfig
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Close the last turn into one link of the conversation and ask."""
@@ -57,14 +57,14 @@ class Act(PlainNode):
         raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
     def _handle_failure(self, view: NodeContext, event: ModelFailed | Recovered) -> NodeResult:
-        config: Asking = view.node.config
+        config: ModelCallConfig = view.node.config
         if isinstance(event, Recovered):
             return self._once_more(view, view.state, (trace_model_failure(event),))
         retry = retry_model_call(view, event, config, visible_tools(view))
         return exit_model_unavailable(view, event) if retry is None else retry
 
     def _handle_reply(self, view: NodeContext, event: ModelReplied) -> NodeResult:
-        config: Asking = view.node.config
+        config: ModelCallConfig = view.node.config
         said = (replied_said(event),)
         if (unsafe := stop_unsafe_reply(view, event, said)) is not None:
             return unsafe
@@ -84,7 +84,7 @@ class Act(PlainNode):
         return NodeResult(state=fresh, outcome="answered", said=(*said, drafted))
 
     def _empty(
-        self, view: NodeContext, state: RunState, config: Asking, said: tuple[TraceEntry, ...]
+        self, view: NodeContext, state: RunState, config: ModelCallConfig, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
         """Neither answer nor call: ask again a few times, then a typed end (R-LOOP-9)."""
         tries = state.counters.empty + 1

@@ -7,7 +7,7 @@ from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.llm.model_call import (
-    Asking,
+    ModelCallConfig,
     exit_model_unavailable,
     handle_model_timer,
     once_more,
@@ -31,7 +31,7 @@ class Respond(PlainNode):
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.FINAL_RESPONSE)
     artifact: ClassVar[str] = "draft"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[FrozenModel]] = Asking
+    config: ClassVar[type[FrozenModel]] = ModelCallConfig
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Ask for the text."""
@@ -72,7 +72,7 @@ class Respond(PlainNode):
         return NodeResult(state=state.evolve(draft=event.answer), outcome="drafted", said=(*said, drafted))
 
     def _empty(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
-        config: Asking = view.node.config
+        config: ModelCallConfig = view.node.config
         tries = state.counters.empty + 1
         counted = with_empty_replies(view, state, tries)
         if tries > config.empty_retries:

@@ -26,7 +26,7 @@ from orchestrator.core.calls.resource_locks import find_busy_lock_key, wait_for_
 from orchestrator.core.common.backoff import delay_ms
 from orchestrator.core.common.errors import UnexpectedEvent
 from orchestrator.core.common.frozen_model import FrozenModel, without_keys
-from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Fate, Look
+from orchestrator.core.domain.call_outcomes import OPEN_SINCE, Fate, LookUpMiss
 from orchestrator.core.domain.effects import Effect, SetTimer
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_events import (
@@ -39,7 +39,7 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.domain.run_state import Call, RunState, Unread
+from orchestrator.core.domain.run_state import Call, RunState, UnreadAnswer
 from orchestrator.core.tools.schema_drift import CUT, drift_said
 from orchestrator.core.workflow.node_protocol import (
     NodeContext,
@@ -119,7 +119,7 @@ class CaptureObservation(PlainNode):
         )
         observed = call.evolve(rung="observed", observation=event.observation, error=None)
         if event.truncated and view.manifest.core_version >= OPEN_SINCE:
-            cut = Unread(size=event.size, whole=event.whole, status=event.status, fault=CUT)
+            cut = UnreadAnswer(size=event.size, whole=event.whole, status=event.status, fault=CUT)
             observed = observed.evolve(unread=cut)
         state = side_effects.with_side_effect(
             view, self._with(view.state, observed), observed, event.observation
@@ -162,12 +162,14 @@ class CaptureObservation(PlainNode):
         return self._go_on(view, self._with(state, failed), said + words)
 
     def _left_open(
-        self, view: NodeContext, call: Call, error: str, became: Fate, look: Look
+        self, view: NodeContext, call: Call, error: str, became: Fate, look: LookUpMiss
     ) -> tuple[RunState, tuple[TraceEntry, ...]]:
         """Return the state with an open effect recorded if it is unknown what the call did."""
         if became in (Fate.OPEN, Fate.REPEAT):
             return record_open_effect(view, view.state, call, error)
-        return settle_open_effect(view.state, call, "absent") if look is Look.ABSENT else (view.state, ())
+        return (
+            settle_open_effect(view.state, call, "absent") if look is LookUpMiss.ABSENT else (view.state, ())
+        )
 
     def _request_reconciliation(
         self, view: NodeContext, call: Call, effect: str, said: tuple[TraceEntry, ...]
@@ -219,7 +221,7 @@ class CaptureObservation(PlainNode):
         return self._request_reconciliation(view, call, event.effect, said)
 
     def _unread(
-        self, view: NodeContext, call: Call, event: Recovered, unread: Unread
+        self, view: NodeContext, call: Call, event: Recovered, unread: UnreadAnswer
     ) -> tuple[Call, tuple[TraceEntry, ...]]:
         """Return the call with an answer that could not be read, which is stored as it came (R-TOOL-14)."""
         body = CallObserved(

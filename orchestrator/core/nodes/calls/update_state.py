@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from orchestrator.core.calls.open_effects import action_key, open_of, record_open_effect, settle_open_effect
 from orchestrator.core.common.frozen_model import FrozenModel, Hex, with_entry
-from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Result, RunState, Unread
+from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Result, RunState, UnreadAnswer
 from orchestrator.core.guardrails.exfiltration import ECHOES_SINCE
 from orchestrator.core.workflow.goal_inputs import small_values
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
@@ -161,7 +161,7 @@ def _build_tool_message(view: NodeContext, state: RunState, call: Call, head: di
     return encode_canonical({**head, "data": data})
 
 
-def _describe_unread_answer(unread: Unread) -> dict[str, object]:
+def _describe_unread_answer(unread: UnreadAnswer) -> dict[str, object]:
     """Describe an answer that was not read whole: its fault, status, size in bytes and digest.
 
     The digest identifies the answer. Empty values are left out.

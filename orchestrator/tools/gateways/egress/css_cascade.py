@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from orchestrator.tools.gateways.egress.css_visibility import (
     Colour,
-    Declared,
+    CssDeclaration,
     Sight,
     colour_of,
     ground_of,
@@ -46,18 +46,20 @@ class _Rule(NamedTuple):
     """A rule of a sheet; `sure` is False for a rule under a condition that is not evaluated."""
 
     selector: str
-    said: tuple[Declared, ...]
+    said: tuple[CssDeclaration, ...]
     sure: bool
 
 
-class _Held:
+class _StyledElement:
     """One element and its winning values."""
 
     def __init__(self, node: LexborNode) -> None:
         self.node = node
         self._won: dict[str, tuple[Rank, str]] = {}
 
-    def put(self, said: Iterable[Declared], inline: bool, weight: tuple[int, int, int], number: int) -> None:
+    def put(
+        self, said: Iterable[CssDeclaration], inline: bool, weight: tuple[int, int, int], number: int
+    ) -> None:
         for name, value, important in said:
             rank = (important, inline, weight, number)
             if name not in self._won or self._won[name][0] <= rank:
@@ -112,15 +114,15 @@ def take_hidden(tree: LexborHTMLParser, body: LexborNode, always: str) -> tuple[
     return taken + sum(_remove_node(node) for node in swallowed), missed or unknown
 
 
-def _apply_cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _Held], bool]:
+def _apply_cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _StyledElement], bool]:
     """Return the styled elements, and whether something was left out."""
-    held: dict[int, _Held] = {body.mem_id: _Held(body)}
+    held: dict[int, _StyledElement] = {body.mem_id: _StyledElement(body)}
     missed, count = False, 0
     for words, name in (("font[color]", "color"), ("[bgcolor]", "background"), ("body[text]", "color")):
         attribute = words.partition("[")[2].rstrip("]")
         for node in _with_self(body, words):
-            said = Declared(name, (node.attributes.get(attribute) or "").strip().lower(), False)
-            held.setdefault(node.mem_id, _Held(node)).put([said], False, (-1, 0, 0), 0)
+            said = CssDeclaration(name, (node.attributes.get(attribute) or "").strip().lower(), False)
+            held.setdefault(node.mem_id, _StyledElement(node)).put([said], False, (-1, 0, 0), 0)
     for number, rule in enumerate(rules):
         for part in _split_selector(rule.selector) if _is_applicable_rule(rule) else ():
             found = _select_elements(body, part)
@@ -129,7 +131,7 @@ def _apply_cascade(body: LexborNode, rules: list[_Rule]) -> tuple[dict[int, _Hel
             if count > MOST_STYLED:
                 return held, True
             for node in found or ():
-                held.setdefault(node.mem_id, _Held(node)).put(
+                held.setdefault(node.mem_id, _StyledElement(node)).put(
                     rule.said, False, _compute_specificity(part), number
                 )
     return held, _apply_inline_styles(body, held) or missed
@@ -143,13 +145,13 @@ def _select_elements(body: LexborNode, part: str) -> list[LexborNode] | None:
         return None
 
 
-def _apply_inline_styles(body: LexborNode, held: dict[int, _Held]) -> bool:
+def _apply_inline_styles(body: LexborNode, held: dict[int, _StyledElement]) -> bool:
     """Apply the inline styles over the rules; return whether one of them could not be read."""
     missed = False
     for node in _with_self(body, "[style]"):
         said = parse_declarations(node.attributes.get("style") or "")
         missed = missed or said is None
-        held.setdefault(node.mem_id, _Held(node)).put(said or (), True, (0, 0, 0), 0)
+        held.setdefault(node.mem_id, _StyledElement(node)).put(said or (), True, (0, 0, 0), 0)
     return missed
 
 
@@ -238,7 +240,9 @@ def _compute_specificity(selector: str) -> tuple[int, int, int]:
 # -- colours
 
 
-def _find_unreadable_texts(body: LexborNode, held: dict[int, _Held]) -> tuple[list[LexborNode], bool]:
+def _find_unreadable_texts(
+    body: LexborNode, held: dict[int, _StyledElement]
+) -> tuple[list[LexborNode], bool]:
     """Return the texts in the colour of their background, and whether a text could not be judged."""
     attached = {body.mem_id, *(node.mem_id for node in body.css("*"))}
     styled = {key: one for key, one in held.items() if key in attached}
@@ -258,7 +262,7 @@ def _find_unreadable_texts(body: LexborNode, held: dict[int, _Held]) -> tuple[li
     return found, unknown
 
 
-def _collect_texts(top: LexborNode, own: dict[int, _Held]) -> list[LexborNode]:
+def _collect_texts(top: LexborNode, own: dict[int, _StyledElement]) -> list[LexborNode]:
     """Return the texts below an element, except those of elements with colours of their own."""
     found: list[LexborNode] = []
     stack = [top]

@@ -61,7 +61,7 @@ NAMES: Final[Mapping[str, str]] = dict(zip(_NAMED[::2], _NAMED[1::2], strict=Tru
 Colour = tuple[int, int, int]
 
 
-class Declared(NamedTuple):
+class CssDeclaration(NamedTuple):
     """One declaration, in lower case with single spaces."""
 
     name: str
@@ -70,19 +70,19 @@ class Declared(NamedTuple):
 
 
 @lru_cache(maxsize=4_096)
-def parse_declarations(style: str) -> tuple[Declared, ...] | None:
+def parse_declarations(style: str) -> tuple[CssDeclaration, ...] | None:
     """Parse the declarations of a style; None where they cannot be read here."""
     if len(style) > LONGEST or "\\" in style:
         return None
     plain = re.sub(r"/\*.*?(?:\*/|$)", " ", style, flags=re.S).lower()
-    found: list[Declared] = []
+    found: list[CssDeclaration] = []
     for one in plain.split(";"):
         name, colon, value = one.partition(":")
         bare = " ".join(value.split())
         if colon and bare:
             important = bare.endswith("important") and "!" in bare
             cut = bare.rpartition("!")[0].strip() if important else bare
-            found.append(Declared(name.strip(), re.sub(r" ?([(),]) ?", r"\1", cut).strip(), important))
+            found.append(CssDeclaration(name.strip(), re.sub(r" ?([(),]) ?", r"\1", cut).strip(), important))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from approvals.core.assignment import Handle
+from approvals.core.assignment import AssignmentAction
 from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.undo import Fate
 from tenancy.models import TenantOwned
@@ -129,7 +129,7 @@ class Handling(TenantOwned):
     )
     principal = models.UUIDField()
     owner = models.UUIDField()
-    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in Handle])
+    kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in AssignmentAction])
     to = models.UUIDField(null=True)
     until = models.DateTimeField(null=True)
     text = models.TextField(blank=True)

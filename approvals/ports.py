@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 
-class Judged(NamedTuple):
+class EditJudgement(NamedTuple):
     """Edited arguments after judgement: their normalized bytes, or None and why they are refused.
 
     - `quorum`: the number of people who must agree to them.
@@ -33,19 +33,19 @@ class Judged(NamedTuple):
 class CheckEdit(Protocol):
     """Checks edited arguments of a call. Called inside the tenant's transaction."""
 
-    def __call__(self, tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any, /) -> Judged:
+    def __call__(self, tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any, /) -> EditJudgement:
         """Return the judgement; refused arguments raise nothing."""
         ...
 
 
-class Nobody:
+class RefuseEveryEdit:
     """The default until a check is registered: every edit is refused."""
 
-    def __call__(self, tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any, /) -> Judged:
-        return Judged(None, refusal="edits cannot be judged here")
+    def __call__(self, tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any, /) -> EditJudgement:
+        return EditJudgement(None, refusal="edits cannot be judged here")
 
 
-_CHECK: list[CheckEdit] = [Nobody()]
+_CHECK: list[CheckEdit] = [RefuseEveryEdit()]
 
 
 def register_edit_check(check: CheckEdit) -> None:
@@ -53,7 +53,7 @@ def register_edit_check(check: CheckEdit) -> None:
     _CHECK[:] = [check]
 
 
-def check_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> Judged:
+def check_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> EditJudgement:
     """Judge edited arguments with the registered check."""
     return _CHECK[0](tenant_id, run_id, call_id, arguments)
 
@@ -61,7 +61,9 @@ def check_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
 class CheckExtension(Protocol):
     """Checks the amounts granted to a run that requests more budget. Called in the tenant's transaction."""
 
-    def __call__(self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /) -> Judged:
+    def __call__(
+        self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /
+    ) -> EditJudgement:
         """Return the judgement; refused amounts raise nothing.
 
         It has the amounts as granted, the US$ of all grants to the run if these amounts include US$, and
@@ -73,8 +75,10 @@ class CheckExtension(Protocol):
 class NobodyExtends:
     """The default until a check is registered: every extension is refused."""
 
-    def __call__(self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /) -> Judged:
-        return Judged(None, refusal="extensions cannot be judged here")
+    def __call__(
+        self, tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any], /
+    ) -> EditJudgement:
+        return EditJudgement(None, refusal="extensions cannot be judged here")
 
 
 _EXTENDS: list[CheckExtension] = [NobodyExtends()]
@@ -85,7 +89,9 @@ def register_extension_check(check: CheckExtension) -> None:
     _EXTENDS[:] = [check]
 
 
-def check_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]) -> Judged:
+def check_extension(
+    tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]
+) -> EditJudgement:
     """Judge the amounts of an extension with the registered check (R-BUDGET-7)."""
     return _EXTENDS[0](tenant_id, run_id, packet, amounts)
 

@@ -74,7 +74,7 @@ def _load_used_grants(run_id: UUID) -> dict[UUID, str]:
     for body in map(bytes, bodies.iterator()):
         if f'"{GRANT}'.encode() in body:
             with suppress(ValueError):
-                used |= _Binding.model_validate_json(body).used()
+                used |= _Binding.model_validate_json(body).list_used_grants()
     return used
 
 
@@ -83,7 +83,7 @@ class _Binding(BaseModel):
 
     binds: dict[str, str]
 
-    def used(self) -> dict[UUID, str]:
+    def list_used_grants(self) -> dict[UUID, str]:
         """Return the bound grants by request, each with its action."""
         return {
             UUID(name.removeprefix(GRANT)): action

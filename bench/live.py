@@ -48,7 +48,7 @@ from tenancy.db.tenant_context import raw_cursor, tenant_transaction
 from tenancy.models import Person
 from traces.actions import append_transitions
 from traces.core.events.trace_events import RunPaused
-from traces.core.integrity.chain import Head, Move, TraceEntry, link_transitions
+from traces.core.integrity.chain import Head, TraceEntry, UnchainedTransition, link_transitions
 from traces.live import publish_event_hint
 from traces.live.feeds import Cursor, extract_sequence
 
@@ -203,7 +203,7 @@ def _event(house: House, run: Run, reason: str) -> int:
         event_seq=run.event_seq, event_hash=bytes(run.event_hash),
     )  # fmt: skip
     said = TraceEntry(phase=1, actor="interlock", body=RunPaused(reason=reason))
-    move = Move(
+    move = UnchainedTransition(
         source=run.position, outcome="ok", guard=None, target=run.position, phase=1, patch={}, said=(said,),
         effects=(),
     )  # fmt: skip

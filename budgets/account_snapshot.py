@@ -47,7 +47,7 @@ BOOK: Final = _RUN
 HEADROOM: Final = _RUN + _LINES
 
 
-class Book(NamedTuple):
+class AccountSnapshot(NamedTuple):
     """A run's account at the start of a commit.
 
     `windows` is None before the tenant's first spending of the day. `parent` is the account that a lane
@@ -86,7 +86,7 @@ class Headroom:
     tenant_day: Decimal | None
     tenant_month: Decimal | None
     tenant_cost: Decimal | None
-    book: Book
+    book: AccountSnapshot
 
 
 def build_snapshot_parameters(tenant_id: UUID, run_id: UUID, at: datetime | None = None) -> dict[str, object]:
@@ -97,7 +97,7 @@ def build_snapshot_parameters(tenant_id: UUID, run_id: UUID, at: datetime | None
     return {"tenant": tenant_id, "run": run_id, "at": at}
 
 
-def read_book(run_id: UUID, rows: Sequence[Row]) -> Book | None:
+def read_book(run_id: UUID, rows: Sequence[Row]) -> AccountSnapshot | None:
     """Build the book from the rows of `BOOK`; None if the run has no account."""
     closed: bool | None = None
     parent: UUID | None = None
@@ -113,7 +113,7 @@ def read_book(run_id: UUID, rows: Sequence[Row]) -> Book | None:
                 windows[row[0]] = row
     if closed is None:
         return None
-    return Book(
+    return AccountSnapshot(
         run=run_id,
         closed=closed,
         tranches=tuple(tranches),

@@ -63,7 +63,7 @@ HOLD_ACCOUNT: Final = "SELECT 1 FROM budgets_account WHERE id = %(run)s AND kind
 
 
 @dataclass(slots=True)
-class Sheet:
+class PostingSheet:
     """One posting on its way to the database: changes of lines and tranches, and the entries that say so."""
 
     tenant: UUID
@@ -134,7 +134,7 @@ class Sheet:
         """The entries as a trace binds them: ``entry:<id>`` → digest."""
         return {f"entry:{text_of(row.id)}": digest for row, digest, _ in self.rows}
 
-    def send(self, cursor: Cursor, batch: Batch | None = None) -> "Sent":
+    def send(self, cursor: Cursor, batch: Batch | None = None) -> "SentSheet":
         """Write the sheet; with a `batch` it rides in that, which the caller sends."""
         riding = batch or Batch(cursor)
         lines = (
@@ -147,7 +147,7 @@ class Sheet:
         riding.insert(ENTRIES, rows)
         if batch is None:
             riding.send()
-        return Sent(sheet=self, cursor=cursor, lines=lines, tranches=tranches)
+        return SentSheet(sheet=self, cursor=cursor, lines=lines, tranches=tranches)
 
     def _lines(self) -> list[object]:
         values: list[object] = []
@@ -177,15 +177,15 @@ def move_lines(rows: int) -> str:
 
 
 @dataclass(slots=True)
-class Sent:
+class SentSheet:
     """A sheet that was sent; what came of it is known once its batch was."""
 
-    sheet: Sheet
+    sheet: PostingSheet
     cursor: Cursor
     lines: Touched
     tranches: list[Touched]
 
-    def missing(self) -> list[tuple[UUID, str]]:
+    def find_refused_lines(self) -> list[tuple[UUID, str]]:
         """The lines that did not take their change, in the sheet's order. Raises LedgerMoved for a
         tranche.
         """
@@ -199,7 +199,7 @@ class Sent:
             raise LedgerMoved(run=str(self.sheet.run), detail="a tranche no longer covers it")
         return missing
 
-    def standing(
+    def load_line_states(
         self, missing: Iterable[tuple[UUID, str]], cursor: Cursor | None = None
     ) -> dict[tuple[UUID, str], LineState]:
         """Lines as they stand, to say why they refused."""
@@ -211,9 +211,9 @@ class Sent:
             for account, dimension, limit, used, reserved in asking.fetchall()
         }
 
-    def landed(self) -> None:
+    def check_written(self) -> None:
         """Be sure that all of it was written. Raises LedgerMoved."""
-        if missing := self.missing():
+        if missing := self.find_refused_lines():
             raise LedgerMoved(run=str(self.sheet.run), detail=f"{missing[0][1]} refused")
 
 

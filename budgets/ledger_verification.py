@@ -45,7 +45,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ParsedEntry:
     """An entry with its parsed amounts."""
 
     entry: Entry
@@ -109,22 +109,22 @@ def _entry_faults(entry: Entry) -> Iterator[VerificationFault]:
         yield _make_fault(f"entry {entry.id}", column, f"{column} is not what was written")
 
 
-def _parse_entry_amounts(entry: Entry) -> Read | None:
+def _parse_entry_amounts(entry: Entry) -> ParsedEntry | None:
     """Parse the amounts of an entry; None if they are unreadable, which the digest check has reported."""
     try:
-        return Read(entry, *read_amounts(entry.amounts))
+        return ParsedEntry(entry, *read_amounts(entry.amounts))
     except (orjson.JSONDecodeError, BudgetError, ArithmeticError, AttributeError, TypeError):
         return None
 
 
-def _sum_entries(read: Iterable[Read]) -> Totals:
+def _sum_entries(read: Iterable[ParsedEntry]) -> Totals:
     totals = Totals()
     for item in read:
         _add_entry(totals, item)
     return totals
 
 
-def _add_entry(totals: Totals, item: Read) -> None:
+def _add_entry(totals: Totals, item: ParsedEntry) -> None:
     entry = item.entry
     for account in (entry.account_id, entry.month_id):
         if account is not None:
@@ -143,9 +143,9 @@ def _add_amounts(sums: Sums, account: UUID, amounts: Vector) -> None:
 
 
 def _effect_faults(
-    read: Iterable[Read], closed: Collection[UUID], open_effects: Collection[str] | None
+    read: Iterable[ParsedEntry], closed: Collection[UUID], open_effects: Collection[str] | None
 ) -> Iterator[VerificationFault]:
-    effects: dict[str, list[Read]] = defaultdict(list)
+    effects: dict[str, list[ParsedEntry]] = defaultdict(list)
     for item in read:
         if item.entry.effect_id is not None and item.entry.cause != Cause.CORRECTION:
             effects[item.entry.effect_id].append(item)
@@ -154,7 +154,7 @@ def _effect_faults(
 
 
 def _one_effect(
-    effect: str, items: list[Read], closed: Collection[UUID], open_effects: Collection[str] | None
+    effect: str, items: list[ParsedEntry], closed: Collection[UUID], open_effects: Collection[str] | None
 ) -> Iterator[VerificationFault]:
     causes = [item.entry.cause for item in items]
     where = f"effect {effect}"

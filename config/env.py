@@ -276,7 +276,7 @@ def wrong_in(error: ValidationError | SettingsError) -> str | None:
             if f'"{name}"' in str(error)
         ]
         return "\n".join(f"{name}: this is no JSON" for name in named) or str(error)
-    if error.title not in (Environment.__name__, Given.__name__):
+    if error.title not in (Environment.__name__, ExplicitSettings.__name__):
         return None
     return "\n".join(
         f"{'.'.join(map(str, found['loc']))}: {found['msg'].removeprefix('Value error, ')}"
@@ -290,7 +290,11 @@ def explain_unreachable_stack(error: Exception) -> str | None:
     The result is None for other errors, or if the database was configured explicitly.
     """
     nobody = any(one in str(error) for one in ("No such file or directory", "Connection refused"))
-    if type(error).__name__ != "OperationalError" or not nobody or Given().database_url is not None:
+    if (
+        type(error).__name__ != "OperationalError"
+        or not nobody
+        or ExplicitSettings().database_url is not None
+    ):
         return None
     return (
         f"No running Interlock was found by {data_dir()}. Start it with `make up`, or give this command the"
@@ -298,7 +302,7 @@ def explain_unreachable_stack(error: Exception) -> str | None:
     )
 
 
-class Given(Environment):
+class ExplicitSettings(Environment):
     """Only the explicit settings: the supervisor must not take its own `servers.json` for configuration."""
 
     @classmethod

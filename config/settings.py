@@ -97,7 +97,7 @@ INSTALLED_APPS = [
     "config",
 ]
 MIDDLEWARE = [
-    "config.observability.metrics.Measured",
+    "config.observability.metrics.MeasureRequests",
     "django.middleware.security.SecurityMiddleware",
     "config.site.middleware.CompressStatic",
     "servestatic.middleware.ServeStaticMiddleware",
@@ -168,7 +168,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STORAGES = {"staticfiles": {"BACKEND": "config.site.static_files.Versioned"}}
+STORAGES = {"staticfiles": {"BACKEND": "config.site.static_files.VersionedStaticFiles"}}
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [folder for folder in (BASE_DIR / "static",) if folder.is_dir()]
 SERVESTATIC_USE_FINDERS = True

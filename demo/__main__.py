@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from demo.service import Company
-from demo.storage.repositories import Books
+from demo.storage.repositories import Repositories
 from demo.storage.store import Store
 
 _HOST = "127.0.0.1"
@@ -46,7 +46,7 @@ def main() -> int:
     options = _parse_options()
     try:
         listener = _open_listener(options.port)
-        company = Company(Books(Store(options.data), options.today))
+        company = Company(Repositories(Store(options.data), options.today))
     except (OSError, OverflowError) as error:
         print(f"demo: port {options.port}, data {options.data}: {error}", file=sys.stderr)
         return 1

@@ -40,7 +40,7 @@ class Fault(BaseModel):
     on: Literal["all", "reads", "writes"] | None = None
 
     @property
-    def lasting(self) -> float:
+    def hold_seconds(self) -> float:
         """How long a request is held, in seconds."""
         return self.seconds if self.seconds is not None else _SECONDS.get(self.mode, 0.0)
 
@@ -109,7 +109,7 @@ class Faults:
         """
         ended = self._ended.setdefault(fault.service, asyncio.Event())
         with suppress(TimeoutError):
-            async with asyncio.timeout(fault.lasting):
+            async with asyncio.timeout(fault.hold_seconds):
                 await ended.wait()
 
     async def hold(self, fault: Fault, gone: Callable[[], Awaitable[None]]) -> bool:
@@ -119,14 +119,16 @@ class Faults:
         released = asyncio.ensure_future(changed.wait())
         self._held[fault.service] = self._held.get(fault.service, 0) + 1
         try:
-            await asyncio.wait({left, released}, timeout=fault.lasting, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {left, released}, timeout=fault.hold_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
             return not left.done()
         finally:
             self._held[fault.service] -= 1
             left.cancel()
             released.cancel()
 
-    def listing(self) -> dict[str, object]:
+    def list_faults(self) -> dict[str, object]:
         """List the faults in force, the requests hit by each service's last fault, and those held now."""
         told = [fault.model_dump() for _, fault in sorted(self._faults.items())]
         return {"faults": told, "applied": self._applied, "held": self._held}

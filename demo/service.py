@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from demo import document_search
 from demo.errors import Refusal
 from demo.faults import Fault, Faults, Service
-from demo.services import Incident, LogsQuery, Park, RestartBody
-from demo.storage.repositories import Books, EntryBody, MessageBody, PolicyQuery, RefundBody
-from demo.storage.reservations import HoldBody, Holds, ReleaseBody, ShipmentBody
+from demo.services import Incident, LogsQuery, RestartBody, ServiceFleet
+from demo.storage.repositories import EntryBody, MessageBody, PolicyQuery, RefundBody, Repositories
+from demo.storage.reservations import HoldBody, ReleaseBody, Reservations, ShipmentBody
 from demo.tickets import ClosureBody, TicketBody, Tickets
 from demo.web import Answer, Application, Handler, Request, Route
 
@@ -18,7 +18,7 @@ class _Query(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Since(_Query):
+class _SinceQuery(_Query):
     service: Service | None = None
     since: int = Field(0, ge=0, le=2**62)
 
@@ -71,10 +71,10 @@ def _get_service_name(request: Request) -> str:
 class Company:
     """Books, running services, documents and faults behind an ASGI application."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: Repositories) -> None:
         self._books = books
-        self._park = Park(books.store, books.today)
-        self._holds = Holds(books.store)
+        self._park = ServiceFleet(books.store, books.today)
+        self._holds = Reservations(books.store)
         self._tickets = Tickets(books.store)
         self._faults = Faults()
         self.application = Application(self._routes(), self._faults)
@@ -87,7 +87,9 @@ class Company:
         return (
             route("GET", "/orders/{id}", lambda r: Answer(content=books.order(r.parts["id"])), "orders"),
             route("GET", "/catalog/{sku}", lambda r: Answer(content=books.product(r.parts["sku"])), "orders"),
-            route("GET", "/policy", lambda r: Answer(content=books.judge(r.asked(PolicyQuery))), "policy"),
+            route(
+                "GET", "/policy", lambda r: Answer(content=books.judge(r.parse_query(PolicyQuery))), "policy"
+            ),
             route("POST", "/payments/refunds", self._refund, "payments"),
             route("GET", "/payments/refunds", self._refunds, "payments"),
             route(
@@ -118,7 +120,9 @@ class Company:
             route("POST", "/mail/messages", self._send, "mail"),
             route("GET", "/mail/messages", self._messages, "mail"),
             route("POST", "/ledger/entries", self._post, "ledger"),
-            route("GET", "/services", lambda _: Answer(content={"services": park.listing()}), "services"),
+            route(
+                "GET", "/services", lambda _: Answer(content={"services": park.list_services()}), "services"
+            ),
             route(
                 "GET",
                 "/services/{name}",
@@ -128,7 +132,7 @@ class Company:
             route(
                 "GET",
                 "/services/{name}/logs",
-                lambda r: Answer(content=park.logs(_get_service_name(r), r.asked(LogsQuery))),
+                lambda r: Answer(content=park.logs(_get_service_name(r), r.parse_query(LogsQuery))),
                 "services",
             ),
             route(
@@ -143,7 +147,7 @@ class Company:
                 "GET",
                 "/documents",
                 lambda r: Answer(
-                    content=document_search.search_passages(r.asked(document_search.SearchQuery))
+                    content=document_search.search_passages(r.parse_query(document_search.SearchQuery))
                 ),
                 "documents",
             ),
@@ -156,7 +160,7 @@ class Company:
             route("GET", "/status", self._status),
             route("GET", "/incidents", self._incidents),
             route("PUT", "/incidents", self._ail),
-            route("GET", "/faults", lambda _: Answer(content=self._faults.listing())),
+            route("GET", "/faults", lambda _: Answer(content=self._faults.list_faults())),
             route("PUT", "/faults", self._tell),
             route("GET", "/effects", self._effects),
             route("GET", "/requests", self._requests),
@@ -171,7 +175,7 @@ class Company:
         return Answer(status=201, content=refund, headers={"idempotent-replay": str(repeated).lower()})
 
     def _refunds(self, request: Request) -> Answer:
-        asked = request.asked(_RefundsOf)
+        asked = request.parse_query(_RefundsOf)
         if asked.order_id is None and asked.key is None:
             raise Refusal(400, "invalid_query", "Ask by order_id, by key, or by both.")
         return Answer(content={"refunds": self._books.refunds(order_id=asked.order_id, key=asked.key)})
@@ -190,7 +194,7 @@ class Company:
         return Answer(content=self._holds.find(request.parts["id"]))
 
     def _holds_of(self, request: Request) -> Answer:
-        return Answer(content={"holds": self._holds.of_key(request.asked(_HoldsOf).key)})
+        return Answer(content={"holds": self._holds.of_key(request.parse_query(_HoldsOf).key)})
 
     def _ship(self, request: Request) -> Answer:
         return Answer(
@@ -199,13 +203,13 @@ class Company:
         )
 
     def _shipments(self, request: Request) -> Answer:
-        asked = request.asked(_ShipmentsOf)
+        asked = request.parse_query(_ShipmentsOf)
         return Answer(content={"shipments": self._holds.shipments(asked.order_id)})
 
     def _open_ticket(self, request: Request) -> Answer:
         return Answer(
             status=201,
-            content=self._tickets.open(request.content(TicketBody), _require_idempotency_key(request)),
+            content=self._tickets.open_ticket(request.content(TicketBody), _require_idempotency_key(request)),
         )
 
     def _close_ticket(self, request: Request) -> Answer:
@@ -214,7 +218,7 @@ class Company:
         )
 
     def _tickets_of(self, request: Request) -> Answer:
-        asked = request.asked(_TicketsOf)
+        asked = request.parse_query(_TicketsOf)
         if asked.order_id is None and asked.key is None:
             raise Refusal(400, "invalid_query", "Ask by order_id, by key, or by both.")
         return Answer(content={"tickets": self._tickets.of(order_id=asked.order_id, key=asked.key)})
@@ -226,7 +230,7 @@ class Company:
         )
 
     def _messages(self, request: Request) -> Answer:
-        return Answer(content={"messages": self._books.messages(request.asked(_MessagesOf).reference)})
+        return Answer(content={"messages": self._books.messages(request.parse_query(_MessagesOf).reference)})
 
     def _post(self, request: Request) -> Answer:
         return Answer(
@@ -241,7 +245,7 @@ class Company:
         return Answer(status=201, content=restart, headers={"idempotent-replay": str(repeated).lower()})
 
     def _restarts(self, request: Request) -> Answer:
-        asked = request.asked(_RestartsOf)
+        asked = request.parse_query(_RestartsOf)
         return Answer(content={"restarts": self._park.restarts(service=asked.service, key=asked.key)})
 
     def _incidents(self, _: Request) -> Answer:
@@ -256,16 +260,16 @@ class Company:
 
     def _tell(self, request: Request) -> Answer:
         self._faults.tell(request.content(Fault))
-        return Answer(content=self._faults.listing())
+        return Answer(content=self._faults.list_faults())
 
     def _effects(self, request: Request) -> Answer:
-        asked = request.asked(_Since)
+        asked = request.parse_query(_SinceQuery)
         return Answer(
             content={"effects": self._books.store.effects(service=asked.service, since=asked.since)}
         )
 
     def _requests(self, request: Request) -> Answer:
-        asked = request.asked(_Since)
+        asked = request.parse_query(_SinceQuery)
         found = [
             entry
             for entry in self.application.journal
@@ -276,7 +280,7 @@ class Company:
     def _reset(self, _: Request) -> Answer:
         self._faults.clear()
         self._books.store.reset()
-        with self._books.store.writing():
+        with self._books.store.open_transaction():
             self._park.furnish()
         self.application.journal.clear()
         return Answer(content={"status": "open"})

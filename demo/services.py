@@ -51,13 +51,13 @@ class LogsQuery(BaseModel):
     limit: int = Field(20, ge=1, le=200)
 
 
-class Park:
+class ServiceFleet:
     """The operations of the running services."""
 
     def __init__(self, store: Store, today: date) -> None:
         self._store = store
         self._today = today
-        with store.writing():
+        with store.open_transaction():
             self.furnish()
 
     def furnish(self) -> None:
@@ -67,7 +67,7 @@ class Park:
         for name in _SERVICES:
             self._store.insert("services", name=name, cause=_PARK["incidents"].get(name, "none"), instance=1)
 
-    def listing(self) -> list[dict[str, Any]]:
+    def list_services(self) -> list[dict[str, Any]]:
         """List every service with its status, in the order in which a customer meets them."""
         shown = ("name", "title", "status", "healthy", "depends_on")
         return [{key: status[key] for key in shown} for status in map(self.status, _SERVICES)]
@@ -91,7 +91,7 @@ class Park:
             "version": service["version"],
             "instance": _format_instance_name(row),
             "restarts": row["instance"] - 1,
-            "started_at": _format_utc_timestamp(self._started(row)),
+            "started_at": _format_utc_timestamp(self._compute_start(row)),
             "depends_on": service["depends_on"],
             "failing_dependencies": failing,
         }
@@ -102,7 +102,7 @@ class Park:
         Raises: Refusal 404.
         """
         row, status = self._row(name), self.status(name)
-        started = self._started(row)
+        started = self._compute_start(row)
         said = [("INFO", f"{name} {status['version']} started as {_format_instance_name(row)}")]
         said += [(level, text) for level, text in _PARK["causes"][row["cause"]]["logs"]]
         said += [("WARN", f"calls to {other} fail") for other in status["failing_dependencies"]]
@@ -150,7 +150,7 @@ class Park:
 
         Raises: Refusal: 404 no such service, 409 the key with another service or reason.
         """
-        with self._store.writing():
+        with self._store.open_transaction():
             before = self._store.rows("select * from restarts where key = ?", key)
             if before:
                 return _replay_restart(before[0], body), True
@@ -184,7 +184,7 @@ class Park:
         Raises: Refusal 404.
         """
         self._row(incident.service)
-        with self._store.writing():
+        with self._store.open_transaction():
             self._store.change(
                 "update services set cause = ? where name = ?", incident.cause, incident.service
             )
@@ -200,7 +200,7 @@ class Park:
             raise not_found("service", name)
         return found[0]
 
-    def _started(self, row: dict[str, Any]) -> datetime:
+    def _compute_start(self, row: dict[str, Any]) -> datetime:
         """Return the start of an instance by the services' clock: one hour of the fixed day per instance."""
         opened = datetime(self._today.year, self._today.month, self._today.day, _OPENING_HOUR, tzinfo=UTC)
         return opened + timedelta(hours=row["instance"] - 1)

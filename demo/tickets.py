@@ -35,12 +35,12 @@ class Tickets:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def open(self, body: TicketBody, key: str) -> dict[str, Any]:
+    def open_ticket(self, body: TicketBody, key: str) -> dict[str, Any]:
         """Open a ticket once per key.
 
         Raises: Refusal: 404 no such order, 409 the key with another body.
         """
-        with self._store.writing():
+        with self._store.open_transaction():
             if not self._store.rows("select 1 from orders where id = ?", body.order_id):
                 raise not_found("order", body.order_id)
             asked = body.model_dump_json()
@@ -61,7 +61,7 @@ class Tickets:
 
         Raises: Refusal 404.
         """
-        with self._store.writing():
+        with self._store.open_transaction():
             found = self.find(body.ticket_id)
             if found["status"] == "open":
                 self._store.change(

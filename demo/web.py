@@ -48,7 +48,7 @@ class Request(BaseModel):
         except ValidationError as error:
             raise Refusal(400, "invalid_body", _format_validation_error(error)) from error
 
-    def asked(self, model: type[T]) -> T:
+    def parse_query(self, model: type[T]) -> T:
         """Parse the query string as `model`.
 
         Raises: Refusal 400 with the parameter.

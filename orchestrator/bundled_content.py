@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 PROFILE_BOUNDARIES: Final = ("coding", "procurement", "research", "sre", "support")
 
 
-class Once(FrozenModel):
+class SingleUseValue(FrozenModel):
     """A value in a starter's goal that serves once, others like it, and what to say when none is left."""
 
     value: str = Field(min_length=1)
@@ -31,17 +31,17 @@ class Once(FrozenModel):
     used_up: Text = Field(min_length=1)
 
 
-class Ready(FrozenModel):
+class StarterFile(FrozenModel):
     """A starter as its file has it."""
 
     slug: Slug
     title: str = Field(min_length=1, max_length=80)
     what: Text = Field(min_length=1)
     goal: Goal
-    once: Once | None = None
+    once: SingleUseValue | None = None
 
 
-class Starter(Ready):
+class Starter(StarterFile):
     """A ready goal of a shipped workflow: one click away, with a line on what will happen (R-TOOL-23)."""
 
     workflow: Slug
@@ -56,7 +56,7 @@ class Starter(Ready):
         )
 
 
-READY = TypeAdapter(tuple[Ready, ...])
+READY = TypeAdapter(tuple[StarterFile, ...])
 
 
 @cache
@@ -99,7 +99,7 @@ def load_example_goals() -> tuple[Starter, ...]:
     """
     files = sorted((HERE / "example_goals").glob("*.yaml"))
     return tuple(
-        Starter(workflow=path.stem, **{name: getattr(ready, name) for name in Ready.model_fields})
+        Starter(workflow=path.stem, **{name: getattr(ready, name) for name in StarterFile.model_fields})
         for path in files
         for ready in READY.validate_python(_parse_yaml_file(path))
     )

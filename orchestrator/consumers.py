@@ -62,7 +62,7 @@ class RunFeed(Feed):
             raise ValueError("not a cursor of ours")
         return f"{parse_run_cursor(number)}.{beside}"
 
-    def marked(self, text: str) -> str:
+    def format_external_text(self, text: str) -> str:
         """Return the text with its hidden characters named, as on the page."""
         return self._marked(text)
 

@@ -16,7 +16,7 @@ from orchestrator.tools.gateways.ports.memory_port import register_proposer
 from orchestrator.tools.gateways.ports.review_port import register_review_asker
 from orchestrator.tools.gateways.tenant_services import register_draft_keeper
 from traces.ports import register_runs
-from traces.subcommands import Verb, register_verb
+from traces.subcommands import Subcommand, register_verb
 
 
 def no_arguments(_: ArgumentParser) -> None:
@@ -30,4 +30,6 @@ register_runs(TracedRuns())
 register_draft_keeper(keep_draft)
 register_proposer(propose_memory)
 register_review_asker(request_review)
-register_verb("replay", Verb("run the recorded events through the core again", no_arguments, replay_lines))
+register_verb(
+    "replay", Subcommand("run the recorded events through the core again", no_arguments, replay_lines)
+)

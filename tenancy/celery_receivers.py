@@ -15,11 +15,11 @@ def ends_process_on_error(receiver: Callable[..., None]) -> Callable[..., None]:
     """Return a receiver that ends the process with status 1 when `receiver` raises."""
 
     @wraps(receiver)
-    def received(**named: Any) -> None:
+    def receive_or_exit(**named: Any) -> None:
         try:
             receiver(**named)
         except Exception as error:
             log.critical("worker.refused", receiver=receiver.__name__, error=str(error), exc_info=error)
             raise SystemExit(1) from error
 
-    return received
+    return receive_or_exit

@@ -6,7 +6,7 @@ from uuid import UUID
 from tenancy.db.statement_batch import Batch
 from tenancy.db.tenant_context import raw_cursor
 from traces.core.canonical import compute_digest
-from traces.core.integrity.chain import Linked
+from traces.core.integrity.chain import LinkedRows
 from traces.models import Salt
 from traces.sealed_values import RunKeys, fresh_vault
 
@@ -42,7 +42,7 @@ ON CONFLICT DO NOTHING"""  # noqa: S608 - parts of ours
 ERASE = "SELECT erase_payloads(%s)"
 
 
-def append_transitions(tenant_id: UUID, linked: Linked, *, batch: Batch) -> None:
+def append_transitions(tenant_id: UUID, linked: LinkedRows, *, batch: Batch) -> None:
     """Write what a link added; it has a record at least, and one time."""
     run, at = linked.head.run, linked.records[0].at
     records = [(row.number, *row[3:]) for row in linked.records]

@@ -11,7 +11,7 @@ from uuid import UUID
 from traces.core.integrity.chain import Head
 
 
-class Pinned(NamedTuple):
+class PinnedManifest(NamedTuple):
     """A run's manifest and the pins it names, both as the canonical bytes whose digests are bound."""
 
     manifest: bytes
@@ -25,7 +25,7 @@ class Runs(Protocol):
         """Return the head that each run claims: of all runs, or of the given run if it exists."""
         ...
 
-    def pinned(self, run_id: UUID) -> Pinned | None:
+    def load_pins(self, run_id: UUID) -> PinnedManifest | None:
         """Return the manifest and pins of a run; None if there is no such run."""
         ...
 
@@ -37,7 +37,7 @@ class NoRuns:
         """Return no heads."""
         return {}
 
-    def pinned(self, run_id: UUID) -> Pinned | None:
+    def load_pins(self, run_id: UUID) -> PinnedManifest | None:
         """Return no pins."""
         return None
 

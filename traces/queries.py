@@ -49,7 +49,7 @@ RECORD_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class SnapshotWithPatches:
     """The newest snapshot and the patches after it, in order."""
 
     snapshot_number: int
@@ -57,7 +57,7 @@ class Recalled:
     patches: tuple[dict[str, Any], ...]
 
 
-def load_state_parts(run_id: UUID) -> Recalled:
+def load_state_parts(run_id: UUID) -> SnapshotWithPatches:
     """Load the newest snapshot and the patches after it, in one round trip.
 
     Raises: TraceMissing.
@@ -67,7 +67,7 @@ def load_state_parts(run_id: UUID) -> Recalled:
     return parse_state_parts(cursor.fetchall())
 
 
-def recall_at(run_id: UUID, number: int) -> Recalled:
+def recall_at(run_id: UUID, number: int) -> SnapshotWithPatches:
     """Load the snapshot and patches that make up the state after record `number`.
 
     Raises: TraceMissing.
@@ -77,7 +77,7 @@ def recall_at(run_id: UUID, number: int) -> Recalled:
     return parse_state_parts(cursor.fetchall())
 
 
-def parse_state_parts(found: Sequence[tuple[Any, ...]]) -> Recalled:
+def parse_state_parts(found: Sequence[tuple[Any, ...]]) -> SnapshotWithPatches:
     """Parse the rows of `RECALL`.
 
     Raises: TraceMissing.
@@ -86,7 +86,7 @@ def parse_state_parts(found: Sequence[tuple[Any, ...]]) -> Recalled:
     if not rows:
         raise TraceMissing
     patches = tuple(orjson.loads(body)["patch"] for _, _, body in rows[1:])
-    return Recalled(snapshot_number=rows[0][0], state=bytes(rows[0][1]), patches=patches)
+    return SnapshotWithPatches(snapshot_number=rows[0][0], state=bytes(rows[0][1]), patches=patches)
 
 
 def load_payloads(run_id: UUID, digests: Iterable[str]) -> dict[str, bytes]:
@@ -213,7 +213,7 @@ def list_missing_parts(run_id: UUID) -> tuple[str, ...]:
     ]
     if not bodies:
         raise TraceMissing
-    pinned = get_runs_port().pinned(run_id)
+    pinned = get_runs_port().load_pins(run_id)
     manifest: dict[str, Any] | None = None
     if pinned is not None:
         manifest = {**orjson.loads(pinned.manifest), "pins": orjson.loads(pinned.pins)}

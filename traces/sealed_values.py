@@ -83,7 +83,7 @@ class Vault:
                 self.known.setdefault(text, reference)
         return reference
 
-    def open(self, body: bytes) -> str:
+    def open_value(self, body: bytes) -> str:
         """Return the value that a payload holds.
 
         Raises: Unopenable.
@@ -128,7 +128,7 @@ def learn_sealed(vault: Vault, kept: Iterable[tuple[bytes, bytes]]) -> None:
         if sealed is None:
             continue
         with suppress(Unopenable):
-            secret = vault.open(bytes(body))
+            secret = vault.open_value(bytes(body))
             if not holds_reference(secret):
                 of_task = sealed.place.source == "goal"
                 for text in iterate_secret_texts(sealed.kind, secret):

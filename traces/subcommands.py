@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 
-class Verb(NamedTuple):
+class Subcommand(NamedTuple):
     """One verb: `perform(run, options)` is called inside the run's tenant and yields the lines to print.
 
     It raises CommandError where the answer is no.
@@ -17,14 +17,14 @@ class Verb(NamedTuple):
     perform: Callable[[UUID, Mapping[str, Any]], list[str]]
 
 
-_VERBS: dict[str, Verb] = {}
+_VERBS: dict[str, Subcommand] = {}
 
 
-def register_verb(name: str, verb: Verb) -> None:
+def register_verb(name: str, verb: Subcommand) -> None:
     """Add a verb that takes a run."""
     _VERBS[name] = verb
 
 
-def get_subcommands() -> Mapping[str, Verb]:
+def get_subcommands() -> Mapping[str, Subcommand]:
     """The verbs that were added, by name."""
     return _VERBS

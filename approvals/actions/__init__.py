@@ -36,17 +36,17 @@ from approvals.core.lifecycle import (
     RequestStatus,
 )
 from approvals.core.packet import read_packet
-from approvals.core.policy import Asked, Decider, Refusal, explain_decision_refusal
+from approvals.core.policy import Decider, Refusal, RequestFacts, explain_decision_refusal
 from approvals.core.quorum import agreement_refusal, has_quorum
 from approvals.models import Decision, GrantUse, Request
-from approvals.ports import Judged, check_extension
+from approvals.ports import EditJudgement, check_extension
 from approvals.queries import decisions_of
 from approvals.queries.countable_votes import counting_votes
 from approvals.queries.edits import judge_edit
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undo import Moment, moment_of
 from approvals.signals import Settlement, request_settled
-from tenancy.core.json_schema.cost import Growth, short_verdict
+from tenancy.core.json_schema.cost import ApplicationCounter, short_verdict
 from tenancy.core.json_schema.validation import validator_of
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
@@ -79,14 +79,14 @@ class DecisionInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Void:
+class UnusableGrant:
     """A grant that cannot be used, and the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class ConsumedGrant:
     """A grant that was used up by this very call."""
 
 
@@ -150,7 +150,7 @@ def _decide_pending(
         _check_request_changes_allowed(request, word)
     agreed = _evaluate_agreement(request, word)
     if word.kind in (DecisionKind.EDIT, DecisionKind.EXTEND):
-        asked = asked.moving(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
+        asked = asked.with_stakes(agreed.amount, agreed.risk, sealed=agreed.holds_sealed)
         _check_decider_permitted(asked, decider)
     if word.kind in AGREEING and agreed.quorum > 1:
         votes = counting_votes(request, decisions_of(request.id), asked, moment.at)
@@ -199,7 +199,7 @@ def _check_request_changes_allowed(request: Request, word: DecisionInput) -> Non
         raise DecisionInvalid(detail=f"to send it back, say {fault}", pointer="/reason")
 
 
-def _check_decider_permitted(asked: Asked, decider: Decider) -> None:
+def _check_decider_permitted(asked: RequestFacts, decider: Decider) -> None:
     _check_allowed(explain_decision_refusal(asked, decider))
 
 
@@ -208,7 +208,7 @@ def _check_allowed(why: Refusal | None) -> None:
         raise NotYours(reason=why.sentence, rule=why.rule.value)
 
 
-def _evaluate_agreement(request: Request, word: DecisionInput) -> Judged:
+def _evaluate_agreement(request: Request, word: DecisionInput) -> EditJudgement:
     """Evaluate the subject of an approval: the packet as shown (no body), or the judged edit.
 
     Edited arguments need the quorum of the amount and risk they involve. A further person agrees to them by
@@ -218,11 +218,11 @@ def _evaluate_agreement(request: Request, word: DecisionInput) -> Judged:
     if word.kind is DecisionKind.EXTEND:
         return _evaluate_budget_extension(request, word)
     if word.kind is not DecisionKind.EDIT:
-        return Judged(None, quorum=request.quorum, action_digest=request.action_digest)
+        return EditJudgement(None, quorum=request.quorum, action_digest=request.action_digest)
     return judge_edit(request, word.arguments)
 
 
-def _evaluate_budget_extension(request: Request, word: DecisionInput) -> Judged:
+def _evaluate_budget_extension(request: Request, word: DecisionInput) -> EditJudgement:
     """Evaluate the amounts of an extension as they are granted.
     Raises: DecisionInvalid.
     """
@@ -244,7 +244,7 @@ def _encode_answer(request: Request, word: DecisionInput) -> bytes | None:
         raise DecisionInvalid(detail=f"an answer has at most {LARGEST_ANSWER} bytes", pointer="/answer")
     schema = request.answer_schema or {}
     validator = validator_of(schema)
-    if short := short_verdict(validator, Growth(schema), word.answer):
+    if short := short_verdict(validator, ApplicationCounter(schema), word.answer):
         raise DecisionInvalid(detail=short, pointer="/answer")
     fault = next(validator.iter_errors(word.answer), None)
     if fault is not None:
@@ -254,7 +254,7 @@ def _encode_answer(request: Request, word: DecisionInput) -> bytes | None:
 
 
 def _record_decision(
-    request: Request, standing: PrincipalAuthority, word: DecisionInput, agreed: Judged, at: datetime
+    request: Request, standing: PrincipalAuthority, word: DecisionInput, agreed: EditJudgement, at: datetime
 ) -> Decision:
     """Store the decision, linked to the previous one.
 
@@ -342,7 +342,7 @@ def consume_grant(
     action_digest: str,
     at: datetime,
     cursor: "psycopg.Cursor[Any]",
-) -> Consumed | Void:
+) -> ConsumedGrant | UnusableGrant:
     """Use up a grant, once, for exactly its action; else return why it is void (R-APPR-4).
 
     Joins the transaction that writes the intent: if the run fails to continue, the grant stays unused
@@ -353,8 +353,8 @@ def consume_grant(
     }  # fmt: skip
     cursor.execute(CONSUME, values, prepare=True)
     if cursor.fetchone() is not None:
-        return Consumed()
-    return Void(_why_void(request_id, action_digest))
+        return ConsumedGrant()
+    return UnusableGrant(_why_void(request_id, action_digest))
 
 
 def _why_void(request_id: UUID, action_digest: str) -> str:

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from django.db import transaction
 
-from approvals.core.assignment import Handle, derive_assignee, snooze_fault
+from approvals.core.assignment import AssignmentAction, derive_assignee, snooze_fault
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, RequestNotFound
 from approvals.core.lifecycle import RequestStatus
 from approvals.core.policy import Refusal, explain_decision_refusal
 from approvals.models import Handling, Request
 from approvals.queries.assignment import handled_of
-from approvals.queries.people import Stands, asked_of, decider_of, names_of
+from approvals.queries.people import AuthorizedPrincipal, asked_of, decider_of, names_of
 from tenancy.core.roles import Scope
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
@@ -27,19 +27,21 @@ LONGEST_COMMENT = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class AssignmentChange:
     """An action that a person wants to take on a request.
 
     `to` is the new assignee's principal, for an assignment; `until` is the time at which a snooze ends.
     """
 
-    kind: Handle
+    kind: AssignmentAction
     to: UUID | None = None
     until: datetime | None = None
     text: str = ""
 
 
-def update_assignment(tenant_id: UUID, request_id: UUID, principal_id: UUID, wish: Wish) -> Request:
+def update_assignment(
+    tenant_id: UUID, request_id: UUID, principal_id: UUID, wish: AssignmentChange
+) -> Request:
     """Perform the action and record it. Outermost action: owns the transaction.
 
     A person who may decide the request may do all of it; an administrator may assign, release and comment
@@ -56,23 +58,27 @@ def update_assignment(tenant_id: UUID, request_id: UUID, principal_id: UUID, wis
         at = database_now()
         _check_assignment_permitted(request, who, wish)
         to = _resolve_assignee(request, who, wish)
-        if wish.kind is Handle.SNOOZE:
+        if wish.kind is AssignmentAction.SNOOZE:
             _check_snooze(request, wish, at)
         Handling.objects.create(
             id=fresh_id(), tenant_id=tenant_id, request=request, principal=who.principal, owner=who.owner,
-            kind=wish.kind.value, to=to, until=wish.until if wish.kind is Handle.SNOOZE else None,
+            kind=wish.kind.value, to=to, until=wish.until if wish.kind is AssignmentAction.SNOOZE else None,
             text=_validate_comment_text(wish), at=at,
         )  # fmt: skip
         transaction.on_commit(partial(publish_change_hint, tenant_id, request.run_id))
         return request
 
 
-def _check_assignment_permitted(request: Request, who: Stands, wish: Wish) -> None:
+def _check_assignment_permitted(request: Request, who: AuthorizedPrincipal, wish: AssignmentChange) -> None:
     why = explain_decision_refusal(asked_of(request), decider_of(who))
-    manages = Scope.ADMIN in who.scopes and wish.kind in (Handle.ASSIGN, Handle.RELEASE, Handle.COMMENT)
+    manages = Scope.ADMIN in who.scopes and wish.kind in (
+        AssignmentAction.ASSIGN,
+        AssignmentAction.RELEASE,
+        AssignmentAction.COMMENT,
+    )
     if why is not None and not manages:
         raise _not_yours(why)
-    if wish.kind is not Handle.COMMENT and request.status != RequestStatus.PENDING:
+    if wish.kind is not AssignmentAction.COMMENT and request.status != RequestStatus.PENDING:
         raise AlreadyDecided(status=request.status)
 
 
@@ -80,7 +86,7 @@ def _not_yours(why: Refusal) -> NotYours:
     return NotYours(reason=why.sentence, rule=why.rule.value)
 
 
-def _resolve_assignee(request: Request, who: Stands, wish: Wish) -> UUID | None:
+def _resolve_assignee(request: Request, who: AuthorizedPrincipal, wish: AssignmentChange) -> UUID | None:
     """Return the assignee after the action.
 
     A claim never takes a request from another person; an assignment may, and names the new assignee.
@@ -89,14 +95,14 @@ def _resolve_assignee(request: Request, who: Stands, wish: Wish) -> UUID | None:
       that does not fit.
     """
     now = derive_assignee(handled_of([request.id])[request.id])
-    if wish.kind is Handle.CLAIM:
+    if wish.kind is AssignmentAction.CLAIM:
         if now and now != str(who.principal):
             name = names_of([UUID(now)]).get(UUID(now), "somebody")
             raise AlreadyDecided(status=f"claimed by {name}")
         return who.principal
-    if wish.kind is Handle.RELEASE and not now:
+    if wish.kind is AssignmentAction.RELEASE and not now:
         raise DecisionInvalid(detail="it is nobody's already")
-    if wish.kind is not Handle.ASSIGN:
+    if wish.kind is not AssignmentAction.ASSIGN:
         return None
     other = None if wish.to is None else standing_of(request.tenant_id, wish.to)
     if other is None:
@@ -106,16 +112,16 @@ def _resolve_assignee(request: Request, who: Stands, wish: Wish) -> UUID | None:
     return other.principal
 
 
-def _check_snooze(request: Request, wish: Wish, at: datetime) -> None:
+def _check_snooze(request: Request, wish: AssignmentChange, at: datetime) -> None:
     if wish.until is None:
         raise DecisionInvalid(detail="until when is missing", pointer="/until")
     if fault := snooze_fault(wish.until, at, request.expires_at):
         raise DecisionInvalid(detail=fault, pointer="/until")
 
 
-def _validate_comment_text(wish: Wish) -> str:
-    text = wish.text.strip() if wish.kind is Handle.COMMENT else ""
-    if wish.kind is Handle.COMMENT and not text:
+def _validate_comment_text(wish: AssignmentChange) -> str:
+    text = wish.text.strip() if wish.kind is AssignmentAction.COMMENT else ""
+    if wish.kind is AssignmentAction.COMMENT and not text:
         raise DecisionInvalid(detail="the remark has no text", pointer="/text")
     try:
         canonical_outside(text)

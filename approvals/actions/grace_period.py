@@ -15,7 +15,7 @@ from approvals.core.errors import AlreadyDecided, NothingToUndo, YesStands
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.undo import Fate, effective_at, keeps_back
 from approvals.models import Decision, Deferral, Request
-from approvals.queries.people import Stands, names_of
+from approvals.queries.people import AuthorizedPrincipal, names_of
 from approvals.queries.undo import STANDS, Moment
 from approvals.signals import YesDeferred, yes_deferred
 from tenancy.actions import write_audit_entry
@@ -51,7 +51,7 @@ def kept_until(
 
 
 def defer_approval(
-    request: Request, who: Stands, yes: PendingApproval, at: datetime, until: datetime
+    request: Request, who: AuthorizedPrincipal, yes: PendingApproval, at: datetime, until: datetime
 ) -> None:
     """Defer an approval until `until` and signal the run driver to check then.
 

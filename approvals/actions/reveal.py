@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 from django.db import transaction
 
-from approvals.core.assignment import Handle
+from approvals.core.assignment import AssignmentAction
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, RequestNotFound
 from approvals.core.lifecycle import RequestStatus
 from approvals.core.policy import explain_decision_refusal
@@ -52,7 +52,7 @@ def reveal_sealed_value(tenant_id: UUID, request_id: UUID, principal_id: UUID, p
             request=request,
             principal=who.principal,
             owner=who.owner,
-            kind=Handle.REVEAL.value,
+            kind=AssignmentAction.REVEAL.value,
             text=f"Revealed the value at {pointer[:300]}",
             at=database_now(),
         )
@@ -83,7 +83,7 @@ def _unseal_text_at(tenant_id: UUID, request: Request, pointer: str) -> str:
         held = load_payloads(request.run_id, (digest,))
         if digest not in held:
             raise Unopenable(detail="it was erased")
-        return vault.open(held[digest])
+        return vault.open_value(held[digest])
 
     return opened_text(text, open_one)
 

@@ -12,8 +12,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request as HttpRequest
 from rest_framework.response import Response
 
-from approvals.actions.assignment import LONGEST_COMMENT, Wish, update_assignment
-from approvals.core.assignment import WISHES, Handle
+from approvals.actions.assignment import LONGEST_COMMENT, AssignmentChange, update_assignment
+from approvals.core.assignment import WISHES, AssignmentAction
 from approvals.core.errors import RequestNotFound
 from approvals.models import Request
 from approvals.queries.assignment import comments_of, handled_of, holders_of
@@ -58,7 +58,7 @@ class HandlingField(serializers.Serializer[Any]):
     comments = CommentField(many=True)
 
 
-class Handlings(APIView):
+class RequestAssignment(APIView):
     """What is done with a request besides deciding it. Who may is judged per request."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
@@ -79,12 +79,15 @@ class Handlings(APIView):
         if found is None:
             raise RequestNotFound
         said = validate_input(HandlingBody, request.data)
-        return post_once(request, lambda: self._handled(request, found, said))
+        return post_once(request, lambda: self._update_assignment(request, found, said))
 
-    def _handled(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
+    def _update_assignment(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
         who = get_caller(request)
-        wish = Wish(
-            kind=Handle(said["do"]), to=said.get("to"), until=said.get("until"), text=said.get("text", "")
+        wish = AssignmentChange(
+            kind=AssignmentAction(said["do"]),
+            to=said.get("to"),
+            until=said.get("until"),
+            text=said.get("text", ""),
         )
         update_assignment(who.tenant, found, who.principal, wish)
         with tenant_transaction(who.tenant):

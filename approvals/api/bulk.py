@@ -17,14 +17,20 @@ from tenancy.rest.api_helpers import get_caller, post_once
 from tenancy.rest.api_view import APIView
 from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.permissions import make_scope_permission
-from tenancy.rest.serializer_fields import Formed, Id, StrictCharField, StrictSerializer, validate_input
+from tenancy.rest.serializer_fields import (
+    FormattedCharField,
+    Id,
+    StrictCharField,
+    StrictSerializer,
+    validate_input,
+)
 
 
 class ShownField(StrictSerializer):
     """A request and the digest of the packet that was looked at."""
 
     id = Id()
-    packet_digest = Formed(r"^[0-9a-f]{64}$")
+    packet_digest = FormattedCharField(r"^[0-9a-f]{64}$")
 
 
 class TogetherBody(StrictSerializer):
@@ -51,7 +57,7 @@ class TogetherField(serializers.Serializer[Any]):
     results = OutcomeField(many=True)
 
 
-class DecisionsTogether(APIView):
+class BulkDecisions(APIView):
     """One word to several requests for the same tool version and risk class, network at most.
 
     Who may is judged per request.
@@ -63,9 +69,9 @@ class DecisionsTogether(APIView):
     def post(self, request: HttpRequest) -> Response:
         """Decide each by itself: 200 with what became of each; 422 where they may not stand together."""
         said = validate_input(TogetherBody, request.data)
-        return post_once(request, lambda: self._decided(request, said))
+        return post_once(request, lambda: self._decide_requests(request, said))
 
-    def _decided(self, request: HttpRequest, said: dict[str, Any]) -> StoredResponse:
+    def _decide_requests(self, request: HttpRequest, said: dict[str, Any]) -> StoredResponse:
         who = get_caller(request)
         shown = [(one["id"], one["packet_digest"]) for one in said["requests"]]
         kind = DecisionKind(said["decision"])

@@ -22,7 +22,7 @@ from approvals.core.quorum import agreement_refusal
 from approvals.models import Decision, Deferral, Request
 from approvals.queries import decisions_of, list_approval_requests
 from approvals.queries.countable_votes import counting_votes
-from approvals.queries.edits import StandingEdit, quorum_under_way, standing_edits
+from approvals.queries.edits import AgreedEdit, quorum_under_way, standing_edits
 from approvals.queries.people import asked_of, decider_of
 from approvals.queries.undo import Deferred, deferred_of
 from tenancy.core.roles import Scope
@@ -34,7 +34,7 @@ from tenancy.rest.api_view import APIView
 from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.permissions import make_scope_permission
 from tenancy.rest.serializer_fields import (
-    Formed,
+    FormattedCharField,
     Id,
     PageQuery,
     StrictCharField,
@@ -148,7 +148,7 @@ class DecisionBody(StrictSerializer):
     arguments = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False)
     amounts = serializers.DictField(child=StrictCharField(max_length=40), required=False)
     answer = serializers.JSONField(required=False, allow_null=True)
-    packet_digest = Formed(r"^[0-9a-f]{64}$", required=False)
+    packet_digest = FormattedCharField(r"^[0-9a-f]{64}$", required=False)
 
 
 class ApprovalFilters(PageQuery):
@@ -218,9 +218,9 @@ class Decisions(APIView):
         if found is None:
             raise RequestNotFound
         said = validate_input(DecisionBody, request.data)
-        return post_once(request, lambda: self._decided(request, found, said))
+        return post_once(request, lambda: self._decide_request(request, found, said))
 
-    def _decided(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
+    def _decide_request(self, request: HttpRequest, found: UUID, said: dict[str, Any]) -> StoredResponse:
         who = get_caller(request)
         names = ("reason", "arguments", "amounts", "answer", "packet_digest")
         given = {name: said[name] for name in names if name in said}
@@ -238,7 +238,7 @@ def encode_request_row(found: Request) -> dict[str, Any]:
     return _encode_row_fields(found, edits)
 
 
-def _encode_row_fields(found: Request, edits: Sequence[StandingEdit]) -> dict[str, Any]:
+def _encode_row_fields(found: Request, edits: Sequence[AgreedEdit]) -> dict[str, Any]:
     return {
         "id": str(found.id), "run": str(found.run_id), "kind": found.kind, "status": found.status,
         "queue": found.queue, "quorum": quorum_under_way(found, edits), "risk": found.risk,
@@ -292,10 +292,10 @@ def _has_spoken(found: Request, decisions: Sequence[Decision], principal: UUID) 
     return who is not None and any(said.owner == who.owner for said in decisions)
 
 
-def _encode_edit(one: StandingEdit) -> dict[str, Any]:
+def _encode_edit(one: AgreedEdit) -> dict[str, Any]:
     return {
         "arguments": one.arguments, "by": str(one.first.principal), "at": one.first.at.isoformat(),
-        "quorum": one.quorum, "agreed": one.agreed, "missing": one.missing,
+        "quorum": one.quorum, "agreed": one.agreed, "missing": one.remaining_approvals,
     }  # fmt: skip
 
 

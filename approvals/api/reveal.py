@@ -31,7 +31,7 @@ class RevealedField(serializers.Serializer[Any]):
     value = serializers.CharField(allow_blank=True, allow_null=True)
 
 
-class Revealing(APIView):
+class RevealedValue(APIView):
     """A sealed value of a request. Who may is judged per request."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.REVEAL)]
@@ -47,11 +47,11 @@ class Revealing(APIView):
         pointer: str = validate_input(RevealBody, request.data)["pointer"]
         who, clear = get_caller(request), []
 
-        def revealed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             clear.append(reveal_sealed_value(who.tenant, found, who.principal, pointer))
             return StoredResponse(200, {"pointer": pointer, "value": None})
 
-        response = post_once(request, revealed)
+        response = post_once(request, build_response)
         if clear:
             response.data = {"pointer": pointer, "value": clear[0]}
         response["Cache-Control"] = "no-store"

@@ -79,7 +79,7 @@ class UndoWindows(APIView):
         )  # fmt: skip
 
 
-class Undoing(APIView):
+class DecisionUndo(APIView):
     """Taking a yes back. Who may is judged per request."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]

@@ -47,7 +47,7 @@ class Argument(NamedTuple):
         return ORIGINS[self.origin] if self.origin is not None else "unknown"
 
 
-class Typed(NamedTuple):
+class TypedConfirmation(NamedTuple):
     """The confirmation that a reviewer types before approving.
 
     `what` is its name; `amount` is set if the text is an amount.
@@ -80,7 +80,7 @@ def shown_arguments(
     )
 
 
-class Pair(NamedTuple):
+class ArgumentDifference(NamedTuple):
     """One place with different values in the request and in the approval; None: no value there."""
 
     asked: Argument | None
@@ -92,10 +92,12 @@ class Pair(NamedTuple):
         return next(one.pointer for one in self if one is not None)
 
 
-def diff_shown_arguments(asked: Any, approved: Any) -> tuple[Pair, ...]:
+def diff_shown_arguments(asked: Any, approved: Any) -> tuple[ArgumentDifference, ...]:
     """List the places where approved and requested arguments differ, in order. Secrets show as marks."""
     before, after = ({one.pointer: one for one in shown_arguments(each, ())} for each in (asked, approved))
-    pairs = (Pair(before.get(place), after.get(place)) for place in dict.fromkeys((*before, *after)))
+    pairs = (
+        ArgumentDifference(before.get(place), after.get(place)) for place in dict.fromkeys((*before, *after))
+    )
     return tuple(pair for pair in pairs if pair.asked != pair.approved)
 
 
@@ -111,24 +113,24 @@ def without_secrets(value: Any) -> Any:
 
 def to_type(
     risk: str, *, has_amount: bool, amount: Decimal | None, arguments: Any, tool: str
-) -> Typed | None:
+) -> TypedConfirmation | None:
     """Return the confirmation to type before an approval; None if a click is enough.
 
     The confirmation is the amount, or the target of a destructive call.
     """
     if has_amount and amount is not None:
-        return Typed("amount", _format_written_amount(arguments, amount), amount)
+        return TypedConfirmation("amount", _format_written_amount(arguments, amount), amount)
     if risk != "destructive" and not has_amount:
         return None
     held = arguments if isinstance(arguments, dict) else {}
     found = [held[name] for name in TARGETS if isinstance(held.get(name), str) and held[name].strip()]
-    return Typed("target", found[0]) if found else Typed("tool's name", tool)
+    return TypedConfirmation("target", found[0]) if found else TypedConfirmation("tool's name", tool)
 
 
 def _format_written_amount(arguments: Any, amount: Decimal) -> str:
     """Return the amount as written in the arguments, else in plain notation."""
     for _, _, leaf in _collect_leaves(arguments, "", ""):
-        if isinstance(leaf, str) and Typed("", "", amount).right(leaf):
+        if isinstance(leaf, str) and TypedConfirmation("", "", amount).right(leaf):
             return leaf
     return f"{amount.normalize():f}"
 

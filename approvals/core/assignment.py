@@ -11,7 +11,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 
-class Handle(StrEnum):
+class AssignmentAction(StrEnum):
     """An action on a request. Claim and assign set an assignee, release clears it."""
 
     CLAIM = "claim"
@@ -24,22 +24,22 @@ class Handle(StrEnum):
 
 
 # REVEAL has an action of its own (actions/reveal.py).
-WISHES = tuple(kind for kind in Handle if kind is not Handle.REVEAL)
-HOLDING = (Handle.CLAIM, Handle.ASSIGN, Handle.RELEASE)
-RESTING = (Handle.SNOOZE, Handle.WAKE)
+WISHES = tuple(kind for kind in AssignmentAction if kind is not AssignmentAction.REVEAL)
+HOLDING = (AssignmentAction.CLAIM, AssignmentAction.ASSIGN, AssignmentAction.RELEASE)
+RESTING = (AssignmentAction.SNOOZE, AssignmentAction.WAKE)
 
 
-class Handled(BaseModel):
+class AssignmentRecord(BaseModel):
     """One recorded action on a request. `to` is the new assignee, `until` the end of a snooze."""
 
     model_config = ConfigDict(frozen=True)
-    kind: Handle
+    kind: AssignmentAction
     owner: str
     to: str = ""
     until: datetime | None = None
 
 
-def derive_assignee(handled: Iterable[Handled]) -> str:
+def derive_assignee(handled: Iterable[AssignmentRecord]) -> str:
     """Return the assignee, by principal, after these actions in order; "" if there is none."""
     found = ""
     for one in handled:
@@ -48,7 +48,7 @@ def derive_assignee(handled: Iterable[Handled]) -> str:
     return found
 
 
-def asleep_until(handled: Iterable[Handled], owner: str, now: datetime) -> datetime | None:
+def asleep_until(handled: Iterable[AssignmentRecord], owner: str, now: datetime) -> datetime | None:
     """Return the time until which this person snoozed the request; None if it is not snoozed."""
     found: datetime | None = None
     for one in handled:

@@ -11,7 +11,7 @@ HIGHEST = "network"
 LOW = RISKS[: RISKS.index(HIGHEST) + 1]
 
 
-class Alike(BaseModel):
+class BulkKey(BaseModel):
     """The properties that must be equal in requests decided together.
 
     `definition` is the digest of the tool's version.
@@ -25,7 +25,7 @@ class Alike(BaseModel):
     has_amount: bool
 
 
-def explain_bulk_exclusion(one: Alike) -> str:
+def explain_bulk_exclusion(one: BulkKey) -> str:
     """Return why a request must be decided by itself; "" if it may be decided with others."""
     if one.kind != "action":
         return "only calls are decided together"
@@ -34,7 +34,7 @@ def explain_bulk_exclusion(one: Alike) -> str:
     return "it moves money: each is decided by itself" if one.has_amount else ""
 
 
-def first_group(requests: Sequence[Alike]) -> tuple[int, ...]:
+def first_group(requests: Sequence[BulkKey]) -> tuple[int, ...]:
     """Return the indexes of the first eligible request and all that may be decided with it.
 
     The indexes are in order, at most `MOST`.
@@ -45,7 +45,7 @@ def first_group(requests: Sequence[Alike]) -> tuple[int, ...]:
     ]
 
 
-def explain_bulk_mismatch(requests: Sequence[Alike]) -> str:
+def explain_bulk_mismatch(requests: Sequence[BulkKey]) -> str:
     """Return why these may not be decided together; "" if they may."""
     if not requests:
         return "none is chosen"

@@ -46,7 +46,7 @@ class Refusal(BaseModel):
     sentence: str
 
 
-class Asked(BaseModel):
+class RequestFacts(BaseModel):
     """The properties of a request that the rules check.
 
     `amount` None: no amount is at stake, or it could not be read. `retriers` are the principals that
@@ -66,7 +66,7 @@ class Asked(BaseModel):
     retrier_owners: tuple[str, ...] = ()
     sealed: bool = False
 
-    def moving(self, amount: Decimal | None, risk: str = "", *, sealed: bool = False) -> "Asked":
+    def with_stakes(self, amount: Decimal | None, risk: str = "", *, sealed: bool = False) -> "RequestFacts":
         """Return the request with another amount at stake: an edit's, or the money of an extension.
 
         `risk` replaces the request's risk if it is greater; `sealed` adds that an edit has a sealed value.
@@ -108,7 +108,7 @@ class Decider(BaseModel):
         return find_closeness(own, Actors(self.related_keys, self.related), Actors(principals, owners))
 
 
-def explain_decision_refusal(asked: Asked, decider: Decider) -> Refusal | None:
+def explain_decision_refusal(asked: RequestFacts, decider: Decider) -> Refusal | None:
     """Return why `decider` may not decide, or None."""
     own = decider.is_behind((asked.submitter,), (asked.submitter_owner,))
     if asked.kind == "clarification":
@@ -127,7 +127,7 @@ def explain_decision_refusal(asked: Asked, decider: Decider) -> Refusal | None:
     return max(found, key=lambda limit: _ORDER.index(limit.rule))
 
 
-def _explain_kinship_refusal(asked: Asked, decider: Decider) -> Refusal | None:
+def _explain_kinship_refusal(asked: RequestFacts, decider: Decider) -> Refusal | None:
     """Return why a decider is too close to a run that is not their own, or None."""
     if decider.is_behind(asked.retriers, asked.retrier_owners):
         return Refusal(rule=Rule.OWN_RUN, sentence="nobody decides on a run that they had begun again")
@@ -138,7 +138,7 @@ def _explain_kinship_refusal(asked: Asked, decider: Decider) -> Refusal | None:
     return None
 
 
-def _scope_lacking(asked: Asked, decider: Decider) -> Refusal | None:
+def _scope_lacking(asked: RequestFacts, decider: Decider) -> Refusal | None:
     if Scope.DECIDE.value not in decider.scopes or not decider.authorities:
         return Refusal(rule=Rule.SCOPE, sentence="the scope decide is missing")
     if asked.sealed and Scope.REVEAL.value not in decider.scopes:
@@ -147,7 +147,7 @@ def _scope_lacking(asked: Asked, decider: Decider) -> Refusal | None:
     return None
 
 
-def _explain_limit_refusal(asked: Asked, authority: Authority) -> Refusal | None:
+def _explain_limit_refusal(asked: RequestFacts, authority: Authority) -> Refusal | None:
     """Return the first limit of an authority that the request exceeds, or None.
 
     The caller reports the refusal of the authority that comes nearest.
@@ -170,7 +170,7 @@ def _explain_limit_refusal(asked: Asked, authority: Authority) -> Refusal | None
     return None
 
 
-def _format_granted_suffix(asked: Asked, rule: Rule) -> str:
+def _format_granted_suffix(asked: RequestFacts, rule: Rule) -> str:
     return _GRANTED[rule] if asked.kind == "budget" else ""
 
 

@@ -7,7 +7,13 @@ from uuid import UUID
 
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
-from approvals.core.assignment import RESTING, Handle, Handled, asleep_until, derive_assignee
+from approvals.core.assignment import (
+    RESTING,
+    AssignmentAction,
+    AssignmentRecord,
+    asleep_until,
+    derive_assignee,
+)
 from approvals.core.policy import explain_decision_refusal
 from approvals.models import Handling, Request
 from approvals.queries.people import asked_of, deciders_of, names_of
@@ -28,17 +34,19 @@ class Comment:
     text: str
 
 
-def handled_of(requests: Iterable[UUID]) -> dict[UUID, list[Handled]]:
+def handled_of(requests: Iterable[UUID]) -> dict[UUID, list[AssignmentRecord]]:
     """Load the actions on each of these requests, in order, without the texts of comments."""
-    found: dict[UUID, list[Handled]] = {request: [] for request in requests}
+    found: dict[UUID, list[AssignmentRecord]] = {request: [] for request in requests}
     columns = ("request_id", "kind", "owner", "to", "until")
     rows = Handling.objects.filter(request_id__in=found).order_by("at", "id").values_list(*columns)
     for request, kind, owner, to, until in rows:
-        found[request].append(Handled(kind=Handle(kind), owner=str(owner), to=str(to or ""), until=until))
+        found[request].append(
+            AssignmentRecord(kind=AssignmentAction(kind), owner=str(owner), to=str(to or ""), until=until)
+        )
     return found
 
 
-def holders_of(handled: Mapping[UUID, Iterable[Handled]]) -> dict[UUID, tuple[UUID, str]]:
+def holders_of(handled: Mapping[UUID, Iterable[AssignmentRecord]]) -> dict[UUID, tuple[UUID, str]]:
     """Return each request's assignee: principal and name; requests without one are left out."""
     held = {request: derive_assignee(done) for request, done in handled.items()}
     names = names_of({UUID(to) for to in held.values() if to})
@@ -47,7 +55,7 @@ def holders_of(handled: Mapping[UUID, Iterable[Handled]]) -> dict[UUID, tuple[UU
 
 def comments_of(request_id: UUID) -> tuple[Comment, ...]:
     """List the newest comments and reveals of a request, in order."""
-    told = (Handle.COMMENT.value, Handle.REVEAL.value)
+    told = (AssignmentAction.COMMENT.value, AssignmentAction.REVEAL.value)
     rows = Handling.objects.filter(request_id=request_id, kind__in=told)
     newest = list(rows.order_by("-at", "-id")[:MOST_COMMENTS])[::-1]
     names = names_of({row.principal for row in newest})
@@ -57,7 +65,7 @@ def comments_of(request_id: UUID) -> tuple[Comment, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class AssignmentPanel:
     """The assignment part of a card: comments, possible assignees, and the end of the reader's snooze."""
 
     comments: tuple[Comment, ...]
@@ -65,10 +73,10 @@ class Desk:
     asleep_until: datetime | None
 
 
-def desk_of(request: Request, owner: UUID, now: datetime) -> Desk:
+def desk_of(request: Request, owner: UUID, now: datetime) -> AssignmentPanel:
     """Build the assignment part of one request's card for one reader."""
     handled = handled_of([request.id])[request.id]
-    return Desk(
+    return AssignmentPanel(
         comments=comments_of(request.id),
         people=who_may(request) if request.status == "pending" else (),
         asleep_until=asleep_until(handled, str(owner), now),

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from approvals.core.lifecycle import AGREEING, RequestStatus
-from approvals.core.policy import Asked, Decider, explain_decision_refusal
+from approvals.core.policy import Decider, RequestFacts, explain_decision_refusal
 from approvals.core.quorum import Vote
 from approvals.models import Decision, Request
 from approvals.queries import votes_of
@@ -14,7 +14,10 @@ from tenancy.queries import standings_of
 
 
 def counting_votes(
-    request: Request, decisions: Sequence[Decision], asked: Asked | None = None, at: datetime | None = None
+    request: Request,
+    decisions: Sequence[Decision],
+    asked: RequestFacts | None = None,
+    at: datetime | None = None,
 ) -> list[Vote]:
     """The words as far as counting goes, without each agreement of somebody who may not decide the request
     any more, and without that of whoever has become related to somebody who agreed to the same before.
@@ -22,7 +25,7 @@ def counting_votes(
     `asked` is what the agreement is to, where that is not what the request asks. Once it is settled all of
     them counted.
     """
-    return _counting(request, votes_of(decisions), _deciders([(request, decisions)], at), asked)
+    return _select_counting_votes(request, votes_of(decisions), _deciders([(request, decisions)], at), asked)
 
 
 def counting_by_request(
@@ -31,7 +34,8 @@ def counting_by_request(
     """`counting_votes` of many requests, in as many queries as for one."""
     deciders = _deciders([(requests[one], decisions) for one, decisions in said.items()], None)
     return {
-        one: _counting(requests[one], votes_of(decisions), deciders, None) for one, decisions in said.items()
+        one: _select_counting_votes(requests[one], votes_of(decisions), deciders, None)
+        for one, decisions in said.items()
     }
 
 
@@ -51,8 +55,8 @@ def _deciders(
     return deciders_of(standings, at)
 
 
-def _counting(
-    request: Request, votes: list[Vote], deciders: Mapping[UUID, Decider], asked: Asked | None
+def _select_counting_votes(
+    request: Request, votes: list[Vote], deciders: Mapping[UUID, Decider], asked: RequestFacts | None
 ) -> list[Vote]:
     if request.status != RequestStatus.PENDING:
         return votes

@@ -13,13 +13,13 @@ from approvals.core.errors import DecisionInvalid
 from approvals.core.lifecycle import DecisionKind, RequestStatus
 from approvals.core.quorum import count_agreeing_people
 from approvals.models import Decision, Request
-from approvals.ports import Judged, check_edit
+from approvals.ports import EditJudgement, check_edit
 from approvals.queries.countable_votes import counting_votes
 from traces.core.errors import NotCanonical
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StandingEdit:
+class AgreedEdit:
     """An edit that somebody agreed to: `quorum` people must, `agreed` have. `first` proposed
     it."""
 
@@ -29,12 +29,12 @@ class StandingEdit:
     agreed: int
 
     @property
-    def missing(self) -> int:
+    def remaining_approvals(self) -> int:
         """How many people more must agree to these very arguments."""
         return max(0, self.quorum - self.agreed)
 
 
-def judge_edit(request: Request, arguments: Any) -> Judged:
+def judge_edit(request: Request, arguments: Any) -> EditJudgement:
     """Other arguments for what a request asks, as they would be granted: how many people must agree to them,
     what they move and what they risk. Raises DecisionInvalid."""
     if not isinstance(arguments, dict):
@@ -50,7 +50,7 @@ def judge_edit(request: Request, arguments: Any) -> Judged:
     return judged
 
 
-def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[StandingEdit, ...]:
+def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[AgreedEdit, ...]:
     """The edits that wait for more people, in the order they were proposed; none once the request is settled.
 
     Each is judged as it would be when the next person agrees to it; one that would be refused is left out.
@@ -67,7 +67,7 @@ def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[Sta
         judged = check_edit(request.tenant_id, request.run_id, request.call_id, arguments)
         if judged.body is not None:
             found.append(
-                StandingEdit(
+                AgreedEdit(
                     arguments=arguments,
                     first=decision,
                     quorum=judged.quorum,
@@ -77,7 +77,7 @@ def standing_edits(request: Request, decisions: Sequence[Decision]) -> tuple[Sta
     return tuple(found)
 
 
-def quorum_under_way(request: Request, edits: Sequence[StandingEdit]) -> int:
+def quorum_under_way(request: Request, edits: Sequence[AgreedEdit]) -> int:
     """How many people must agree to the edit that was proposed last; without one to what was asked."""
     return edits[-1].quorum if edits else request.quorum
 
@@ -88,5 +88,5 @@ def missing_for(request: Request, decisions: Sequence[Decision], arguments: Any)
         return max(0, request.quorum - count_agreeing_people(counting_votes(request, decisions), None))
     for edit in standing_edits(request, decisions):
         if edit.arguments == arguments:
-            return edit.missing
+            return edit.remaining_approvals
     return 1

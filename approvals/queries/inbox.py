@@ -16,8 +16,8 @@ from uuid import UUID
 import orjson
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
-from approvals.core.argument_display import Pair, diff_shown_arguments
-from approvals.core.bulk import LOW, Alike, explain_bulk_exclusion
+from approvals.core.argument_display import ArgumentDifference, diff_shown_arguments
+from approvals.core.bulk import LOW, BulkKey, explain_bulk_exclusion
 from approvals.core.lifecycle import RequestStatus
 from approvals.core.policy import RISKS, Decider, Refusal, explain_decision_refusal
 from approvals.core.quorum import Vote, agreement_refusal, count_agreeing_people
@@ -64,7 +64,7 @@ class Filters:
     workflow: str = ""
 
     @property
-    def given(self) -> dict[str, str]:
+    def active_filters(self) -> dict[str, str]:
         """The active filters, as in the address."""
         named = {"tool": self.tool, "risk": self.risk, "workflow": self.workflow}
         return {name: value for name, value in named.items() if value}
@@ -77,7 +77,7 @@ def filters_of(given: Mapping[str, str]) -> Filters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class NamedDecision:
     """One person's decision, with the person's name."""
 
     name: str
@@ -116,7 +116,7 @@ class Row:
     request: Request
     line: str
     run: RunWords | None
-    said: tuple[Said, ...]
+    said: tuple[NamedDecision, ...]
     refusal: Refusal | None = None
     no_yes: Refusal | None = None
     voted: bool = False
@@ -127,36 +127,36 @@ class Row:
     @property
     def stands(self) -> bool:
         """Return whether an approval can still be undone; no other decision is possible meanwhile."""
-        return self.open and self.deferred is not None and self.deferred.stands
+        return self.is_open and self.deferred is not None and self.deferred.stands
 
     @property
-    def lapsed(self) -> bool:
+    def has_lapsed(self) -> bool:
         """Return whether the last deferred approval ended without effect and the request is still pending."""
-        return self.open and self.deferred is not None and self.deferred.lapsed
+        return self.is_open and self.deferred is not None and self.deferred.has_lapsed
 
     @property
     def words(self) -> str:
         """A text that changes with every decision and every undo."""
-        kept = self.deferred.id.hex if self.deferred is not None and (self.stands or self.lapsed) else ""
-        return f"{len(self.said)}{'+' if self.stands else '-' if self.lapsed else ''}{kept}"
+        kept = self.deferred.id.hex if self.deferred is not None and (self.stands or self.has_lapsed) else ""
+        return f"{len(self.said)}{'+' if self.stands else '-' if self.has_lapsed else ''}{kept}"
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether the request is pending."""
         return self.request.status == PENDING
 
     @property
     def together(self) -> bool:
         """Return whether this reader may decide the request together with others."""
-        alone_because = explain_bulk_exclusion(Alike(
+        alone_because = explain_bulk_exclusion(BulkKey(
             kind=self.request.kind, tool=self.request.tool, definition="", risk=self.request.risk,
             has_amount=self.request.has_amount,
         ))  # fmt: skip
-        free = self.open and not self.stands and self.refusal is None and not self.voted
+        free = self.is_open and not self.stands and self.refusal is None and not self.voted
         return free and self.no_yes is None and not alone_because
 
     @property
-    def agreed(self) -> int:
+    def agreeing_count(self) -> int:
         """The number of people who agreed to the approved subject, or to the packet if no decision ended
         it.
         """
@@ -166,10 +166,10 @@ class Row:
     @property
     def elsewise(self) -> int:
         """The number of people who agreed to other arguments, while it is pending."""
-        return sum(one.kind == "edit" for one in self.said) if self.open else 0
+        return sum(one.kind == "edit" for one in self.said) if self.is_open else 0
 
     @property
-    def edited(self) -> tuple[Pair, ...]:
+    def edited_places(self) -> tuple[ArgumentDifference, ...]:
         """The places where the approved arguments differ from the requested ones."""
         ended = self.ended_by
         if ended is None or ended.kind != "edit" or ended.arguments is None:
@@ -178,7 +178,7 @@ class Row:
         return diff_shown_arguments(orjson.loads(asked), orjson.loads(ended.arguments))
 
     @property
-    def ended_by(self) -> Said | None:
+    def ended_by(self) -> NamedDecision | None:
         """The decision that ended it; None if the expiry or the run did."""
         return self.said[-1] if self.said and self.request.status == RequestStatus.DECIDED else None
 
@@ -228,7 +228,7 @@ def rows_of(requests: Sequence[Request], decider: Decider | None) -> tuple[Row, 
     )
 
 
-def _no_yes(said: Sequence[Said], decider: Decider | None) -> Refusal | None:
+def _no_yes(said: Sequence[NamedDecision], decider: Decider | None) -> Refusal | None:
     """Return why a reader may not agree to the packet, though they may refuse it; None if they may."""
     return (
         None
@@ -237,7 +237,7 @@ def _no_yes(said: Sequence[Said], decider: Decider | None) -> Refusal | None:
     )
 
 
-def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[Said, ...]]:
+def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[NamedDecision, ...]]:
     """Load the decisions on each of these requests, in order, with names."""
     by_id = {request.id: request for request in requests}
     found = decisions_by_request(by_id)
@@ -245,7 +245,7 @@ def words_of(requests: Iterable[Request]) -> dict[UUID, tuple[Said, ...]]:
     names = names_of({decision.principal for said in found.values() for decision in said})
     return {
         request: tuple(
-            Said(
+            NamedDecision(
                 name=names.get(d.principal, "somebody"),
                 kind=d.kind,
                 at=d.at,
@@ -310,20 +310,20 @@ def waiting_for(decider: Decider) -> QuerySet[Request]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lately:
+class RecentDecisions:
     """Decisions of the last 24 hours: their number (at most a thousand) and the median time they took."""
 
     decided: int
     median: timedelta | None
 
 
-def decided_lately() -> Lately:
+def decided_lately() -> RecentDecisions:
     """Load the statistics of the last 24 hours that an empty inbox shows."""
     since = database_now() - timedelta(hours=24)
     decided = Request.objects.filter(status=RequestStatus.DECIDED.value, settled_at__gte=since)
     times = decided.order_by("-settled_at").values_list("created_at", "settled_at")[:CAP]
     took = sorted(settled - created for created, settled in times if settled is not None)
-    return Lately(decided=len(took), median=took[len(took) // 2] if took else None)
+    return RecentDecisions(decided=len(took), median=took[len(took) // 2] if took else None)
 
 
 def tools_that_ask() -> list[str]:

@@ -5,14 +5,14 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from approvals.core.policy import Asked, Decider
+from approvals.core.policy import Decider, RequestFacts
 from approvals.models import Request
 from tenancy.core.roles import Authority, Scope
 from tenancy.models import Principal
 from tenancy.people.relations import Relations, relations_by_principal
 
 
-class Stands(Protocol):
+class AuthorizedPrincipal(Protocol):
     """A principal with authority in the tenant: a member at a page, or an authority as read."""
 
     @property
@@ -25,9 +25,9 @@ class Stands(Protocol):
     def authorities(self) -> tuple[Authority, ...]: ...
 
 
-def asked_of(request: Request) -> Asked:
+def asked_of(request: Request) -> RequestFacts:
     """Build the properties of a request that the rules check."""
-    return Asked(
+    return RequestFacts(
         kind=request.kind, queue=request.queue, risk=request.risk, amount=request.amount,
         has_amount=request.has_amount, submitter=str(request.submitter),
         submitter_owner=str(request.submitter_owner), retriers=tuple(map(str, request.retriers)),
@@ -35,19 +35,19 @@ def asked_of(request: Request) -> Asked:
     )  # fmt: skip
 
 
-def decider_of(who: Stands, at: datetime | None = None) -> Decider:
+def decider_of(who: AuthorizedPrincipal, at: datetime | None = None) -> Decider:
     """Build the properties of a principal that the rules check, at a moment or now."""
     return deciders_of([who], at)[who.principal]
 
 
-def deciders_of(several: Iterable[Stands], at: datetime | None = None) -> dict[UUID, Decider]:
+def deciders_of(several: Iterable[AuthorizedPrincipal], at: datetime | None = None) -> dict[UUID, Decider]:
     """Build the properties that the rules check for each principal; relations are read once."""
     standings = {who.principal: who for who in several}
     found = relations_by_principal({who.principal: who.owner for who in standings.values()}, at)
     return {principal: _build_decider(who, found[principal]) for principal, who in standings.items()}
 
 
-def _build_decider(who: Stands, found: Relations) -> Decider:
+def _build_decider(who: AuthorizedPrincipal, found: Relations) -> Decider:
     sets: Mapping[str, frozenset[UUID]] = {
         "people": found.people, "keys": found.keys, "related": found.related,
         "related_keys": found.related_keys,

@@ -13,8 +13,8 @@ import orjson
 from approvals.core.allowed_decisions import list_allowed_decisions
 from approvals.core.argument_display import (
     Argument,
-    Pair,
-    Typed,
+    ArgumentDifference,
+    TypedConfirmation,
     diff_shown_arguments,
     secret_pointers,
     shown_arguments,
@@ -28,7 +28,7 @@ from approvals.core.quorum import count_agreeing_people
 from approvals.models import Decision, Request
 from approvals.ports import CallShape, asking_runs
 from approvals.queries.countable_votes import counting_votes
-from approvals.queries.inbox import Row, Said, rows_of
+from approvals.queries.inbox import NamedDecision, Row, rows_of
 from approvals.queries.people import names_of
 from tenancy.db.clock import database_now
 from traces.models import Event
@@ -40,7 +40,7 @@ AN_HOUR: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Happened:
+class RecentEvent:
     """One of the run's last events."""
 
     seq: int
@@ -64,11 +64,11 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
+class EarlierDecision:
     """An earlier decision on the same tool, with its arguments."""
 
     request: Request
-    said: Said
+    said: NamedDecision
     arguments: Any
 
 
@@ -83,10 +83,10 @@ class Card:
     sources: Mapping[str, int]
     shape: CallShape | None
     secrets: tuple[str, ...]
-    typed: Typed | None
+    typed: TypedConfirmation | None
     edits: tuple[Edit, ...]
-    history: tuple[Happened, ...]
-    before: tuple[Before, ...]
+    history: tuple[RecentEvent, ...]
+    before: tuple[EarlierDecision, ...]
     approved_lately: int
     now: datetime
 
@@ -101,7 +101,7 @@ class Card:
         return without_secrets(self.arguments)
 
     @property
-    def seen(self) -> str:
+    def seen_arguments(self) -> str:
         """The redacted arguments as JSON, kept by the page to detect later changes."""
         return orjson.dumps(self.safe, option=orjson.OPT_SORT_KEYS).decode()
 
@@ -109,23 +109,25 @@ class Card:
     def late(self) -> bool:
         """Return whether the request has expired or its time is up."""
         request = self.request
-        return request.status == RequestStatus.EXPIRED or (self.row.open and self.now >= request.expires_at)
+        return request.status == RequestStatus.EXPIRED or (
+            self.row.is_open and self.now >= request.expires_at
+        )
 
     @property
     def decidable(self) -> bool:
         """Return whether this reader may decide it now."""
-        free = self.row.open and not self.row.stands and not self.late
+        free = self.row.is_open and not self.row.stands and not self.late
         return free and self.row.refusal is None and not self.row.voted
 
     @property
-    def fitting(self) -> tuple[DecisionKind, ...]:
+    def allowed_decisions(self) -> tuple[DecisionKind, ...]:
         """The decisions possible on the request."""
         return list_allowed_decisions(self.packet)
 
     @property
     def returnable(self) -> bool:
         """Return whether the request can be sent back to its proposer."""
-        return DecisionKind.REVISE in self.fitting
+        return DecisionKind.REVISE in self.allowed_decisions
 
     @property
     def said_before(self) -> tuple[str, ...]:
@@ -139,7 +141,7 @@ class Card:
         return "" if self.packet.proposal is None else str(without_secrets(self.packet.proposal.answer))
 
     @property
-    def anew(self) -> tuple[Pair, ...]:
+    def anew(self) -> tuple[ArgumentDifference, ...]:
         """The places where this proposal differs from the one that it replaces.
 
         Secrets are distinguished by their fingerprints.
@@ -150,7 +152,7 @@ class Card:
     @property
     def editable(self) -> bool:
         """Return whether a form can edit the arguments."""
-        return self.shape is not None and DecisionKind.EDIT in self.fitting
+        return self.shape is not None and DecisionKind.EDIT in self.allowed_decisions
 
 
 def card_of(request: Request, decider: Decider) -> Card:
@@ -185,7 +187,7 @@ def _build_shown_arguments(packet: Packet, arguments: Any, shape: CallShape | No
     return shown_arguments(arguments, packet.provenance, sensitive, alarming_pointers(packet))
 
 
-def _build_typed_confirmation(request: Request, arguments: Any) -> Typed | None:
+def _build_typed_confirmation(request: Request, arguments: Any) -> TypedConfirmation | None:
     return to_type(
         request.risk, has_amount=request.has_amount, amount=request.amount, arguments=arguments,
         tool=request.tool,
@@ -224,10 +226,10 @@ def _load_fact_events(request: Request, packet: Packet) -> dict[str, int]:
     return found
 
 
-def _list_recent_events(request: Request) -> tuple[Happened, ...]:
+def _list_recent_events(request: Request) -> tuple[RecentEvent, ...]:
     rows = list(Event.objects.filter(run_id=request.run_id).order_by("-seq")[:LAST_EVENTS])
     return tuple(
-        Happened(
+        RecentEvent(
             seq=event.seq, at=event.at, words=event.kind.replace("_", " ").capitalize(),
             detail=_format_event_detail(orjson.loads(bytes(event.body))),
         )
@@ -240,7 +242,7 @@ def _format_event_detail(body: dict[str, Any]) -> str:
     return " · ".join(text for text in named if isinstance(text, str) and text)
 
 
-def _list_previous_decisions(request: Request) -> tuple[Before, ...]:
+def _list_previous_decisions(request: Request) -> tuple[EarlierDecision, ...]:
     """List the last few decisions on the same tool."""
     if not request.tool:
         return ()
@@ -252,7 +254,7 @@ def _list_previous_decisions(request: Request) -> tuple[Before, ...]:
         if last is None:
             continue
         then = without_secrets(orjson.loads(packet["arguments"])) if packet["arguments"] else None
-        found.append(Before(request=row.request, said=last, arguments=then))
+        found.append(EarlierDecision(request=row.request, said=last, arguments=then))
     return tuple(found)
 
 

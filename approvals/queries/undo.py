@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef
 
 from approvals.core.undo import Fate
 from approvals.models import Deferral, Request, UndoWindow
-from approvals.queries.people import Stands, names_of
+from approvals.queries.people import AuthorizedPrincipal, names_of
 from tenancy.core.roles import Scope
 
 MOST_OFFERS: Final = 5
@@ -80,12 +80,12 @@ class Deferred:
         return self.fate is Fate.STANDS
 
     @property
-    def lapsed(self) -> bool:
+    def has_lapsed(self) -> bool:
         """Return whether the approval lapsed without taking effect."""
         return self.fate is Fate.LAPSED
 
 
-def may_undo(who: Stands, kept: DeferredApproval | Deferred) -> bool:
+def may_undo(who: AuthorizedPrincipal, kept: DeferredApproval | Deferred) -> bool:
     """Return whether an actor may undo a deferred approval.
 
     The principal that approved may, another principal of the same person with the decide scope may (a key

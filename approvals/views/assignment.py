@@ -9,8 +9,8 @@ from django.http import HttpResponse
 from django.shortcuts import resolve_url
 from django.utils import timezone
 
-from approvals.actions.assignment import Wish, update_assignment
-from approvals.core.assignment import WISHES, Handle
+from approvals.actions.assignment import AssignmentChange, update_assignment
+from approvals.core.assignment import WISHES, AssignmentAction
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours
 from approvals.views.decision_form import row_id
 from approvals.views.request_detail import TIMES, Notice, card_answer, go_on, shown_card, way_back, way_of
@@ -20,13 +20,13 @@ from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.web.page_auth import PageRequest
 
-DONE: Mapping[Handle, str] = {
-    Handle.CLAIM: "Claimed by you. Others can still decide.",
-    Handle.ASSIGN: "Reassigned.",
-    Handle.RELEASE: "Released. Nobody has claimed it.",
-    Handle.SNOOZE: "Snoozed. It comes back before it expires.",
-    Handle.WAKE: "Back in your list.",
-    Handle.COMMENT: "Comment added.",
+DONE: Mapping[AssignmentAction, str] = {
+    AssignmentAction.CLAIM: "Claimed by you. Others can still decide.",
+    AssignmentAction.ASSIGN: "Reassigned.",
+    AssignmentAction.RELEASE: "Released. Nobody has claimed it.",
+    AssignmentAction.SNOOZE: "Snoozed. It comes back before it expires.",
+    AssignmentAction.WAKE: "Back in your list.",
+    AssignmentAction.COMMENT: "Comment added.",
 }
 MORNING = time(9)
 
@@ -46,17 +46,17 @@ def handle_here(request: PageRequest, request_id: UUID) -> HttpResponse:
         return _render_refused_card(request, request_id, error)
     messages.success(request, DONE[wish.kind])
     where = way_back(request)
-    if where.startswith("/approvals?") and wish.kind is not Handle.SNOOZE:
+    if where.startswith("/approvals?") and wish.kind is not AssignmentAction.SNOOZE:
         where = f"{where}&open={request_id}"
     return go_on(request, where or resolve_url("approval", request_id))
 
 
-def _parse_assignment_form(request: PageRequest, now: datetime) -> Wish:
+def _parse_assignment_form(request: PageRequest, now: datetime) -> AssignmentChange:
     said = request.POST
     kind = next((one for one in WISHES if one.value == said.get("do")), None)
     if kind is None:
         raise DecisionInvalid(detail="choose what to do with it")
-    return Wish(
+    return AssignmentChange(
         kind=kind, to=row_id(said.get("to", "")), until=_parse_snooze_end(said.get("until", ""), now),
         text=said.get("text", "").replace("\r\n", "\n"),
     )  # fmt: skip

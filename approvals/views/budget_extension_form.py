@@ -37,7 +37,7 @@ class Grant:
         return not self.unit
 
     @property
-    def doubled(self) -> bool:
+    def is_capped(self) -> bool:
         """Return whether one grant is capped at the amount that the boundary gave. Cost has ceilings of its
         own.
         """

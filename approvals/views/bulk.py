@@ -13,7 +13,7 @@ from approvals.core.bulk import MOST, first_group
 from approvals.core.errors import DecisionInvalid, RequestNotFound
 from approvals.core.lifecycle import DecisionKind
 from approvals.models import Request
-from approvals.queries.bulk import Together, build_bulk_candidate, build_bulk_comparison
+from approvals.queries.bulk import ComparisonTable, build_bulk_candidate, build_bulk_comparison
 from approvals.queries.inbox import filters_of, inbox_page
 from approvals.queries.people import decider_of
 from approvals.views.decision_form import row_id
@@ -64,7 +64,7 @@ def _in_order(ids: Sequence[UUID]) -> list[Request]:
 
 
 def _render_bulk_page(
-    request: PageRequest, table: Together, *, status: int = 200, **more: Any
+    request: PageRequest, table: ComparisonTable, *, status: int = 200, **more: Any
 ) -> HttpResponse:
     context = {"table": table, "most": MOST, **more}
     return render(request, "approvals/bulk.html", context, status=status)

@@ -146,9 +146,9 @@ def _in_vain(card: Card) -> DecisionInput:
 
     Raises: AlreadyDecided for a person's second decision.
     """
-    if card.row.open and card.row.voted:
+    if card.row.is_open and card.row.voted:
         raise AlreadyDecided(status="decided by you")
-    return DecisionInput(kind=card.fitting[0], packet_digest="")
+    return DecisionInput(kind=card.allowed_decisions[0], packet_digest="")
 
 
 @redirect_unless_post("approval", "request_id")
@@ -191,7 +191,7 @@ def _render_refused_card(request: PageRequest, request_id: UUID, error: Interloc
             form_faults=error.read.faults if isinstance(error, FormFaulty) else _at_fields(error),
             **way_of(request),
         )  # fmt: skip
-        if shown.agreed is None:
+        if shown.agreed_edit is None:
             panel, preview = PANELS.get(said.get("decision", ""), ""), _preview_again(shown.card, said)
             shown = replace(shown, panel=panel, preview=preview)
     notice = _build_error_notice(error, shown.card)
@@ -232,7 +232,7 @@ def _build_error_notice(error: InterlockError, card: Card) -> Notice:
 
 
 def _build_already_decided_notice(error: AlreadyDecided, card: Card) -> Notice:
-    if card.row.voted and card.row.open:
+    if card.row.voted and card.row.is_open:
         text = "Your decision is recorded; another person must agree."
         return Notice(tone="info", title="You have decided this before.", text=text)
     title = f"The request was already {error.data['status']}."

@@ -9,12 +9,12 @@ from uuid import UUID
 from approvals.actions import DecisionInput
 from approvals.core.allowed_decisions import unfit_words
 from approvals.core.argument_diff import Change, diff_json_values
-from approvals.core.argument_display import Typed, to_type
+from approvals.core.argument_display import TypedConfirmation, to_type
 from approvals.core.errors import DecisionInvalid
 from approvals.core.lifecycle import DecisionKind
 from approvals.queries.request_detail import Card
 from approvals.views.budget_extension_form import amounts_said
-from tenancy.core.json_schema.form_parsing import Read, read_form
+from tenancy.core.json_schema.form_parsing import ParsedForm, read_form
 from traces.core.canonical import canonical_outside, compute_digest
 from traces.core.errors import NotCanonical
 from traces.core.sealed_references import extract_references
@@ -35,7 +35,7 @@ class FormFaulty(DecisionInvalid):
 
     code = "decision-invalid"
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: ParsedForm) -> None:
         self.read = read
         super().__init__(detail=", ".join(sorted(read.faults)) or "the answer")
 
@@ -47,12 +47,12 @@ class NotReviewed(DecisionInvalid):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class EditedArguments:
     """Arguments other than those asked for, their differences and the text to type. `key` identifies them."""
 
     arguments: Any
     changes: tuple[Change, ...]
-    typed: Typed | None
+    typed: TypedConfirmation | None
     key: str
 
 
@@ -89,7 +89,7 @@ def text_of(said: Said, name: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def edit_of(card: Card, said: Said) -> Edited:
+def edit_of(card: Card, said: Said) -> EditedArguments:
     """Parse the arguments that the edit form gives.
 
     Raises: FormFaulty, NotSaid.
@@ -108,14 +108,14 @@ def _is_sealed(value: Any, pointer: str) -> bool:
     return any(found.pointer == pointer for found in extract_references(value))
 
 
-def agreed_edit(card: Card, said: Said) -> Edited | None:
+def agreed_edit(card: Card, said: Said) -> EditedArguments | None:
     """Return the edit of another person that this form agrees to, None if there is none."""
     wanted = text_of(said, "agree")
     found = [one for one in card.edits if str(one.decision.id) == wanted]
     return build_edit_proposal(card, found[0].arguments) if found else None
 
 
-def build_edit_proposal(card: Card, arguments: Any) -> Edited:
+def build_edit_proposal(card: Card, arguments: Any) -> EditedArguments:
     """Build an edit from arguments other than those that were asked for.
 
     Raises: NotSaid if the arguments have no canonical form.
@@ -132,7 +132,7 @@ def build_edit_proposal(card: Card, arguments: Any) -> Edited:
         arguments=arguments,
         tool=request.tool,
     )
-    return Edited(
+    return EditedArguments(
         arguments=arguments, changes=diff_json_values(card.arguments, arguments), typed=typed, key=key
     )
 
@@ -144,13 +144,13 @@ def answer_schema(card: Card) -> Mapping[str, Any]:
 
 def _parse_decision_kind(card: Card, said: Said) -> DecisionKind:
     wanted = text_of(said, "decision")
-    for kind in card.fitting:
+    for kind in card.allowed_decisions:
         if kind.value == wanted:
             return kind
     raise NotSaid(detail="choose what to decide")
 
 
-def _check_typed(typed: Typed | None, said: Said) -> None:
+def _check_typed(typed: TypedConfirmation | None, said: Said) -> None:
     if typed is not None and not typed.right(text_of(said, "typed")):
         raise NotSaid(detail=f"type the {typed.what} exactly: {typed.text}", pointer="/typed")
 

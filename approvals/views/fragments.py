@@ -10,7 +10,7 @@ from approvals.models import Request
 from approvals.queries.inbox import PICKED, counts_of, list_request_ids_in_tab, rows_of, several_fit
 from approvals.queries.live_requests import ChangedRequests, changed_requests, written_since
 from approvals.views.inbox import list_address
-from approvals.views.live_inbox import Followed, parse_followed_view, reader_of
+from approvals.views.live_inbox import FollowedTab, parse_followed_view, reader_of
 from tenancy.db.tenant_context import tenant_transaction
 from traces.live.feeds import Fragments
 
@@ -35,7 +35,7 @@ def inbox_fragments(tenant_id: UUID, after: str, scopes: tuple[str, ...], view: 
     return Fragments(after, found.seq, html, found.more)
 
 
-def _list_of(shown: Followed, decider: Decider, found: ChangedRequests, after: str) -> dict[str, Any]:
+def _list_of(shown: FollowedTab, decider: Decider, found: ChangedRequests, after: str) -> dict[str, Any]:
     """Return the requests that entered or left the list, and whether several can be decided together.
 
     A change to an older request brings the request onto no page: its place in the list does not change.

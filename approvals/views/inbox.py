@@ -28,7 +28,7 @@ from approvals.queries.inbox import (
 from approvals.queries.people import decider_of
 from approvals.views.decision_form import row_id
 from approvals.views.live_inbox import KEPT, view_text
-from approvals.views.request_detail import Shown, shown_card
+from approvals.views.request_detail import CardContext, shown_card
 from approvals.views.undo import list_undoable_requests
 from tenancy.core.roles import Scope
 from tenancy.db.change_cursor import mark_now
@@ -84,7 +84,8 @@ def _build_inbox_context(
         "filters": filters,
         "risks": RISKS,
         "without": [
-            (name, value, list_address(tab, filters, but=name)) for name, value in filters.given.items()
+            (name, value, list_address(tab, filters, but=name))
+            for name, value in filters.active_filters.items()
         ],
         "list_url": list_address(tab, filters, done),
         "more": list_address(tab, filters, done, cursor=found.next) if found.next else "",
@@ -94,7 +95,7 @@ def _build_inbox_context(
 
 def _build_chosen_card(
     member: Member, chosen: UUID | None, found: Inbox, *, back: str, done: Sequence[UUID]
-) -> Shown | None:
+) -> CardContext | None:
     if chosen is None:
         return None
     following = _choose_next_request(found.rows, chosen, done)
@@ -125,7 +126,7 @@ def _choose_next_request(rows: Sequence[Row], chosen: UUID, done: Sequence[UUID]
     ids = [row.request.id for row in rows]
     at = ids.index(chosen) + 1 if chosen in ids else 0
     turn = [*rows[at:], *rows[:at]]
-    waiting = [row.request.id for row in turn if row.open and row.request.id not in (*done, chosen)]
+    waiting = [row.request.id for row in turn if row.is_open and row.request.id not in (*done, chosen)]
     return waiting[0] if waiting else None
 
 
@@ -133,7 +134,7 @@ def list_address(
     tab: str, filters: Filters, done: Sequence[UUID] = (), *, but: str = "", cursor: str = ""
 ) -> str:
     """Build a list's address. It always has a query, so that more parameters can be appended."""
-    query = [("tab", tab), *((name, value) for name, value in filters.given.items() if name != but)]
+    query = [("tab", tab), *((name, value) for name, value in filters.active_filters.items() if name != but)]
     query += [("done", str(one)) for one in done]
     query += [("cursor", cursor)] if cursor else []
     return f"{resolve_url('approvals')}?{urlencode(query)}"

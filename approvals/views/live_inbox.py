@@ -15,7 +15,7 @@ LONGEST: Final = 400
 READER: Final = "reader"
 
 
-class Followed(NamedTuple):
+class FollowedTab(NamedTuple):
     """A tab (None: no list), its filters and its reader."""
 
     tab: Tab | None
@@ -25,7 +25,7 @@ class Followed(NamedTuple):
 
 def view_text(tab: Tab, filters: Filters) -> str:
     """Encode the tab and the filters that a page shows."""
-    return urlencode({"tab": tab, **filters.given})
+    return urlencode({"tab": tab, **filters.active_filters})
 
 
 def view_of(given: object, reader: UUID) -> str:
@@ -45,11 +45,11 @@ def view_of(given: object, reader: UUID) -> str:
     return f"{view_text(tab, filters_of(named))}&{READER}={reader}"
 
 
-def parse_followed_view(view: str) -> Followed:
+def parse_followed_view(view: str) -> FollowedTab:
     """Parse a view that `view_of` built."""
     named = dict(parse_qsl(view))
     tab = next((tab for tab in TABS if tab == named.get("tab")), None)
-    return Followed(tab, filters_of(named), UUID(named[READER]))
+    return FollowedTab(tab, filters_of(named), UUID(named[READER]))
 
 
 def reader_of(tenant_id: UUID, reader: UUID) -> Decider | None:

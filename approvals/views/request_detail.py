@@ -15,13 +15,13 @@ from approvals.core.argument_diff import Change, diff_json_values
 from approvals.core.argument_display import without_secrets
 from approvals.core.errors import RequestNotFound
 from approvals.models import Request
-from approvals.ports import Judged, check_edit
-from approvals.queries.assignment import Desk, desk_of
-from approvals.queries.people import Stands, decider_of
+from approvals.ports import EditJudgement, check_edit
+from approvals.queries.assignment import AssignmentPanel, desk_of
+from approvals.queries.people import AuthorizedPrincipal, decider_of
 from approvals.queries.request_detail import Card, Edit, card_of
 from approvals.queries.undo import may_undo
 from approvals.views.budget_extension_form import Grant, build_extension_fields
-from approvals.views.decision_form import ANSWER, EDIT, Edited, answer_schema, build_edit_proposal
+from approvals.views.decision_form import ANSWER, EDIT, EditedArguments, answer_schema, build_edit_proposal
 from tenancy.core.json_schema.form import Faults, SchemaForm, schema_form
 from tenancy.core.roles import Scope
 from tenancy.web.page_auth import PageRequest
@@ -47,19 +47,19 @@ class Preview:
     `agreed` people have already agreed to the edit.
     """
 
-    edited: Edited
-    judged: Judged | None
+    edited: EditedArguments
+    judged: EditJudgement | None
     agreed: int = 0
 
     @property
-    def missing(self) -> int:
+    def remaining_approvals(self) -> int:
         """Return how many more people must agree to the edit."""
         return max(0, self.judged.quorum - self.agreed) if self.judged is not None else 0
 
     @property
     def missing_after(self) -> int:
         """Return how many more people must agree to the edit after this reader has."""
-        return max(0, self.missing - 1)
+        return max(0, self.remaining_approvals - 1)
 
     @property
     def safe(self) -> Any:
@@ -68,7 +68,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class CardContext:
     """The context that `approvals/_card.html` renders.
 
     `agreeing` are edits of others that the reader can agree to. `panel` is the open part: edit, revise or
@@ -91,7 +91,7 @@ class Shown:
     back: str = ""
     next: str = ""
     grants: tuple[Grant, ...] = ()
-    desk: Desk | None = None
+    desk: AssignmentPanel | None = None
     reader: UUID | None = None
     manages: bool = False
     owner: UUID | None = None
@@ -100,16 +100,16 @@ class Shown:
     @property
     def undoable(self) -> bool:
         """Return whether this reader may undo the pending approval."""
-        return self.theirs and self.card.row.stands and not self.taking
+        return self.theirs and self.card.row.stands and not self.is_due
 
     @property
-    def own(self) -> bool:
+    def is_own(self) -> bool:
         """Return whether the deferred approval is this reader's."""
         kept = self.card.row.deferred
         return kept is not None and kept.owner == self.owner
 
     @property
-    def taking(self) -> bool:
+    def is_due(self) -> bool:
         """Return whether the deferral is due: the approval takes effect at any moment."""
         kept = self.card.row.deferred
         return self.card.row.stands and kept is not None and self.card.now >= kept.effective_at
@@ -125,7 +125,7 @@ class Shown:
         return TIMES
 
     @property
-    def agreed(self) -> UUID | None:
+    def agreed_edit(self) -> UUID | None:
         """Return the edit of another person that the form agreed to, by the id of that person's decision."""
         wanted = str(self.said.get("agree", "")) if self.said is not None else ""
         return next((one.decision.id for one, _ in self.agreeing if str(one.decision.id) == wanted), None)
@@ -143,19 +143,19 @@ def request_of(request_id: UUID) -> Request:
 
 
 def shown_card(
-    who: Stands,
+    who: AuthorizedPrincipal,
     request_id: UUID,
     *,
     said: Mapping[str, Any] | None = None,
     form_faults: Faults | None = None,
     **more: Any,
-) -> Shown:
+) -> CardContext:
     """Build the card for one reader, with its forms filled in from `said`. Call in the tenant's context.
 
     Raises: RequestNotFound.
     """
     card = card_of(request_of(request_id), decider_of(who))
-    return Shown(
+    return CardContext(
         card=card,
         desk=desk_of(card.request, who.owner, card.now),
         reader=who.principal,
@@ -174,13 +174,13 @@ def shown_card(
     )
 
 
-def build_edit_preview(card: Card, found: Edited) -> Preview:
+def build_edit_preview(card: Card, found: EditedArguments) -> Preview:
     """Build the preview of an edit with its verdict.
 
     The verdict holds how many people must agree, or why the edit is refused.
     """
     request = card.request
-    if not card.row.open or not found.changes:
+    if not card.row.is_open or not found.changes:
         return Preview(edited=found, judged=None)
     judged = check_edit(request.tenant_id, request.run_id, request.call_id, found.arguments)
     count = next((one.agreed for one in card.edits if one.arguments == found.arguments), 0)

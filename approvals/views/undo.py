@@ -14,7 +14,7 @@ from approvals.actions.undo_settings import LONGEST_REASON, set_undo_window
 from approvals.core.errors import NothingToUndo, NotYours
 from approvals.core.undo import LONGEST
 from approvals.queries.inbox import Row, rows_of
-from approvals.queries.people import Stands, decider_of
+from approvals.queries.people import AuthorizedPrincipal, decider_of
 from approvals.queries.undo import list_undo_window_versions, may_undo, offered_to, window_now
 from approvals.views.decision_form import row_id
 from approvals.views.request_detail import Notice, card_answer, go_on, shown_card, way_back, way_of
@@ -59,7 +59,7 @@ def _render_refused_card(request: PageRequest, request_id: UUID, error: Interloc
     return card_answer(request, {"shown": shown, "notice": notice, "seq": seq}, status=status)
 
 
-def list_undoable_requests(who: Stands) -> tuple[Row, ...]:
+def list_undoable_requests(who: AuthorizedPrincipal) -> tuple[Row, ...]:
     """List the requests whose approval this person can undo now, the latest first. Call in the tenant's
     context.
     """

@@ -15,7 +15,7 @@ from budgets.core.dimension import Dimension
 from budgets.core.errors import AccountClosed, OverCeiling, ReservationsOpen
 from budgets.core.posting import COST, Cause, Draft, Settle
 from budgets.core.tranche import close_tranches
-from budgets.ledger_sql import Cursor, Sheet, locked_lines
+from budgets.ledger_sql import Cursor, PostingSheet, locked_lines
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import raw_cursor
 from traces.core.canonical import format_decimal
@@ -63,7 +63,7 @@ def open_run_account(
     """
     cursor = cursor or raw_cursor()
     ceiling = newest_ceilings(tenant_id, cursor).per_run_usd
-    held = Vector.of(limits).tightened(Vector.of({COST: ceiling}))
+    held = Vector.of(limits).with_tighter_limits(Vector.of({COST: ceiling}))
     open_account(tenant_id, run_id, held, at, cursor)
     return held
 
@@ -84,7 +84,7 @@ def open_account(
             "limits": [held.get(dimension) for dimension in Dimension],
         },
     )
-    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    sheet = PostingSheet(tenant=tenant_id, run=run_id, at=at)
     sheet.entry(Draft(cause=Cause.OPEN, effect_id=None, limit=held), run_id)
     sheet.send(cursor)
 
@@ -122,7 +122,7 @@ def extend_run_account(
     granted = Vector.of({dimension: more[dimension] for dimension in more if dimension.value in raised})
     if not granted:
         return {}
-    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    sheet = PostingSheet(tenant=tenant_id, run=run_id, at=at)
     sheet.entry(Draft(cause=Cause.EXTEND, effect_id=None, limit=granted), run_id)
     sheet.send(cursor)
     return sheet.digests
@@ -164,14 +164,14 @@ def close_run_account(
     entries = dict(settled.entries)
     tranches = held_book(tenant_id, run_id, at, cursor).tranches
     if tranches:
-        sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+        sheet = PostingSheet(tenant=tenant_id, run=run_id, at=at)
         accounts = [run_id, *(account for tranche in tranches for account in (tranche.day, tranche.month))]
         lines = locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
         squarings = close_tranches(tranches)
         tell_squared(tenant_id, lines, squarings, at, cursor)
         for squaring in squarings:
             book_squaring(sheet, squaring, asked=False)
-        sheet.send(cursor).landed()
+        sheet.send(cursor).check_written()
         entries |= sheet.digests
     cursor.execute(_CLOSE, {"run": run_id, "at": at})
     return Posting(entries=entries, overrun=settled.overrun)

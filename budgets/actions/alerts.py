@@ -19,7 +19,7 @@ from budgets.core.statistics.alert_thresholds import (
     compute_reached_thresholds,
     newly_reached,
 )
-from budgets.core.tranche import Squaring
+from budgets.core.tranche import TrancheReconciliation
 from budgets.ledger_sql import Cursor
 from tenancy.core.event_kinds import BUDGET_ALERT
 from tenancy.db.ids import fresh_id
@@ -72,7 +72,7 @@ WITH raised AS (
 def tell_squared(
     tenant_id: UUID,
     lines: Mapping[UUID, LineState],
-    squarings: Iterable[Squaring],
+    squarings: Iterable[TrancheReconciliation],
     at: datetime,
     cursor: Cursor,
 ) -> None:

@@ -14,7 +14,7 @@ from budgets.core.periods import Span, day_of, month_of
 from budgets.core.posting import COST, Cause, Draft, LineState
 from budgets.core.statistics.alert_thresholds import at_ceiling, bears_in, opens_in
 from budgets.core.tranche import Windows
-from budgets.ledger_sql import Cursor, Sheet, locked_lines
+from budgets.ledger_sql import Cursor, PostingSheet, locked_lines
 from budgets.models import TenantCeiling
 from tenancy.actions import write_audit_entry
 from tenancy.core.errors import Stale
@@ -265,6 +265,6 @@ def _open_window(
     )
     if cursor.fetchone() is None:
         return
-    sheet = Sheet(tenant=tenant_id, run=None, at=at)
+    sheet = PostingSheet(tenant=tenant_id, run=None, at=at)
     sheet.entry(Draft(cause=Cause.OPEN, effect_id=None, limit=Vector.of({COST: limit})), account)
     sheet.send(cursor)

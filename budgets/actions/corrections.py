@@ -12,8 +12,8 @@ from budgets.actions.posting import book_squaring, held_book
 from budgets.core.amounts import ZERO, Vector
 from budgets.core.errors import ReservationUnknown
 from budgets.core.posting import COST, Cause, Draft
-from budgets.core.tranche import Drawing, Tranche, rebalance_tranches
-from budgets.ledger_sql import Cursor, Sheet, locked_lines
+from budgets.core.tranche import Tranche, TrancheChanges, rebalance_tranches
+from budgets.ledger_sql import Cursor, PostingSheet, locked_lines
 from tenancy.actions import write_audit_entry
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import raw_cursor
@@ -80,20 +80,20 @@ def book_correction(
     book = held_book(tenant_id, run_id, at, cursor)
     home, drawn = _locate_effect_tranche(tenant_id, run_id, effect_id, at, cursor)
     amount = Vector.of({COST: delta})
-    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    sheet = PostingSheet(tenant=tenant_id, run=run_id, at=at)
     accounts = [run_id, home.day, home.month]
     for tranche in book.tranches:
         accounts += [tranche.day, tranche.month]
     lines = locked_lines(cursor, tenant_id, dict.fromkeys(accounts))
     # Spending so far is booked first, so that a refund never exceeds the amount booked on the line.
     squarings, _ = rebalance_tranches(
-        Drawing(), book.tranches, lines, opened=home, at=at, chunk=ZERO, run_left=None
+        TrancheChanges(), book.tranches, lines, opened=home, at=at, chunk=ZERO, run_left=None
     )
     for squaring in squarings:
         book_squaring(sheet, squaring, asked=False)
     if sheet.lines:
         _send_sheet(sheet, cursor)
-    fixed = Sheet(tenant=tenant_id, run=run_id, at=at)
+    fixed = PostingSheet(tenant=tenant_id, run=run_id, at=at)
     draft = Draft(cause=Cause.CORRECTION, effect_id=effect_id, used=amount, price_version=price_version)
     for account in accounts[:3]:
         fixed.line(account, COST, delta, ZERO)
@@ -106,8 +106,8 @@ def book_correction(
     return {**sheet.digests, **fixed.digests}
 
 
-def _send_sheet(sheet: Sheet, cursor: Cursor) -> None:
-    sheet.send(cursor).landed()
+def _send_sheet(sheet: PostingSheet, cursor: Cursor) -> None:
+    sheet.send(cursor).check_written()
 
 
 def _locate_effect_tranche(

@@ -1,10 +1,10 @@
 """`queue_post`: settle the last effect and reserve the next in one database round trip.
 
-Given a `Book`, a posting consists of parts of one statement, which are sent in the caller's batch. Its
-entries and their digests are known at once, for the trace's binds. A batch that succeeds has taken them
-all; for a batch that was rolled back, `PostHandle.why` says which line refused. If the run's tranche is
-short or has to be squared (about one model call in eight), `queue_post` itself first locks the tenant's
-lines and waits for that answer.
+Given an `AccountSnapshot`, a posting consists of parts of one statement, which are sent in the caller's
+batch. Its entries and their digests are known at once, for the trace's binds. A batch that succeeds has
+taken them all; for a batch that was rolled back, `PostHandle.why` says which line refused. If the run's
+tranche is short or has to be squared (about one model call in eight), `queue_post` itself first locks the
+tenant's lines and waits for that answer.
 
 Spec: R-BUDGET-2, docs/ring.md.
 """
@@ -17,7 +17,7 @@ from uuid import UUID
 
 import psycopg
 
-from budgets.account_snapshot import BOOK, Book, build_snapshot_parameters, read_book
+from budgets.account_snapshot import BOOK, AccountSnapshot, build_snapshot_parameters, read_book
 from budgets.actions.alerts import tell_squared
 from budgets.actions.ceilings import ensure_tenant_windows, newest_ceilings
 from budgets.core.amounts import NOTHING, Vector
@@ -35,9 +35,9 @@ from budgets.core.posting import (
     refused_by,
 )
 from budgets.core.tranche import (
-    Drawing,
-    Squaring,
     Tranche,
+    TrancheChanges,
+    TrancheReconciliation,
     assign_amounts_to_tranches,
     choose_current_tranche,
     chunk_for,
@@ -46,7 +46,7 @@ from budgets.core.tranche import (
     is_covered_by_tranche,
     rebalance_tranches,
 )
-from budgets.ledger_sql import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, Sent, Sheet, locked_lines
+from budgets.ledger_sql import HOLD_ACCOUNT, OPEN_TRANCHE, Cursor, PostingSheet, SentSheet, locked_lines
 from tenancy.db.ids import fresh_id
 from tenancy.db.statement_batch import Batch
 
@@ -76,7 +76,7 @@ class PostHandle:
 
     run: UUID
     plan: Plan
-    sent: Sent | None = None
+    sent: SentSheet | None = None
     refused: Refusal | None = None
 
     @property
@@ -93,7 +93,7 @@ class PostHandle:
             return Posting(refused=self.refused)
         if self.sent is None:
             return Posting(overrun=self.plan.overrun)
-        if missing := self.sent.missing():
+        if missing := self.sent.find_refused_lines():
             return Posting(refused=self._refusal(self.sent, missing))
         return Posting(entries=self.sent.sheet.digests, overrun=self.plan.overrun)
 
@@ -106,8 +106,10 @@ class PostHandle:
             raise LedgerMoved(run=str(self.run), detail="nothing was sent")
         return self._refusal(self.sent, list(self.sent.sheet.lines), cursor)
 
-    def _refusal(self, sent: Sent, missing: list[tuple[UUID, str]], cursor: Cursor | None = None) -> Refusal:
-        run, standing = self.run, sent.standing(missing, cursor)
+    def _refusal(
+        self, sent: SentSheet, missing: list[tuple[UUID, str]], cursor: Cursor | None = None
+    ) -> Refusal:
+        run, standing = self.run, sent.load_line_states(missing, cursor)
         for dimension in Dimension:
             if (run, dimension.value) in missing and (
                 line := standing.get((run, dimension.value))
@@ -126,7 +128,7 @@ def post_to_ledger(
     reserves: tuple[Reserve, ...],
     at: datetime,
     cursor: Cursor,
-    book: Book | None = None,
+    book: AccountSnapshot | None = None,
 ) -> Posting:
     """Settle and reserve, all or nothing, in the caller's transaction (R-BUDGET-2, R-BUDGET-6).
 
@@ -153,7 +155,7 @@ def queue_post(
     reserves: tuple[Reserve, ...],
     at: datetime,
     cursor: Cursor,
-    book: Book | None = None,
+    book: AccountSnapshot | None = None,
     batch: Batch | None = None,
     rest: bool = False,
 ) -> PostHandle:
@@ -175,11 +177,11 @@ def queue_post(
         return PostHandle(run=run_id, plan=plan)
     if book.closed:
         raise AccountClosed(run=str(run_id))
-    sheet = Sheet(tenant=tenant_id, run=run_id, at=at)
+    sheet = PostingSheet(tenant=tenant_id, run=run_id, at=at)
     for dimension, change in plan.changes.items():
         sheet.line(run_id, dimension, change.used, change.reserved, change.check)
     homes: dict[str, UUID | None] = {}
-    squarings: list[Squaring] = []
+    squarings: list[TrancheReconciliation] = []
     # A lane's parent already holds its money on the tenant's lines; holding it here too would count it twice.
     if book.parent is None and (plan.money or plan.wanted or rest):
         homes = _load_origin_tranches(tenant_id, book, plan, cursor)
@@ -199,7 +201,7 @@ def queue_post(
     return PostHandle(run=run_id, plan=plan, sent=sheet.send(cursor, batch))
 
 
-def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Book:
+def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> AccountSnapshot:
     """Lock the run's account, then read its book.
 
     Raises: AccountMissing.
@@ -215,7 +217,7 @@ def held_book(tenant_id: UUID, run_id: UUID, at: datetime, cursor: Cursor) -> Bo
     return book
 
 
-def book_squaring(sheet: Sheet, squaring: Squaring, *, asked: bool) -> None:
+def book_squaring(sheet: PostingSheet, squaring: TrancheReconciliation, *, asked: bool) -> None:
     """Add a squaring to the sheet: the tranche, the tenant's day and month, and the ledger entry.
 
     `asked`: the tranche wants additional money, so its lines may refuse. Without `asked`, an overrun of an
@@ -244,13 +246,15 @@ def book_squaring(sheet: Sheet, squaring: Squaring, *, asked: bool) -> None:
     sheet.entry(draft, tranche.day, month=tranche.month, tranche=tranche.id)
 
 
-def _queue_tranche_updates(sheet: Sheet, drawn: Drawing) -> None:
+def _queue_tranche_updates(sheet: PostingSheet, drawn: TrancheChanges) -> None:
     for tranche, (reserved, used) in drawn.by_tranche.items():
         if tranche is not None:
             sheet.tranche(tranche, used=used, reserved=reserved)
 
 
-def _queue_run_entries(sheet: Sheet, plan: Plan, homes: Mapping[str, UUID | None], home: UUID | None) -> None:
+def _queue_run_entries(
+    sheet: PostingSheet, plan: Plan, homes: Mapping[str, UUID | None], home: UUID | None
+) -> None:
     """Add the run's own entries to the sheet; entries that move money name the tranche they draw on."""
     for draft in plan.drafts:
         tranche = None
@@ -259,14 +263,18 @@ def _queue_run_entries(sheet: Sheet, plan: Plan, homes: Mapping[str, UUID | None
         sheet.entry(draft, sheet.run or sheet.tenant, tranche=tranche)
 
 
-def _choose_tranche_id(book: Book, squarings: Iterable[Squaring], at: datetime) -> UUID | None:
+def _choose_tranche_id(
+    book: AccountSnapshot, squarings: Iterable[TrancheReconciliation], at: datetime
+) -> UUID | None:
     now = choose_current_tranche((squaring.tranche for squaring in squarings), at) or choose_current_tranche(
         book.tranches, at
     )
     return now.id if now else None
 
 
-def _load_origin_tranches(tenant_id: UUID, book: Book, plan: Plan, cursor: Cursor) -> dict[str, UUID | None]:
+def _load_origin_tranches(
+    tenant_id: UUID, book: AccountSnapshot, plan: Plan, cursor: Cursor
+) -> dict[str, UUID | None]:
     """Find the tranche of each settlement that gives money back.
 
     Around midnight there may be two tranches in flight; then the ledger is queried.
@@ -286,8 +294,15 @@ def _load_origin_tranches(tenant_id: UUID, book: Book, plan: Plan, cursor: Curso
 
 
 def _lock_and_rebalance_tranches(
-    cursor: Cursor, tenant_id: UUID, *, book: Book, plan: Plan, drawn: Drawing, at: datetime, rest: bool
-) -> tuple[list[Squaring], Refusal | None]:
+    cursor: Cursor,
+    tenant_id: UUID,
+    *,
+    book: AccountSnapshot,
+    plan: Plan,
+    drawn: TrancheChanges,
+    at: datetime,
+    rest: bool,
+) -> tuple[list[TrancheReconciliation], Refusal | None]:
     """Lock the lines of the chain and recompute the tranches (rare)."""
     windows = book.windows
     if windows is None or not windows.starts_at <= at < windows.ends_at:

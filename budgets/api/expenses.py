@@ -23,7 +23,7 @@ from tenancy.models import Tenant
 from tenancy.rest.api_helpers import get_caller
 from tenancy.rest.api_view import APIView
 from tenancy.rest.permissions import ReachesTenant, make_scope_permission
-from tenancy.rest.serializer_fields import Formed, StrictSerializer, validate_input
+from tenancy.rest.serializer_fields import FormattedCharField, StrictSerializer, validate_input
 from traces.core.canonical import format_decimal
 
 DAYS = 30
@@ -135,7 +135,7 @@ class Budgets(APIView):
 class FiguresQuery(StrictSerializer):
     """Whose figures. Without: those of the first workflow by name."""
 
-    workflow = Formed(r"^[a-z0-9][a-z0-9_-]{0,63}$", required=False)
+    workflow = FormattedCharField(r"^[a-z0-9][a-z0-9_-]{0,63}$", required=False)
 
 
 class Figures(APIView):

@@ -74,18 +74,18 @@ class Vector(Mapping[str, Decimal]):
         known = {parse_dimension(name): amount for name, amount in amounts.items() if amount is not None}
         for dimension, amount in known.items():
             validate_amount(dimension, amount)
-        return cls._trusted(known)
+        return cls._from_amounts(known)
 
     @classmethod
-    def _trusted(cls, known: dict[Dimension, Decimal]) -> Self:
+    def _from_amounts(cls, known: dict[Dimension, Decimal]) -> Self:
         ranks = [*map(_RANK.__getitem__, known)]
         in_order = sorted(ranks)
-        return cls._ordered(
+        return cls._from_ordered(
             known if ranks == in_order else {one: known[one] for one in map(_AT.__getitem__, in_order)}
         )
 
     @classmethod
-    def _ordered(cls, known: dict[Dimension, Decimal]) -> Self:
+    def _from_ordered(cls, known: dict[Dimension, Decimal]) -> Self:
         """Build a vector from amounts that are already in the order of the dimensions."""
         vector = cls.__new__(cls)
         object.__setattr__(vector, "_amounts", known)
@@ -122,39 +122,39 @@ class Vector(Mapping[str, Decimal]):
 
     def plus(self, other: "Vector") -> "Vector":
         """Return the sum over the dimensions of both."""
-        return self._merged(other, 1)
+        return self._add_signed(other, 1)
 
     def minus(self, other: "Vector") -> "Vector":
         """Return the difference over the dimensions of both; amounts may become negative."""
-        return self._merged(other, -1)
+        return self._add_signed(other, -1)
 
-    def _merged(self, other: "Vector", sign: int) -> "Vector":
+    def _add_signed(self, other: "Vector", sign: int) -> "Vector":
         if not other:
             return self
         total = dict(self._amounts)
         for dimension, amount in other._amounts.items():  # noqa: SLF001 - another of this class
             total[dimension] = total.get(dimension, ZERO) + sign * amount
-        return Vector._trusted(total)
+        return Vector._from_amounts(total)
 
-    def clamped(self, upper: "Vector") -> "Vector":
+    def with_upper_bound(self, upper: "Vector") -> "Vector":
         """Limit each amount to that of `upper`; where `upper` is unknown the amount is unchanged."""
-        return Vector._ordered(
+        return Vector._from_ordered(
             {
                 dimension: min(amount, upper.get(dimension, amount))
                 for dimension, amount in self._amounts.items()
             }
         )
 
-    def tightened(self, other: "Vector") -> "Vector":
+    def with_tighter_limits(self, other: "Vector") -> "Vector":
         """Combine two sets of limits: the smaller where both are known, else the known one."""
         merged: dict[Dimension, Decimal] = {
             dimension: other[dimension] for dimension in other
         } | self._amounts
-        return Vector._trusted(merged).clamped(other)
+        return Vector._from_amounts(merged).with_upper_bound(other)
 
     def above(self, floor: "Vector") -> "Vector":
         """Return the excess over `floor` per dimension; dimensions without excess are left out."""
-        return Vector._ordered(
+        return Vector._from_ordered(
             {
                 dimension: excess
                 for dimension, amount in self._amounts.items()
@@ -166,19 +166,21 @@ class Vector(Mapping[str, Decimal]):
         """Return only the amounts that are not zero."""
         if all(self._amounts.values()):
             return self
-        return Vector._ordered({dimension: amount for dimension, amount in self._amounts.items() if amount})
+        return Vector._from_ordered(
+            {dimension: amount for dimension, amount in self._amounts.items() if amount}
+        )
 
-    def summed(self) -> "Vector":
+    def without_gauges(self) -> "Vector":
         """Return only the cumulative dimensions: gauges are compared at use and never booked."""
         if GAUGES.isdisjoint(self._amounts):
             return self
-        return Vector._ordered(
+        return Vector._from_ordered(
             {dimension: amount for dimension, amount in self._amounts.items() if dimension not in GAUGES}
         )
 
-    def booked(self) -> "Vector":
+    def select_bookable(self) -> "Vector":
         """Return the amounts to book on lines: the cumulative dimensions that are not zero."""
-        return self.summed().nonzero()
+        return self.without_gauges().nonzero()
 
     def canonical(self) -> dict[str, str]:
         """Return dimension → plain decimal string, for hashing and storing."""

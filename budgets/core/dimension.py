@@ -39,7 +39,7 @@ class Dimension(StrEnum):
     TRANSITIONS = "transitions"
 
     @property
-    def about(self) -> "About":
+    def about(self) -> "DimensionInfo":
         """Unit, kind and sentence."""
         return ABOUT[self]
 
@@ -50,7 +50,7 @@ class Dimension(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class DimensionInfo:
     """Unit, kind and description of a dimension."""
 
     unit: str
@@ -61,24 +61,30 @@ class About:
 _SUM, _GAUGE = Kind.CUMULATIVE, Kind.GAUGE
 ABOUT: Final = MappingProxyType(
     {
-        Dimension.STEPS: About("commits", _SUM, "Actions observed and committed to the run's state."),
-        Dimension.MODEL_TURNS: About("calls", _SUM, "Calls of a model, failed ones included."),
-        Dimension.TOOL_CALLS: About("calls", _SUM, "Calls of a tool, failed ones included."),
-        Dimension.EXTERNAL_CALLS: About("calls", _SUM, "Tool calls that leave the house."),
-        Dimension.INPUT_TOKENS: About("tokens", _SUM, "Tokens sent to models."),
-        Dimension.OUTPUT_TOKENS: About("tokens", _SUM, "Tokens written by models."),
-        Dimension.TOTAL_TOKENS: About("tokens", _SUM, "Tokens sent to and written by models."),
-        Dimension.COST_USD: About("US$", _SUM, "Inference and priced tool and external calls, exactly."),
-        Dimension.WALL_CLOCK_SECONDS: About("s", _SUM, "Working time; waiting for people is not counted."),
-        Dimension.RETRIES: About("attempts", _GAUGE, "Consecutive attempts of one effect."),
-        Dimension.REFLECTIONS: About("passes", _SUM, "Passes of self-criticism."),
-        Dimension.REPLANS: About("revisions", _SUM, "Revisions of the plan."),
-        Dimension.CONTEXT_TOKENS: About("tokens", _GAUGE, "Tokens of one compiled prompt."),
-        Dimension.MEMORY_WRITES: About("writes", _SUM, "Writes to memory."),
-        Dimension.SIDE_EFFECTS: About("actions", _SUM, "Mutating actions without a person's grant."),
-        Dimension.GRANTED_SIDE_EFFECTS: About("actions", _SUM, "Mutating actions under a person's grant."),
-        Dimension.DEPTH: About("levels", _GAUGE, "Nesting of lanes."),
-        Dimension.TRANSITIONS: About("transitions", _SUM, "Transitions of the workflow graph."),
+        Dimension.STEPS: DimensionInfo("commits", _SUM, "Actions observed and committed to the run's state."),
+        Dimension.MODEL_TURNS: DimensionInfo("calls", _SUM, "Calls of a model, failed ones included."),
+        Dimension.TOOL_CALLS: DimensionInfo("calls", _SUM, "Calls of a tool, failed ones included."),
+        Dimension.EXTERNAL_CALLS: DimensionInfo("calls", _SUM, "Tool calls that leave the house."),
+        Dimension.INPUT_TOKENS: DimensionInfo("tokens", _SUM, "Tokens sent to models."),
+        Dimension.OUTPUT_TOKENS: DimensionInfo("tokens", _SUM, "Tokens written by models."),
+        Dimension.TOTAL_TOKENS: DimensionInfo("tokens", _SUM, "Tokens sent to and written by models."),
+        Dimension.COST_USD: DimensionInfo(
+            "US$", _SUM, "Inference and priced tool and external calls, exactly."
+        ),
+        Dimension.WALL_CLOCK_SECONDS: DimensionInfo(
+            "s", _SUM, "Working time; waiting for people is not counted."
+        ),
+        Dimension.RETRIES: DimensionInfo("attempts", _GAUGE, "Consecutive attempts of one effect."),
+        Dimension.REFLECTIONS: DimensionInfo("passes", _SUM, "Passes of self-criticism."),
+        Dimension.REPLANS: DimensionInfo("revisions", _SUM, "Revisions of the plan."),
+        Dimension.CONTEXT_TOKENS: DimensionInfo("tokens", _GAUGE, "Tokens of one compiled prompt."),
+        Dimension.MEMORY_WRITES: DimensionInfo("writes", _SUM, "Writes to memory."),
+        Dimension.SIDE_EFFECTS: DimensionInfo("actions", _SUM, "Mutating actions without a person's grant."),
+        Dimension.GRANTED_SIDE_EFFECTS: DimensionInfo(
+            "actions", _SUM, "Mutating actions under a person's grant."
+        ),
+        Dimension.DEPTH: DimensionInfo("levels", _GAUGE, "Nesting of lanes."),
+        Dimension.TRANSITIONS: DimensionInfo("transitions", _SUM, "Transitions of the workflow graph."),
     }
 )
 GAUGES: Final = frozenset(dimension for dimension in Dimension if ABOUT[dimension].kind is Kind.GAUGE)

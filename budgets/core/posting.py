@@ -151,7 +151,7 @@ def plan_posting(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan
     idle = NOTHING
     for settle in settles:
         if not settle.effect_id:
-            idle = idle.plus(Vector.of(settle.actual).summed())
+            idle = idle.plus(Vector.of(settle.actual).without_gauges())
     for settle in effects:
         _plan_settlement(plan, settle, idle)
         idle = NOTHING
@@ -164,7 +164,10 @@ def plan_posting(settles: Iterable[Settle], reserves: Iterable[Reserve]) -> Plan
 
 
 def _plan_settlement(plan: Plan, settle: Settle, idle: Vector) -> None:
-    reserved, actual = Vector.of(settle.reserved).booked(), Vector.of(settle.actual).booked()
+    reserved, actual = (
+        Vector.of(settle.reserved).select_bookable(),
+        Vector.of(settle.actual).select_bookable(),
+    )
     excess = actual.above(reserved)
     within = actual.minus(excess).plus(idle).nonzero()
     plan.drafts.append(
@@ -210,7 +213,7 @@ def _plan_reservation(plan: Plan, reserve: Reserve) -> None:
         Draft(
             cause=Cause.RESERVE,
             effect_id=reserve.effect_id,
-            reserved=asked.summed(),
+            reserved=asked.without_gauges(),
             price_version=reserve.price_version,
         )
     )

@@ -77,7 +77,7 @@ class Windows(NamedTuple):
 
 
 @dataclass(slots=True)
-class Drawing:
+class TrancheChanges:
     """The effect of a plan on the run's tranches: (reserved, used) by tranche.
 
     The key None denotes a tranche that is yet to be opened.
@@ -93,7 +93,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Squaring:
+class TrancheReconciliation:
     """One tranche reconciled with its tenant's lines.
 
     `booked` is the amount booked as used on the lines, `held` the amount then held there. `drawn` is the
@@ -134,7 +134,7 @@ def choose_current_tranche(tranches: Iterable[Tranche], at: datetime) -> Tranche
 
 def assign_amounts_to_tranches(
     plan: Plan, tranches: Iterable[Tranche], at: datetime, origins: Mapping[str, UUID | None]
-) -> Drawing:
+) -> TrancheChanges:
     """Assign the amounts of a plan to tranches.
 
     `origins` names the tranche on which an effect's reservation was drawn; other effects draw on the
@@ -142,7 +142,7 @@ def assign_amounts_to_tranches(
     """
     now = choose_current_tranche(tranches, at)
     home = now.id if now else None
-    drawn = Drawing(wanted=plan.wanted)
+    drawn = TrancheChanges(wanted=plan.wanted)
     for effect, held, spent in plan.money:
         origin = origins.get(effect) if held else home
         drawn.draw(origin or home, -held, spent)
@@ -157,7 +157,7 @@ def in_flight(tranches: Iterable[Tranche]) -> list[Tranche]:
 
 
 def is_covered_by_tranche(
-    drawn: Drawing, tranches: Iterable[Tranche], at: datetime, *, over: bool = False
+    drawn: TrancheChanges, tranches: Iterable[Tranche], at: datetime, *, over: bool = False
 ) -> bool:
     """Return whether the current tranche covers the whole drawing, so that no tenant line is needed."""
     now = choose_current_tranche(tranches, at)
@@ -182,7 +182,7 @@ def chunk_for(run_limit: Decimal | None, setting: Decimal | None) -> Decimal:
 
 
 def rebalance_tranches(
-    drawn: Drawing,
+    drawn: TrancheChanges,
     tranches: Iterable[Tranche],
     lines: Mapping[UUID, LineState],
     *,
@@ -191,7 +191,7 @@ def rebalance_tranches(
     chunk: Decimal,
     run_left: Decimal | None,
     rest: bool = False,
-) -> tuple[list[Squaring], Refusal | None]:
+) -> tuple[list[TrancheReconciliation], Refusal | None]:
     """Reconcile every tranche with the tenant's lines, or return the refusal of one of these lines.
 
     `lines` are the locked US$ lines of all accounts named; `opened` is the empty tranche to open when the
@@ -200,7 +200,7 @@ def rebalance_tranches(
     it is refused. `rest`: nothing is kept beyond the reservations, since others may need it meanwhile.
     """
     standing = dict(lines)
-    done: list[Squaring] = []
+    done: list[TrancheReconciliation] = []
     now = choose_current_tranche(tranches, at)
     for old in tranches:
         if now is None or old.id != now.id:
@@ -233,15 +233,15 @@ def has_spare(tranches: Iterable[Tranche]) -> bool:
     return any(tranche.held > tranche.reserved for tranche in tranches)
 
 
-def close_tranches(tranches: Iterable[Tranche]) -> list[Squaring]:
+def close_tranches(tranches: Iterable[Tranche]) -> list[TrancheReconciliation]:
     """Build the squarings that end a run's tranches: spending is booked, the rest is released."""
     return [_build_rebalance(tranche, (ZERO, ZERO), ZERO, opens=False, closing=True) for tranche in tranches]
 
 
 def _build_rebalance(
     tranche: Tranche, bears: tuple[Decimal, Decimal], held: Decimal, *, opens: bool, closing: bool
-) -> Squaring:
-    return Squaring(
+) -> TrancheReconciliation:
+    return TrancheReconciliation(
         tranche=tranche,
         opens=opens,
         closes=closing and not held,
@@ -251,7 +251,7 @@ def _build_rebalance(
     )
 
 
-def _apply_to_lines(standing: dict[UUID, LineState], squaring: Squaring) -> None:
+def _apply_to_lines(standing: dict[UUID, LineState], squaring: TrancheReconciliation) -> None:
     for account in (squaring.tranche.day, squaring.tranche.month):
         line = standing[account]
         standing[account] = line._replace(

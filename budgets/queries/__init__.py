@@ -9,7 +9,7 @@ from uuid import UUID
 from budgets.account_snapshot import (
     BOOK,
     HEADROOM,
-    Book,
+    AccountSnapshot,
     Headroom,
     build_snapshot_parameters,
     read_book,
@@ -60,7 +60,9 @@ def get_headroom(run_id: UUID, at: datetime, cursor: Cursor | None = None) -> He
     return found
 
 
-def get_account_snapshot(run_id: UUID, at: datetime | None = None, cursor: Cursor | None = None) -> Book:
+def get_account_snapshot(
+    run_id: UUID, at: datetime | None = None, cursor: Cursor | None = None
+) -> AccountSnapshot:
     """Load the account state for a posting, without the run's own lines: cheaper than `get_headroom`.
 
     Raises: AccountMissing.

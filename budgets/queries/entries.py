@@ -28,7 +28,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class EntryFilter:
     """A filter of entries by a day's account, a run, a cause or a dimension. Empty fields do not filter.
 
     `before` is the last entry already seen.
@@ -102,12 +102,12 @@ class Figure(Decimal):
         return f"{self:f}"
 
 
-def list_ledger_entries(sought: Sought, day: Window, most: int) -> Sequence[Entry]:
+def list_ledger_entries(sought: EntryFilter, day: Window, most: int) -> Sequence[Entry]:
     """List the newest matching entries, at most `most`."""
     return list(_filter_entries(sought, day)[:most])
 
 
-def iterate_row_chunks(sought: Sought, day: Window, size: int, most: int) -> Iterator[Sequence[Row]]:
+def iterate_row_chunks(sought: EntryFilter, day: Window, size: int, most: int) -> Iterator[Sequence[Row]]:
     """Yield the rows of entries in chunks, each read by one query.
 
     No transaction then lasts as long as a slow reader. The caller provides the tenant's context for each
@@ -137,7 +137,7 @@ def iterate_entry_rows(found: Sequence[Entry], dimension: str = "") -> Iterator[
             )  # fmt: skip
 
 
-def _filter_entries(sought: Sought, day: Window) -> "QuerySet[Entry]":
+def _filter_entries(sought: EntryFilter, day: Window) -> "QuerySet[Entry]":
     if sought.run is not None:
         found = Entry.objects.filter(run_id=sought.run)
         if sought.day is not None:

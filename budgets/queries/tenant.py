@@ -66,7 +66,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Largest:
+class LargeRun:
     """A run with large spending: US$ used and its limit. `workflow` is "" while the run is in progress."""
 
     run: UUID
@@ -86,11 +86,11 @@ def list_day_windows(at: datetime, count: int) -> list[Window]:
     return _list_windows(("tenant_day",), since=at - timedelta(days=count), at=at)
 
 
-def largest_runs(since: datetime, most: int = 10) -> list[Largest]:
+def largest_runs(since: datetime, most: int = 10) -> list[LargeRun]:
     """List the runs with the largest spending that are in progress or ended since then."""
     cursor = raw_cursor()
     cursor.execute(_LARGEST, {"tenant": _require_tenant_id(), "since": since, "most": most})
-    return [Largest(run=row[0], used=row[1], limit=row[2], workflow=row[3]) for row in cursor.fetchall()]
+    return [LargeRun(run=row[0], used=row[1], limit=row[2], workflow=row[3]) for row in cursor.fetchall()]
 
 
 def ceiling_versions(most: int = 20) -> "Sequence[TenantCeiling]":

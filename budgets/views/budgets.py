@@ -86,7 +86,7 @@ class CeilingsForm(forms.Form):
         """Each amount field with its checkbox for no ceiling."""
         return [(self[name], self[f"no_{name}"]) for name in BOUNDS]
 
-    def wanted(self) -> dict[str, Decimal | None]:
+    def collect_ceilings(self) -> dict[str, Decimal | None]:
         """Return the ceilings by name."""
         return {name: self.cleaned_data[name] for name in BOUNDS}
 

@@ -19,7 +19,7 @@ WORDS = {"steps": "Steps", "depth": "Depth", "tokens": "Tokens", "cost": "Cost",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class MetricView:
     """A metric as the page draws it."""
 
     name: str
@@ -39,7 +39,7 @@ def show_distributions_page(request: PageRequest) -> HttpResponse:
         workflow = asked if asked in known else next(iter(known), "")
         found = get_usage_spreads(workflow) if workflow else {}
     shown = [
-        Shown(
+        MetricView(
             name=name,
             word=WORDS[name],
             unit=METRICS[name],

@@ -19,7 +19,7 @@ from budgets.core.dimension import Dimension
 from budgets.core.posting import Cause
 from budgets.queries.entries import (
     COLUMNS,
-    Sought,
+    EntryFilter,
     iterate_entry_rows,
     iterate_row_chunks,
     list_ledger_entries,
@@ -81,10 +81,10 @@ def ledger_file(request: PageRequest) -> HttpResponseBase:
     return csv_file(request, name, _stream_csv_rows(house, sought, day))
 
 
-def sought_of(request: PageRequest) -> Sought:
+def sought_of(request: PageRequest) -> EntryFilter:
     """Parse the filter from the request's query string; invalid values are left out."""
     asked = request.GET
-    return Sought.of(
+    return EntryFilter.of(
         day=uuid_or_none(asked.get("day", "")),
         run=uuid_or_none(asked.get("run", "").strip()),
         cause=asked.get("cause", ""),
@@ -93,7 +93,7 @@ def sought_of(request: PageRequest) -> Sought:
     )
 
 
-def _stream_csv_rows(house: UUID, sought: Sought, day: Window) -> Iterator[Sequence[Any]]:
+def _stream_csv_rows(house: UUID, sought: EntryFilter, day: Window) -> Iterator[Sequence[Any]]:
     """Yield the file's rows in chunks, each read in a transaction of its own."""
     yield [COLUMNS]
     reading = iterate_row_chunks(sought, day, PIECE, MOST)
@@ -111,5 +111,5 @@ def _list_days(house: UUID) -> list[Window]:
     return list_day_windows(at, DAYS)
 
 
-def _choose_day(sought: Sought, known: list[Window]) -> Window:
+def _choose_day(sought: EntryFilter, known: list[Window]) -> Window:
     return next((day for day in known if day.account == sought.day), known[-1])

@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiParameter
 from config.api.problems import CONTENT_TYPE
 from tenancy.core.amounts import MOST, amount_schema
 from tenancy.db.model_schema import SHAPES, member_schema, shapes_of
-from tenancy.rest.serializer_fields import MOMENT, Formed, StrictCharField
+from tenancy.rest.serializer_fields import MOMENT, FormattedCharField, StrictCharField
 
 # Python counts the ASCII separators as whitespace.
 VISIBLE = r"[^\s\x1c-\x1f\x85]"
@@ -154,7 +154,7 @@ class ExactAmount(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
 class ExactForm(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     """States the pattern of a text with a fixed form."""
 
-    target_class = "tenancy.rest.serializer_fields.Formed"
+    target_class = "tenancy.rest.serializer_fields.FormattedCharField"
     match_subclasses = True
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class ExactMoment(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-c
 class JudgedMember(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
     """Refers from a member built as a pydantic model to the schema of that model."""
 
-    target_class = "tenancy.rest.serializer_fields.Judged"
+    target_class = "tenancy.rest.serializer_fields.PydanticField"
 
     def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         """Return the reference; `with_problems` adds the components."""
@@ -210,7 +210,7 @@ def refuse_blank(mapped: dict[str, Any], field: Any) -> None:
     Text with a pattern that may be empty gets the pattern's own schema.
     """
     blank = isinstance(field, StrictCharField) and field.trim_whitespace and not field.allow_blank
-    if isinstance(field, Formed) and "oneOf" in mapped:
+    if isinstance(field, FormattedCharField) and "oneOf" in mapped:
         mapped |= mapped.pop("oneOf")[0]
     elif blank and not {"pattern", "format", "enum"} & set(mapped):
         mapped["pattern"] = VISIBLE

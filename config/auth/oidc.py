@@ -196,7 +196,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return addresses
 
 
-class _Back(OAuth2CallbackView):  # type: ignore[misc]
+class _CallbackView(OAuth2CallbackView):  # type: ignore[misc]
     def _get_state(self, request: HttpRequest, provider: Provider) -> Any:
         state, answer = super()._get_state(request, provider)
         self.adapter.nonce = (state or {}).get("nonce")
@@ -210,7 +210,7 @@ def redirect_to_provider(request: HttpRequest, provider_id: str) -> HttpResponse
 
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Handle the return from the provider, with its code."""
-    return _call_provider_view(_Back.adapter_view, request, provider_id)
+    return _call_provider_view(_CallbackView.adapter_view, request, provider_id)
 
 
 def _call_provider_view(view: Callable[..., Any], request: HttpRequest, provider_id: str) -> HttpResponse:

@@ -21,7 +21,7 @@ from django.shortcuts import render, resolve_url
 from django.utils.http import urlencode
 
 from config.auth.code_forms import CodeAgainForm
-from tenancy.core.sign_in.rules import Lack
+from tenancy.core.sign_in.rules import MissingFactor
 from tenancy.web.page_auth import PageRequest
 
 CODE: Final = "second-factor-code"
@@ -31,14 +31,14 @@ SENT_PLAINLY: Final = "Interlock-Send-Plainly"
 """The header by which a script is told to send its form as a browser without one does."""
 
 
-def ask_for_factor(request: PageRequest, lack: Lack) -> HttpResponse | None:
+def ask_for_factor(request: PageRequest, lack: MissingFactor) -> HttpResponse | None:
     """Return the page that asks to set up or to show a second factor; None if this form has just shown it."""
     if request.headers.get("HX-Request"):
         return _told_to_script(request)
     if request.method != "POST":
-        return _to_set_up(request) if lack is Lack.ENROL else _to_show(request)
+        return _to_set_up(request) if lack is MissingFactor.ENROL else _to_show(request)
     code = credential = None
-    if lack is Lack.PROVE:
+    if lack is MissingFactor.PROVE:
         code, credential = _code_form(request), _credential_form(request)
         if _has_proven(code) or _has_proven(credential):
             _forget_proof(request)
@@ -80,7 +80,7 @@ def _copy_typed_fields(request: PageRequest) -> QueryDict:
 
 def _asked_again(
     request: PageRequest,
-    lack: Lack,
+    lack: MissingFactor,
     code: CodeAgainForm | None,
     credential: ReauthenticateWebAuthnForm | None,
 ) -> HttpResponse:
@@ -92,7 +92,7 @@ def _asked_again(
         "lack": lack.value,
         "typed": [(name, text) for name, texts in _copy_typed_fields(request).lists() for text in texts],
         "by_code": bool(held - {Authenticator.Type.WEBAUTHN}),
-        "by_passkey": Authenticator.Type.WEBAUTHN in held and lack is Lack.PROVE,
+        "by_passkey": Authenticator.Type.WEBAUTHN in held and lack is MissingFactor.PROVE,
         "faults": faults,
         "minutes": request.member.rules.minutes,
         "lost_files": bool(request.FILES),
@@ -109,7 +109,7 @@ def _faults_of(form: Form) -> list[str]:
 def _to_set_up(request: PageRequest) -> HttpResponse:
     """Render the page for a person whose role needs a second factor and who has none."""
     return render(
-        request, "account/second_factor.html", {"lack": Lack.ENROL.value, "typed": None}, status=403
+        request, "account/second_factor.html", {"lack": MissingFactor.ENROL.value, "typed": None}, status=403
     )
 
 

@@ -49,7 +49,7 @@ class Account(BaseModel):
         """The keyword arguments of `subprocess` that change to this account."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.dropped else {}
 
-    def own(self, path: Path) -> None:
+    def own_path(self, path: Path) -> None:
         """Give a file or folder to this account."""
         if self.dropped:
             os.chown(path, self.uid, self.gid)
@@ -130,7 +130,7 @@ def socket_folder(owner: Path, account: Account) -> Path:
     folder = base / f"interlock-{account.uid}-{hash_folder_path(owner)}"
     try:
         folder.mkdir(mode=0o700)
-        account.own(folder)
+        account.own_path(folder)
     except FileExistsError:
         pass
     found = folder.lstat()

@@ -152,11 +152,11 @@ class EmbeddedPostgres:
             shutil.rmtree(left, ignore_errors=True)
         shutil.rmtree(self.data, ignore_errors=True)
         draft = Path(tempfile.mkdtemp(prefix=DRAFT, dir=self.place))
-        self.account.own(draft)
+        self.account.own_path(draft)
         with tempfile.NamedTemporaryFile("w", dir=self.sockets, prefix="pw") as password:
             password.write(self.secrets.superuser)
             password.flush()
-            self.account.own(Path(password.name))
+            self.account.own_path(Path(password.name))
             argv = (
                 str(self.binaries() / "initdb"), "-D", str(draft), "-U", SUPERUSER, "-A", "scram-sha-256",
                 f"--pwfile={password.name}", "--encoding=UTF8", "--locale-provider=builtin",
@@ -261,13 +261,13 @@ class EmbeddedPostgres:
             )  # fmt: skip
         process = self.process
 
-        def answered() -> bool:
+        def is_ready() -> bool:
             if process.poll() is not None:
                 message = f"PostgreSQL ended with status {process.returncode}; see {log}"
                 raise RuntimeError(message)
             return self.ready()
 
-        wait_for(answered, START_SECONDS, "PostgreSQL did not become ready")
+        wait_for(is_ready, START_SECONDS, "PostgreSQL did not become ready")
         self.ensure_roles()
 
     def stop(self) -> None:

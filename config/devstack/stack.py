@@ -25,7 +25,7 @@ from config.devstack.embedded import EmbeddedPostgres, EmbeddedValkey
 from config.devstack.process_specs import Part, build_python_command
 from config.devstack.secrets_file import secrets_in, write_private
 from config.devstack.supervisor import Journal, StartFailedError, Step, Supervisor
-from config.env import SERVERS_FILE, Given, data_dir, unwrap_secret
+from config.env import SERVERS_FILE, ExplicitSettings, data_dir, unwrap_secret
 from tenancy.core.demo_users import CAST, HOUSES, PASSWORD
 
 PORT_SECONDS = 15.0
@@ -40,7 +40,7 @@ class LocalStack:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.given = Given()
+        self.given = ExplicitSettings()
         self.data = data_dir()
         self.environment: dict[str, str] = {}
         self.owner_url: str | None = None
@@ -204,7 +204,7 @@ class LocalStack:
         given = self.given
         if given.has_model_key:
             named = given.model or "those of the configured provider"
-            return [f"Models: {named}, and the scripted scenarios", *self._unpriced()]
+            return [f"Models: {named}, and the scripted scenarios", *self._describe_unknown_price()]
         return [
             "Models: none is configured, so scripted scenarios play:",
             f"  {', '.join(list_scenario_names()) or 'none yet'}",
@@ -212,7 +212,7 @@ class LocalStack:
             "  and INTERLOCK_MODEL.",
         ]
 
-    def _unpriced(self) -> list[str]:
+    def _describe_unknown_price(self) -> list[str]:
         """Describe the charge of calls if the price of the operator's own model is not configured."""
         given = self.given
         if not given.openai_base_url or given.model_price is not None:

@@ -107,7 +107,7 @@ class Child:
                 raise StartFailedError(f"{self.part.name} was not ready within {self.part.patience:.0f} s")
             await asyncio.sleep(0.05)
 
-    async def ended(self) -> int:
+    async def wait_for_end(self) -> int:
         """Wait for the process's end; its status."""
         if self._process is None:
             return 0
@@ -278,7 +278,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         pause, since, was_ready = FIRST_PAUSE, loop.time(), True
         while True:
-            status = await child.ended()
+            status = await child.wait_for_end()
             if child.stopping or self._stop.is_set():
                 return
             pause = FIRST_PAUSE if loop.time() - since > STEADY_AFTER else pause

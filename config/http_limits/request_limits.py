@@ -72,7 +72,7 @@ class LimitBodies:
         if scope["type"] != "http":
             await self.application(scope, receive, send)
             return
-        place = _Place(self.room, self.identify, scope)
+        place = _BodyMemory(self.room, self.identify, scope)
         body = _Body(scope, receive, send, place)
         try:
             if body.declared > body.limit:
@@ -85,7 +85,7 @@ class LimitBodies:
             place.leave()
 
 
-class _Place:
+class _BodyMemory:
     """The memory that one request's body takes up.
 
     The sender is identified once the body is more than small.
@@ -98,14 +98,14 @@ class _Place:
 
     async def has(self, size: int) -> bool:
         """Return whether there is room for a body of this size now. A declared size reserves nothing."""
-        return size <= SMALL or self._room.has(await self._known(), size - SMALL)
+        return size <= SMALL or self._room.has(await self._identify_sender(), size - SMALL)
 
     async def hold(self, size: int) -> bool:
         """Reserve memory for a body that has reached this size; False if there is no room."""
         more = size - SMALL - self._held
         if more <= 0:
             return True
-        if not self._room.take(await self._known(), more):
+        if not self._room.take(await self._identify_sender(), more):
             self._room.tell()
             return False
         self._held += more
@@ -117,7 +117,7 @@ class _Place:
             self._room.give_back(self._sender or UNKNOWN, self._held)
             self._held = 0
 
-    async def _known(self) -> str:
+    async def _identify_sender(self) -> str:
         if self._sender is None:
             headers = tuple((bytes(name).lower(), bytes(value)) for name, value in self._scope["headers"])
             peer = (self._scope.get("client") or ("",))[0] or ""
@@ -128,7 +128,9 @@ class _Place:
 class _Body:
     """The body of one request as it arrives."""
 
-    def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send, place: _Place) -> None:
+    def __init__(
+        self, scope: MutableMapping[str, Any], receive: Receive, send: Send, place: _BodyMemory
+    ) -> None:
         self.path: str = scope["path"]
         self.limit = body_limit(self.path)
         self.declared = declared_length(scope["headers"])

@@ -39,10 +39,10 @@ def build_live_application(http: Application, shared: Hub) -> LimitBodies:
     )
     routes = ProtocolTypeRouter({"http": Streams(http, shared, RUN), "websocket": sockets})
 
-    async def arriving(headers: Headers, peer: str) -> Presence:
+    async def identify_caller(headers: Headers, peer: str) -> Presence:
         return await shared.reading(authenticate_connection, headers, peer)
 
-    return LimitBodies(routes, identify=identified_by(arriving))
+    return LimitBodies(routes, identify=identified_by(identify_caller))
 
 
 def build_socket_router(sockets: dict[str, Any]) -> URLRouter:

@@ -74,7 +74,7 @@ class Calls(Collector):
 REGISTRY.register(Calls())
 
 
-class Measured:
+class MeasureRequests:
     """Counts and times every request by route, never by address, which an outsider chooses."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -21,7 +21,7 @@ NEWEST = 500
 SHORTEST = 4
 
 
-class Found(TypedDict):
+class PaletteEntry(TypedDict):
     """One line of the palette."""
 
     text: str
@@ -29,7 +29,7 @@ class Found(TypedDict):
     url: str
 
 
-def search_palette(member: Member, text: str) -> list[Found]:
+def search_palette(member: Member, text: str) -> list[PaletteEntry]:
     """Find runs and requests of the member's tenant whose id begins or ends with `text`.
 
     Without text, the result is the member's own views of the runs, which the palette fetches once and then
@@ -45,7 +45,7 @@ def search_palette(member: Member, text: str) -> list[Found]:
     ):
         return []
     with tenant_transaction(member.tenant.id):
-        runs: list[Found] = [
+        runs: list[PaletteEntry] = [
             {
                 "text": f"Run {run.workflow}",
                 "detail": str(run.id),
@@ -53,7 +53,7 @@ def search_palette(member: Member, text: str) -> list[Found]:
             }
             for run in _match_ids(Run.objects.order_by("-created_at"), digits)
         ]
-        requests: list[Found] = [
+        requests: list[PaletteEntry] = [
             {
                 "text": f"Approval {one.tool or one.kind}", "detail": str(one.id),
                 "url": f"{resolve_page_url('approvals') or '/approvals'}/{one.id}",
@@ -63,7 +63,7 @@ def search_palette(member: Member, text: str) -> list[Found]:
     return runs + requests
 
 
-def _list_saved_views(member: Member) -> list[Found]:
+def _list_saved_views(member: Member) -> list[PaletteEntry]:
     """List the member's views by name; none if the member may not read runs."""
     if Scope.READ not in member.scopes:
         return []

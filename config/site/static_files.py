@@ -26,7 +26,7 @@ def _compute_file_digest(name: str) -> str:
 _kept = cache(_compute_file_digest)
 
 
-class Versioned(StaticFilesStorage):
+class VersionedStaticFiles(StaticFilesStorage):
     """Names a file with its digest; a name nobody has stays bare and is answered 404."""
 
     def url(self, name: str | None, force: bool = False) -> str:
@@ -37,7 +37,7 @@ class Versioned(StaticFilesStorage):
 
 
 def _build_import_map() -> str:
-    storage = Versioned()
+    storage = VersionedStaticFiles()
     folder = settings.BASE_DIR / "static" / "js"
     names = sorted(f"js/{path.name}" for path in folder.glob("*.js"))
     imports = {StaticFilesStorage.url(storage, name): storage.url(name) for name in names}

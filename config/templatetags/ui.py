@@ -56,15 +56,15 @@ def kept(name: str) -> Callable[[Tag], Tag]:
     """
 
     def decorate(tag: Tag) -> Tag:
-        def drawn(*given: Any, **named: Any) -> SafeString:
+        def render_component(*given: Any, **named: Any) -> SafeString:
             return render_to_string(f"components/{name}.html", tag(*given, **named))
 
         # `typed`: an escaped text equals the same text before escaping.
-        once = lru_cache(maxsize=KEPT, typed=True)(drawn)
+        once = lru_cache(maxsize=KEPT, typed=True)(render_component)
 
         @wraps(tag)
         def draw(*given: Any, **named: Any) -> SafeString:
-            return (drawn if settings.DEBUG else once)(*given, **named)
+            return (render_component if settings.DEBUG else once)(*given, **named)
 
         register.simple_tag(draw, name=name)
         return tag
@@ -184,19 +184,19 @@ def icon(name: str, label: str = "") -> Context:
 def hostile(text: Any, limit: int = LONG) -> SafeString:
     """Show a whole text from outside: escaped, hidden characters marked, folded beyond `limit`."""
     whole = "" if text is None else str(text)
-    head, rest = format_html(HOSTILE, _shown(whole[:limit])), whole[limit:]
-    return head + format_html(FOLDED, len(whole), format_html(HOSTILE, _shown(rest))) if rest else head
+    head, rest = format_html(HOSTILE, _mark_text(whole[:limit])), whole[limit:]
+    return head + format_html(FOLDED, len(whole), format_html(HOSTILE, _mark_text(rest))) if rest else head
 
 
 @register.simple_tag
 def hostile_line(text: Any, limit: int = 120) -> SafeString:
     """Show a text from outside on one line (a list's row, a link); a cut at `limit` is marked."""
     whole = " ".join(str("" if text is None else text).split(maxsplit=400))
-    head, left = format_html(LINE, _shown(whole[:limit])), len(whole) - limit
+    head, left = format_html(LINE, _mark_text(whole[:limit])), len(whole) - limit
     return head + format_html(CUT, left) if left > 0 else head
 
 
-def _shown(text: str) -> SafeString:
+def _mark_text(text: str) -> SafeString:
     """Return the text with its marks. A long page has a thousand of these, so no template is used."""
     return SafeString(
         "".join(_mark(one) if one.mark else escape(one.text) for one in mark_untrusted_text(text))

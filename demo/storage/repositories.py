@@ -56,7 +56,7 @@ class PolicyQuery(BaseModel):
     amount: money.Positive | None = None
 
 
-class Books:
+class Repositories:
     """The operations of the services. `today` is a fixed day, so that no outcome depends on the calendar."""
 
     def __init__(self, store: Store, today: date | None = None) -> None:
@@ -75,7 +75,7 @@ class Books:
         order: dict[str, Any] = json.loads(found[0]["document"])
         return order
 
-    def _refunded(self, order_id: str) -> int:
+    def _sum_refunds(self, order_id: str) -> int:
         query = "select coalesce(sum(amount), 0) as cents from refunds where order_id = ?"
         return int(self.store.rows(query, order_id)[0]["cents"])
 
@@ -84,7 +84,7 @@ class Books:
 
         Raises: Refusal 404.
         """
-        order, refunded = self._order(order_id), self._refunded(order_id)
+        order, refunded = self._order(order_id), self._sum_refunds(order_id)
         if refunded:
             whole = refunded >= money.parse_cents(order["total"])
             order["status"] = "refunded" if whole else "partially_refunded"
@@ -107,7 +107,7 @@ class Books:
         Raises: Refusal 404.
         """
         amount = money.parse_cents(asked.amount) if asked.amount is not None else None
-        order, refunded = self._order(asked.order_id), self._refunded(asked.order_id)
+        order, refunded = self._order(asked.order_id), self._sum_refunds(asked.order_id)
         return policy.evaluate_refund(order=order, refunded=refunded, amount=amount, today=self.today)
 
     def refund(self, body: RefundBody, key: str) -> tuple[dict[str, Any], bool]:
@@ -117,7 +117,7 @@ class Books:
         too much.
         """
         amount = money.parse_cents(body.amount)
-        with self.store.writing():
+        with self.store.open_transaction():
             before = self.store.rows("select * from refunds where key = ?", key)
             if before:
                 return _replay_refund(before[0], body, amount), True
@@ -130,7 +130,7 @@ class Books:
 
     def _check(self, body: RefundBody, amount: int) -> None:
         order = self._order(body.order_id)
-        left = money.parse_cents(order["total"]) - self._refunded(body.order_id)
+        left = money.parse_cents(order["total"]) - self._sum_refunds(body.order_id)
         if body.currency != order["currency"]:
             raise Refusal(422, "wrong_currency", f"The order was paid in {order['currency']}.")
         if amount == 0:
@@ -159,7 +159,7 @@ class Books:
     def send(self, body: MessageBody, key: str | None) -> dict[str, Any]:
         """Send a message. Two calls send two messages: a key is recorded for the judge, but not honoured."""
         values = body.model_dump(exclude={"to"})
-        with self.store.writing():
+        with self.store.open_transaction():
             number = self.store.insert("messages", at=format_current_time(), recipient=body.to, **values)
             message = _serialize_message(self.store.rows("select * from messages where id = ?", number)[0])
             self.store.log("mail", "send", key=key, reference=body.reference, body=message)
@@ -174,7 +174,7 @@ class Books:
         """Post a ledger entry. A caller has no means to find out later whether it was posted."""
         amount = money.parse_cents(body.amount)
         values = body.model_dump() | {"amount": amount}
-        with self.store.writing():
+        with self.store.open_transaction():
             number = self.store.insert("entries", at=format_current_time(), **values)
             entry = {"id": f"L-{number:06d}", **values, "amount": money.format_cents(amount)}
             self.store.log("ledger", "post", key=key, reference=body.account, body=entry)

@@ -40,7 +40,7 @@ class ShipmentBody(Body):
     order_id: Line
 
 
-class Holds:
+class Reservations:
     """Holds and shipments, each once per key."""
 
     def __init__(self, store: Store) -> None:
@@ -51,7 +51,7 @@ class Holds:
 
         Raises: Refusal: 404 no such order, 409 the key with another body.
         """
-        with self._store.writing():
+        with self._store.open_transaction():
             self._order(body.order_id)
             asked = body.model_dump_json()
             before = self._store.rows("select * from holds where key = ?", key)
@@ -71,7 +71,7 @@ class Holds:
 
         Raises: Refusal: 404 no such hold, 409 for a used hold.
         """
-        with self._store.writing():
+        with self._store.open_transaction():
             hold = self.find(body.hold_id)
             if hold["status"] == "used":
                 raise Refusal(409, "hold_was_used", "What was shipped is held no more.")
@@ -103,7 +103,7 @@ class Holds:
 
         Raises: Refusal: 404 no such order, 422 nothing is held, or the order was cancelled.
         """
-        with self._store.writing():
+        with self._store.open_transaction():
             before = self._store.rows("select * from shipments where key = ?", key)
             if before:
                 return _serialize_shipment(before[0])

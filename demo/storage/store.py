@@ -71,7 +71,7 @@ class Store:
             self._db.execute(f"pragma {pragma}")
         # Otherwise `insert or replace` would delete a row without the delete trigger.
         self._db.execute("pragma recursive_triggers=on")
-        with self.writing():
+        with self.open_transaction():
             self._create()
 
     def _create(self) -> None:
@@ -103,7 +103,7 @@ class Store:
             self.insert("refunds", at="2026-03-01T09:00:00Z", key=f"stock-{refund['order_id']}", **row)
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def open_transaction(self) -> Iterator[None]:
         """Open one transaction, so that the books and the effect log cannot differ."""
         self._db.execute("begin immediate")
         try:
@@ -154,7 +154,7 @@ class Store:
 
     def reset(self) -> None:
         """Restore the initial data and an empty log. Tables are dropped: their rows cannot be deleted."""
-        with self.writing():
+        with self.open_transaction():
             for table in _TABLES:
                 self._db.execute(f"drop table if exists {table}")
             self._create()

@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from orchestrator.core.readmodel.run_plan import Met, StepStanding
+from orchestrator.core.readmodel.run_plan import CriterionState, StepStanding
 
 WAITS = ["decision", "verdict", "answer", "budget", "resume", "retry", "claim"]
 
@@ -49,7 +49,7 @@ class CriterionField(serializers.Serializer[Any]):
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True))
     of = serializers.ChoiceField(choices=["goal", "workflow"])
     node = serializers.CharField(allow_null=True)
-    met = serializers.ChoiceField(choices=[one.value for one in Met])
+    met = serializers.ChoiceField(choices=[one.value for one in CriterionState])
 
 
 class PlanField(serializers.Serializer[Any]):

@@ -14,7 +14,7 @@ from orchestrator.api.retry_serializers import CheckpointQuery, CheckpointRow, R
 from orchestrator.api.serializers import TaskAccepted, format_timestamp
 from orchestrator.core.admission.errors import RunNotFound
 from orchestrator.runs.actions.retry import Retry, retry_run
-from orchestrator.runs.queries.checkpoints import Checkpoint, Past
+from orchestrator.runs.queries.checkpoints import Checkpoint, EndedRun
 from orchestrator.runs.queries.runs import run_of
 from tenancy.core.roles import Scope
 from tenancy.db.tenant_context import tenant_transaction
@@ -42,7 +42,7 @@ class Checkpoints(APIView):
         given = validate_input(CheckpointQuery, request.query_params)
         limit, below = given.get("limit", PAGE), _parse_page_cursor(given.get("cursor", ""))
         with tenant_transaction(get_caller(request).tenant):
-            found = Past(run_of(uuid_or_none(run_id))).page(below, limit)
+            found = EndedRun(run_of(uuid_or_none(run_id))).page(below, limit)
         following = None
         if found.below is not None:
             query = request.query_params.copy()

@@ -47,13 +47,13 @@ EVENTS_A_PAGE = 500
 WISH: dict[str, Any] = {"request": ReasonBody, "responses": {202: RunRow}}
 
 
-class Reading(APIView):
+class ReadOnlyView(APIView):
     """A door that only reads."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.READ)]
 
 
-class Runs(Reading):
+class Runs(ReadOnlyView):
     """The runs of the caller's tenant, newest first."""
 
     @extend_schema(operation_id="list_runs", parameters=[RunFilters], responses=page_of(RunRow, "RunPage"))
@@ -64,7 +64,7 @@ class Runs(Reading):
             return paginate_rows(request, filter_runs(filters), presenters.serialize_run_row)
 
 
-class OneRun(Reading):
+class OneRun(ReadOnlyView):
     """One run."""
 
     @extend_schema(
@@ -79,7 +79,7 @@ class OneRun(Reading):
             return unless_known(request, presenters.serialize_run(run), str(run.version))
 
 
-class Asking(APIView):
+class RunSignalView(APIView):
     """A door that leaves an operator's wish."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.OPERATE)]
@@ -91,16 +91,16 @@ class Asking(APIView):
         if found is None:
             raise RunNotFound
         reason = validate_input(ReasonBody, request.data)["reason"]
-        return post_once(request, lambda: self._asked(request, found, reason))
+        return post_once(request, lambda: self._send_signal(request, found, reason))
 
-    def _asked(self, request: Request, run_id: UUID, reason: str) -> StoredResponse:
+    def _send_signal(self, request: Request, run_id: UUID, reason: str) -> StoredResponse:
         who = get_caller(request)
         run = type(self).ask(who.tenant, run_id, by=who.principal, reason=reason)
         return StoredResponse(202, presenters.serialize_run_row(run))
 
 
 @extend_schema_view(post=extend_schema(operation_id="cancel_run", **WISH))
-class Cancel(Asking):
+class Cancel(RunSignalView):
     """Stop the run; a client may stop its own tenant's runs too."""
 
     permission_classes = [make_scope_permission(Scope.SUBMIT)]
@@ -108,20 +108,20 @@ class Cancel(Asking):
 
 
 @extend_schema_view(post=extend_schema(operation_id="pause_run", **WISH))
-class Pause(Asking):
+class Pause(RunSignalView):
     """Hold the run before its next effect."""
 
     ask = staticmethod(run_signals.pause)
 
 
 @extend_schema_view(post=extend_schema(operation_id="resume_run", **WISH))
-class Resume(Asking):
+class Resume(RunSignalView):
     """Let a paused run go on."""
 
     ask = staticmethod(run_signals.resume)
 
 
-class Events(Reading):
+class Events(ReadOnlyView):
     """A run's trace, in order."""
 
     @extend_schema(
@@ -144,7 +144,7 @@ class Events(Reading):
         )
 
 
-class Result(Reading):
+class Result(ReadOnlyView):
     """What a run ended with."""
 
     @extend_schema(operation_id="get_run_result", responses={200: ResultField, 202: RunRow})
@@ -165,7 +165,7 @@ class Result(Reading):
         return Response({**said, **{name: value for name, value in document.items() if name not in said}})
 
 
-class ThePlan(Reading):
+class ThePlan(ReadOnlyView):
     """What comes next in a run, and what each step waits for."""
 
     @extend_schema(operation_id="get_run_plan", responses=PlanField)
@@ -176,7 +176,7 @@ class ThePlan(Reading):
             return Response(presenters.serialize_run_plan(plan_of(run, state_now(run.id))))
 
 
-class Trace(Reading):
+class Trace(ReadOnlyView):
     """A run's trace as a file."""
 
     renderer_classes = [JSONLinesRenderer, JSONRenderer]
@@ -191,7 +191,7 @@ class Trace(Reading):
         return HttpResponse(lines, content_type="application/jsonl", headers={"Content-Disposition": name})
 
 
-class Replay(Reading):
+class Replay(ReadOnlyView):
     """Replay a run: the recorded events through the core again, no model, no tool (R-TRACE-6)."""
 
     @extend_schema(operation_id="replay_run", request=NothingBody, responses=ReplayField)
@@ -201,9 +201,9 @@ class Replay(Reading):
         if found is None:
             raise RunNotFound
         validate_input(NothingBody, request.data)
-        return post_once(request, lambda: self._replayed(request, found))
+        return post_once(request, lambda: self._replay_run(request, found))
 
-    def _replayed(self, request: Request, run_id: UUID) -> StoredResponse:
+    def _replay_run(self, request: Request, run_id: UUID) -> StoredResponse:
         who = get_caller(request)
         with tenant_transaction(who.tenant):
             run = run_of(run_id)

@@ -14,7 +14,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.api.runs import Reading
+from orchestrator.api.runs import ReadOnlyView
 from orchestrator.api.serializers import EventsQuery
 from orchestrator.consumers import RunFeed
 from orchestrator.runs.queries.runs import run_of
@@ -71,7 +71,7 @@ class SessionAuthentication(BaseAuthentication):
         ), None
 
 
-class Stream(Reading):
+class Stream(ReadOnlyView):
     """A run's trace as it grows."""
 
     authentication_classes = [KeyAuthentication, SessionAuthentication]

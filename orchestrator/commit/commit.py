@@ -49,7 +49,7 @@ from tenancy.db.statement_batch import RowRefused
 from tenancy.db.tenant_context import raw_cursor, tenant_reading, tenant_transaction
 from traces.core.canonical import canonical_model
 from traces.core.events.trace_events import BudgetExtended
-from traces.core.integrity.chain import Move
+from traces.core.integrity.chain import UnchainedTransition
 from traces.core.state_patch import diff_states
 from traces.queries import load_payloads
 
@@ -207,7 +207,7 @@ def _apply_event(script: CommitPlan, event: AnyEvent, room: Headroom) -> None:
     if not walk.transitions:
         return
     moves = [
-        Move(
+        UnchainedTransition(
             source=step.source,
             outcome=step.outcome,
             guard=step.guard,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from budgets.account_snapshot import BOOK, Book, read_book
+from budgets.account_snapshot import BOOK, AccountSnapshot, read_book
 from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.domain.run_events import AnyEvent, EffectLookedUp, Headroom, Refusal
 from orchestrator.core.domain.tool_spec import Risk
@@ -136,7 +136,7 @@ class CommitInput(NamedTuple):
     at: datetime
     signals: tuple[SignalRow, ...]
     stops: tuple[StopRow, ...]
-    book: Book | None
+    book: AccountSnapshot | None
     circuits: Mapping[tuple[str, str], Circuit]
 
 

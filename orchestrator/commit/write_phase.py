@@ -9,7 +9,7 @@ from uuid import UUID
 
 import psycopg
 
-from approvals.actions import Void, consume_grant
+from approvals.actions import UnusableGrant, consume_grant
 from budgets.actions import PostHandle, Reserve, Settle, queue_post
 from orchestrator.commit.approval_requests import open_requests, withdraw_obsolete_requests
 from orchestrator.commit.budget_grants import apply_budget_grants
@@ -34,7 +34,7 @@ from tenancy.db.statement_batch import Batch
 from traces.actions import append_transitions, save_snapshot, store_payloads
 from traces.core.canonical import canonical_model, compute_digest
 from traces.core.events.trace_events import BreakerTripped, TraceEventBody
-from traces.core.integrity.chain import Head, Linked, Move, link_transitions
+from traces.core.integrity.chain import Head, LinkedRows, UnchainedTransition, link_transitions
 
 GRACE = timedelta(seconds=2)
 INTENTS = """
@@ -81,7 +81,7 @@ class CommitResult(NamedTuple):
 class LinkedTransitions:
     """One walk with the data needed to link it."""
 
-    moves: list[Move]
+    moves: list[UnchainedTransition]
     event_digest: str
     room: Mapping[str, Any] | None
 
@@ -106,7 +106,12 @@ class CommitPlan:
         return self.after if self.after is not None else self.hand.state
 
     def add(
-        self, walk: AdvanceResult, moves: list[Move], event: str, made: Mapping[str, bytes], room: Headroom
+        self,
+        walk: AdvanceResult,
+        moves: list[UnchainedTransition],
+        event: str,
+        made: Mapping[str, bytes],
+        room: Headroom,
     ) -> None:
         """Add a walk to the commit."""
         self.after = walk.state
@@ -121,7 +126,7 @@ class CommitPlan:
         """Return all trace events of this commit."""
         return tuple([one.body for walked in self.walked for move in walked.moves for one in move.said])
 
-    def performed(self) -> tuple[CallModel | CallTool, ...]:
+    def list_performed_effects(self) -> tuple[CallModel | CallTool, ...]:
         """Return the effects that a worker performs and that are still pending at the end of the commit."""
         pending = self.state.pending
         return tuple(e for e in self.effects if isinstance(e, CallModel | CallTool) and e.id in pending)
@@ -133,7 +138,7 @@ def write_commit(script: CommitPlan, cursor: "psycopg.Cursor[Any]") -> "Prepared
     Raises: LineRefused or GrantVoid, after which the caller rolls back.
     """
     hand, at, said = script.hand, script.opened.at, script.said()
-    effects = script.performed()
+    effects = script.list_performed_effects()
     let_go(hand, script.settlements, cursor)
     claim_resource_locks(hand, effects, cursor)
     binds = _consume_grants(hand, effects, at, cursor)
@@ -256,7 +261,7 @@ def _consume_grants(
                 at=at,
                 cursor=cursor,
             )
-            if isinstance(answer, Void):
+            if isinstance(answer, UnusableGrant):
                 raise GrantVoid(effect.grant, answer.reason)
             binds[f"grant:{effect.grant}"] = effect.action_digest
     return binds
@@ -327,7 +332,7 @@ def _append_records(script: CommitPlan, binds: Mapping[str, str], batch: Batch) 
     """Link every walk to the chain; the last record binds the digests of the other rows of this commit."""
     head, last = script.hand.head, len(script.walked) - 1
     for index, walked in enumerate(script.walked):
-        linked: Linked = link_transitions(
+        linked: LinkedRows = link_transitions(
             head,
             walked.moves,
             core_version=CORE_VERSION,

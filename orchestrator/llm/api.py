@@ -29,7 +29,7 @@ from tenancy.rest.permissions import make_scope_permission
 from tenancy.rest.serializer_fields import (
     URL,
     Amount,
-    Formed,
+    FormattedCharField,
     StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
@@ -61,7 +61,7 @@ class ModelFields(StrictSerializer):
     judged_by = OwnModel
 
     model = StrictCharField(max_length=100)
-    base_url = Formed(rf"^$|{URL}", required=False)
+    base_url = FormattedCharField(rf"^$|{URL}", required=False)
     secret = StrictCharField(max_length=64, required=False, allow_blank=True)
     roles = serializers.ListField(child=serializers.ChoiceField(choices=ROLES), required=False, max_length=10)
     context_tokens = StrictIntegerField(required=False, min_value=1_000, max_value=10_000_000)
@@ -146,14 +146,14 @@ class ModelProfiles(ScopedAPIView):
         reason, expected = body.pop("reason"), expected_version(request)
         _write_rates(body)
 
-        def added() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_name_model(
                 who.tenant, body["name"], body, expected=expected, who=who_asks(request), reason=reason,
                 only="new",
             )  # fmt: skip
             return _build_change_response(request, found, 201)
 
-        return post_once(request, added)
+        return post_once(request, build_response)
 
 
 class OneModelProfile(ScopedAPIView):
@@ -205,13 +205,13 @@ class RemoveModelProfile(ScopedAPIView):
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
         expected = expected_version(request)
 
-        def removed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_forget_model(
                 who.tenant, path_name(model), expected=expected, who=who_asks(request), reason=reason
             )
             return _build_change_response(request, found, 200)
 
-        return post_once(request, removed)
+        return post_once(request, build_response)
 
 
 def _write_rates(body: dict[str, Any]) -> None:

@@ -170,7 +170,7 @@ def _build_model_form(request: PageRequest) -> ModelForm:
     """
     named = request.GET.get("change", "")
     with tenant_transaction(request.member.tenant.id):
-        version, now = outside_now("models").version, own_models().named(named)
+        version, now = outside_now("models").version, own_models().find_model(named)
     if named and now is None:
         raise NotFound
     initial: dict[str, Any] = {"version": version}

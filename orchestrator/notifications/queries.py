@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Count, QuerySet
 
 from orchestrator.core.notifications.delivery_policy import KEPT_DAYS
-from orchestrator.notifications.gateways.webhook_sender import Sending
+from orchestrator.notifications.gateways.webhook_sender import OutgoingMessage
 from orchestrator.tools.queries.tool_servers import leave_for
 from tenancy.core.errors import NotFound
 from tenancy.models import Webhook, WebhookAttempt, WebhookDelivery, WebhookKeeping
@@ -27,7 +27,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logged:
+class DeliveryLog:
     """A delivery with its attempts, oldest first."""
 
     row: WebhookDelivery
@@ -112,23 +112,23 @@ def deliveries_of(webhook: Webhook) -> "QuerySet[WebhookDelivery]":
     return WebhookDelivery.objects.select_related("message").filter(webhook=webhook)
 
 
-def list_deliveries_with_attempts(rows: Iterable[WebhookDelivery]) -> list[Logged]:
+def list_deliveries_with_attempts(rows: Iterable[WebhookDelivery]) -> list[DeliveryLog]:
     """Attach the attempts to each of these deliveries."""
     known = list(rows)
     tries: dict[UUID, list[WebhookAttempt]] = {}
     for one in WebhookAttempt.objects.filter(delivery_id__in=[row.id for row in known]).order_by("number"):
         tries.setdefault(one.delivery_id, []).append(one)
-    return [Logged(row=row, attempts=tuple(tries.get(row.id, ()))) for row in known]
+    return [DeliveryLog(row=row, attempts=tuple(tries.get(row.id, ()))) for row in known]
 
 
-def sending_of(delivery: WebhookDelivery, at: datetime) -> Sending:
+def sending_of(delivery: WebhookDelivery, at: datetime) -> OutgoingMessage:
     """Build the request of a delivery as sent now: with today's egress permission and the secrets in force.
 
     Raises: SecretUnusable.
     """
     webhook, message = delivery.webhook, delivery.message
     # The list of private places is read now: it may have changed since the endpoint was saved.
-    return Sending(
+    return OutgoingMessage(
         id=str(message.id), url=webhook.url, body=bytes(message.body), at=at,
         leave=leave_for(webhook.origin), secrets=secrets_of_webhook(webhook, at),
     )  # fmt: skip

@@ -26,7 +26,7 @@ from orchestrator.notifications.actions.webhooks import (
 )
 from orchestrator.notifications.queries import (
     SHOWN,
-    Logged,
+    DeliveryLog,
     deliveries_of,
     delivery_of,
     keeping_now,
@@ -176,14 +176,14 @@ def _send_and_report(request: PageRequest, webhook_id: UUID, sends: Callable[[],
         messages.error(request, f"It was not taken: {_describe_last_attempt(one)}.")
 
 
-def _describe_last_attempt(one: Logged) -> str:
+def _describe_last_attempt(one: DeliveryLog) -> str:
     if not one.attempts:
         return "somebody else is sending it just now"
     last = one.attempts[-1]
     return last.error or f"the endpoint answered {last.status} in {last.milliseconds} ms"
 
 
-def _format_delivery_headline(one: Logged) -> str:
+def _format_delivery_headline(one: DeliveryLog) -> str:
     return format_headline(one.row.message.kind, orjson.loads(one.text)["data"])
 
 

@@ -22,7 +22,7 @@ from django.db.models import Q
 
 from orchestrator.core.tools.circuit_breaker import (
     RELEASED_SECONDS,
-    Blocked,
+    BlockedCircuit,
     Circuit,
     Condition,
     Kind,
@@ -114,7 +114,7 @@ class TenantCircuits:
     run: UUID | None = None
     fence: int | None = None
 
-    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
+    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | BlockedCircuit:
         """The right to one call, or how long there is none. A silent database gives none."""
         try:
             found = self._look(kind, subject)
@@ -125,19 +125,19 @@ class TenantCircuits:
             return self._probe(kind, subject, timeout_ms)
         except Error as error:
             log.warning("circuit.unreachable", error=type(error).__name__)
-            return Blocked(wait_ms=1_000)
+            return BlockedCircuit(wait_ms=1_000)
 
-    def succeeded(self, ticket: Ticket) -> None:
+    def record_success(self, ticket: Ticket) -> None:
         """The other side answered: its row of failures is over."""
         if self._write(SUCCEED, ticket) and ticket.probe:
             _record_state_change(ticket.subject, "closed", "")
 
-    def failed(self, ticket: Ticket, reason: str) -> None:
+    def record_failure(self, ticket: Ticket, reason: str) -> None:
         """One failure more."""
         if self._write(FAIL, ticket, reason) == "open":
             _record_state_change(ticket.subject, "open", reason)
 
-    def released(self, ticket: Ticket) -> None:
+    def record_inconclusive(self, ticket: Ticket) -> None:
         """The probe told nothing: the next is let out soon."""
         self._write(RELEASE, ticket)
 
@@ -154,7 +154,7 @@ class TenantCircuits:
                 self.known = {(row[0], row[1]): _build_circuit(row) for row in cursor.fetchall()}
         return self.known.get((kind, subject))
 
-    def _probe(self, kind: Kind, subject: str, timeout_ms: int) -> Ticket | Blocked:
+    def _probe(self, kind: Kind, subject: str, timeout_ms: int) -> Ticket | BlockedCircuit:
         """Take the probe, or read again why there is none: it may have been closed since."""
         lease = (timeout_ms + GRACE_MS) / 1000
         values = {"id": self._id(kind, subject), "lease": lease, "run": self.run, "fence": self.fence}
@@ -169,7 +169,7 @@ class TenantCircuits:
             row = cursor.fetchone()
         if row is None or row[2] == "closed":
             return _let_out(kind, subject, Circuit() if row is None else _build_circuit(row))
-        return Blocked(wait_ms=max(1, wait_ms(_build_circuit(row), row[7])))
+        return BlockedCircuit(wait_ms=max(1, wait_ms(_build_circuit(row), row[7])))
 
     def _write(self, statement: str, ticket: Ticket, reason: str = "") -> str:
         """One statement in a transaction of its own; the state it led to, empty where nothing changed. What

@@ -75,12 +75,12 @@ class Reset(APIView):
             raise NotFound
         reason = validate_input(ResetBody, request.data)["reason"]
 
-        def closed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             reset_circuit(who.tenant, wanted, by=who.principal, reason=reason)
             with tenant_transaction(who.tenant):
                 return StoredResponse(200, _serialize_circuit(circuit_now(wanted, database_now())))
 
-        return post_once(request, closed)
+        return post_once(request, build_response)
 
 
 def _serialize_circuit(one: CircuitSeen) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from orchestrator.core.approval.review_item import FINDINGS, LONGEST_NOTE, SEVERITIES, STATES
 from orchestrator.knowledge.api.memory import EvidenceRow
 from orchestrator.reviews.actions.review_queue import answer_review, release_review, take_review
-from orchestrator.reviews.queries.reviews import Reviewed, build_review_item, item_of, list_review_items
+from orchestrator.reviews.queries.reviews import ReviewState, build_review_item, item_of, list_review_items
 from tenancy.core.roles import Scope
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, uuid_or_none
@@ -95,7 +95,7 @@ class ReviewOne(APIView):
             return Response(ReviewRow(_serialize_review_item(item_of(uuid_or_none(review_id)))).data)
 
 
-class Reviewing(APIView):
+class ReviewActionView(APIView):
     """Something done with one item."""
 
     permission_classes = [make_scope_permission(Scope.DECIDE)]
@@ -114,7 +114,7 @@ class Reviewing(APIView):
 
         return post_once(request, act)
 
-    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> ReviewState:
         """Perform the action of this view on the item."""
         raise NotImplementedError
 
@@ -122,10 +122,10 @@ class Reviewing(APIView):
 @extend_schema_view(
     post=extend_schema(operation_id="take_review", request=ReviewNothing, responses=ReviewRow)
 )
-class Take(Reviewing):
+class Take(ReviewActionView):
     """Make it one's own: nobody else answers it until it is given back."""
 
-    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> ReviewState:
         """Take the item."""
         return take_review(house, item, by=by)
 
@@ -133,10 +133,10 @@ class Take(Reviewing):
 @extend_schema_view(
     post=extend_schema(operation_id="release_review", request=ReviewNothing, responses=ReviewRow)
 )
-class Release(Reviewing):
+class Release(ReviewActionView):
     """Give it back."""
 
-    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> ReviewState:
         """Release the item."""
         return release_review(house, item, by=by)
 
@@ -144,17 +144,17 @@ class Release(Reviewing):
 @extend_schema_view(
     post=extend_schema(operation_id="answer_review", request=ReviewAnswerBody, responses=ReviewRow)
 )
-class AnswerOne(Reviewing):
+class AnswerOne(ReviewActionView):
     """Say what was found, once."""
 
     body = ReviewAnswerBody
 
-    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> Reviewed:
+    def act(self, house: UUID, item: UUID | None, by: UUID, said: dict[str, Any]) -> ReviewState:
         """Answer the item."""
         return answer_review(house, item, by=by, finding=said["finding"], note=said["note"])
 
 
-def _serialize_review_item(found: Reviewed) -> dict[str, Any]:
+def _serialize_review_item(found: ReviewState) -> dict[str, Any]:
     row = found.row
     return {
         "id": row.id, "run": row.run_id, "queue": row.queue, "severity": row.severity,

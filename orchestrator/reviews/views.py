@@ -16,7 +16,7 @@ from orchestrator.core.approval.review_item import LONGEST_NOTE
 from orchestrator.reviews.actions.review_queue import answer_review, release_review, take_review
 from orchestrator.reviews.queries.review_holders import may_release
 from orchestrator.reviews.queries.reviews import (
-    Reviewed,
+    ReviewState,
     answered_items,
     cursor_of,
     item_of,
@@ -130,7 +130,7 @@ def _render_review_page(
         return render(request, "reviews/one.html", context, status=status)
 
 
-def _load_evidence_facts(found: Reviewed) -> list[tuple[Any, ShownFact | None]]:
+def _load_evidence_facts(found: ReviewState) -> list[tuple[Any, ShownFact | None]]:
     """Pair each cited fact with its present content, or with None if a newer version of the fact exists."""
     now = {one.name: one for one in facts_of(found.row.run_id, state_now(found.row.run_id))}
     return [

@@ -66,7 +66,7 @@ class CommitThrottle:
             self._threads = threads
 
     @contextmanager
-    def arriving(self, tenant: UUID | None) -> Iterator[None]:
+    def announce_arrival(self, tenant: UUID | None) -> Iterator[None]:
         """Announce that this thread examines a message about a run of the tenant.
 
         The announcement ends once the thread has a run or the block ends. If a message led to no run and the
@@ -79,7 +79,7 @@ class CommitThrottle:
         try:
             yield
         finally:
-            if (in_vain := self._arrived()) is not None:
+            if (in_vain := self._end_arrival()) is not None:
                 self._in_vain(in_vain)
 
     @contextmanager
@@ -93,7 +93,7 @@ class CommitThrottle:
             if not aside:
                 self._in_hand[tenant] += 1
                 self._runs[run] += 1
-        self._arrived()
+        self._end_arrival()
         passage = RunSlot(self, tenant, aside=aside)
         try:
             yield passage
@@ -131,7 +131,7 @@ class CommitThrottle:
             return True
 
     @contextmanager
-    def committing(self, tenant: UUID) -> Iterator[bool]:
+    def hold_commit_slot(self, tenant: UUID) -> Iterator[bool]:
         """Hold the right to one claim or commit of the tenant's run for the length of the block.
 
         A tenant with at least FLOOD active runs waits while others begin. If other tenants are active, or a
@@ -163,7 +163,7 @@ class CommitThrottle:
                 self._changed.wait_for(lambda: not self._second_to_somebody(tenant), longest)
                 self._committing += 1
 
-    def crowded(self) -> bool:
+    def has_several_tenants(self) -> bool:
         """Return whether several tenants have active runs."""
         with self._changed:
             return len(self._in_hand) > 1
@@ -177,16 +177,16 @@ class CommitThrottle:
     def _has_turn(self, tenant: UUID) -> bool:
         if self._in_hand[tenant] < FLOOD:
             return True
-        return not (self._crowding() or self._second_to_somebody(tenant))
+        return not (self._is_crowded() or self._second_to_somebody(tenant))
 
-    def _arrived(self) -> UUID | None:
+    def _end_arrival(self) -> UUID | None:
         """End this thread's announcement and return its tenant, if the announcement was still pending."""
         with self._changed:
             looked_for = self._arriving.pop(threading.get_ident(), None)
             self._changed.notify_all()
             return looked_for
 
-    def _crowding(self) -> bool:
+    def _is_crowded(self) -> bool:
         """Return whether the commits in progress have reached the limit that protects other tenants."""
         if self._has_guests() or monotonic() < self._guests_until:
             return self._committing >= ROOMY
@@ -239,7 +239,7 @@ class RunSlot:
         if self._aside:
             yield
             return
-        with self._way.committing(self._tenant):
+        with self._way.hold_commit_slot(self._tenant):
             self._may_wait_until = monotonic() + YIELD_SECONDS
             yield
 

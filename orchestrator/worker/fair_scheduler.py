@@ -61,7 +61,7 @@ class FairScheduler:
         the message spoke of."""
         turns = 0
         lately: deque[UUID] = deque(maxlen=LATELY)
-        with self._worker.way.arriving(tenant):
+        with self._worker.way.announce_arrival(tenant):
             while not self._worker.stopping:
                 found = self._next(Counter(lately))
                 if found is None:
@@ -80,7 +80,7 @@ class FairScheduler:
         """Take the next run, and say whose it is. Under the lock, so that two threads never get the same."""
         tired = [run for run, often in driven.items() if often >= OFTEN]
         with self._lock:
-            was, self._crowded = self._crowded, self._worker.way.crowded()
+            was, self._crowded = self._crowded, self._worker.way.has_several_tenants()
             in_use = self._taken | self._worker.way.runs()
             found = next_run([*sorted(in_use.union(tired))], self._share_now(len(in_use)))
             if found is not None:

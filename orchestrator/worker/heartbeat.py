@@ -17,7 +17,7 @@ TRIES, AGAIN_SECONDS = 8, 0.1
 log = structlog.get_logger(__name__)
 
 
-class Held:
+class HeldRuns:
     """The claimed runs of this process. Thread-safe."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Held:
         self._runs: dict[UUID, ClaimedRun] = {}
 
     @contextmanager
-    def holding(self, hand: ClaimedRun) -> Iterator[None]:
+    def hold_run(self, hand: ClaimedRun) -> Iterator[None]:
         """Register the run as held for the length of the block."""
         with self._lock:
             self._runs[hand.run] = hand
@@ -41,7 +41,7 @@ class Held:
             return tuple(self._runs.values())
 
 
-HELD = Held()
+HELD = HeldRuns()
 
 
 class Heartbeat(threading.Thread):
@@ -68,11 +68,11 @@ class Heartbeat(threading.Thread):
         """
         left = HELD.hands()
         for _ in range(TRIES):
-            left = tuple(hand for hand in left if not self._renewed(hand))
+            left = tuple(hand for hand in left if not self._renew_one(hand))
             if not left or self._stop_asked.wait(AGAIN_SECONDS):
                 return
 
-    def _renewed(self, hand: ClaimedRun) -> bool:
+    def _renew_one(self, hand: ClaimedRun) -> bool:
         try:
             return renew_lease(hand.tenant, hand.run, hand.worker, hand.fence)
         except Error as error:

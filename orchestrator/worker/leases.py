@@ -48,7 +48,7 @@ RETURNING id"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedLease:
     """The run's row as it was when the lease was taken, and what `READ` found of the run right after."""
 
     fence: int
@@ -66,7 +66,7 @@ class Claimed:
     read: tuple[Rows, ...]
 
 
-def claim_lease(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
+def claim_lease(tenant_id: UUID, run_id: UUID, worker: str) -> ClaimedLease | None:
     """Take the lease, in a commit of its own so that a crash right after still counts, and then read the run,
     in the same trip. None: somebody has it."""
     values = {"run": run_id, "worker": worker, "seconds": settings.INTERLOCK_LEASE_SECONDS}
@@ -75,7 +75,7 @@ def claim_lease(tenant_id: UUID, run_id: UUID, worker: str) -> Claimed | None:
     if not claimed:
         return None
     (row,) = claimed
-    return Claimed(
+    return ClaimedLease(
         fence=row[0],
         version=row[1],
         takeovers=row[2],

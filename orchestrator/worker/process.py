@@ -18,7 +18,7 @@ from orchestrator.worker.effects.effect_executor import Performer
 from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.run_loop import Worker
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from orchestrator.worker.usage_learner import Learner
 from orchestrator.worker.warm_up import load_first_turn
 from tenancy.db.process_lock import process_lock_number
@@ -30,7 +30,7 @@ class Process:
 
     worker: Worker
     heartbeat: Heartbeat
-    sweep: Sweep
+    sweep: Sweeper
     turns: FairScheduler
     learner: Learner = field(default_factory=Learner)
 
@@ -87,4 +87,4 @@ def this_process() -> Process:
     """Return this process's equipment, built at first use (after any fork)."""
     worker = make_worker()
     turns = FairScheduler(worker, threads=settings.INTERLOCK_WORKER_THREADS)
-    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker, turns), turns=turns)
+    return Process(worker=worker, heartbeat=Heartbeat(), sweep=Sweeper(worker, turns), turns=turns)

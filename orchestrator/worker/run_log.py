@@ -8,7 +8,7 @@ from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.commit.write_phase import CommitResult
 from orchestrator.core.common.run_status import Status
 from orchestrator.core.domain.effects import CallModel, CallTool
-from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult
 from tenancy.operation_log import Operation, log_operation
 
 # Errors of model calls that never left this process. A tool call's outcome has a field for that.
@@ -42,7 +42,7 @@ def log_lost_lease(hand: ClaimedRun, started: float, *, cause: str) -> None:
 
 
 def log_effect(
-    hand: ClaimedRun, effect: CallModel | CallTool, node: str, started: float, done: "Future[Performed]"
+    hand: ClaimedRun, effect: CallModel | CallTool, node: str, started: float, done: "Future[EffectResult]"
 ) -> None:
     """Log a call that was sent and has its outcome. A call that was held back is not logged."""
     if done.cancelled() or done.exception() is not None:

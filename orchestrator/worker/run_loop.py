@@ -26,7 +26,7 @@ from orchestrator.worker.effects.effect_executor import Outcomes, Performer
 from orchestrator.worker.effects.late_look_ups import look_up_after_end
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD
-from orchestrator.worker.leases import Claimed, claim_lease, expire_lease, pause_unreadable
+from orchestrator.worker.leases import ClaimedLease, claim_lease, expire_lease, pause_unreadable
 from orchestrator.worker.run_log import log_claim, log_lost_lease, log_release
 from traces.live import publish_change_hint, publish_event_hint
 
@@ -68,9 +68,9 @@ class Worker:
         if self.stopping:
             return False
         with self.way.run_of(tenant_id, run_id, aside=aside) as passage:
-            return self._claimed(tenant_id, run_id, passage)
+            return self._claim_run(tenant_id, run_id, passage)
 
-    def _claimed(self, tenant_id: UUID, run_id: UUID, passage: RunSlot) -> bool:
+    def _claim_run(self, tenant_id: UUID, run_id: UUID, passage: RunSlot) -> bool:
         """The slice, once it is known whose run it is."""
         started = monotonic()
         with passage.step():
@@ -82,7 +82,7 @@ class Worker:
             passage.begun()
         self.fault("claimed")
         try:
-            given_back = self._worked(tenant_id, run_id, claimed, passage, started)
+            given_back = self._drive_claimed(tenant_id, run_id, claimed, passage, started)
         except Error:
             # The store is away or refuses: the lease dies with time, for it cannot be given back now.
             raise
@@ -97,8 +97,8 @@ class Worker:
             expire_lease(tenant_id, run_id, self.name, claimed.fence)
         return given_back and has_untaken_signals(tenant_id, run_id)
 
-    def _worked(
-        self, tenant_id: UUID, run_id: UUID, claimed: Claimed, passage: RunSlot, started: float
+    def _drive_claimed(
+        self, tenant_id: UUID, run_id: UUID, claimed: ClaimedLease, passage: RunSlot, started: float
     ) -> bool:
         """Take the run in hand and drive it; whether a commit gave the lease back."""
         hand = load_claimed_run(tenant_id, run_id, self.name, claimed)
@@ -106,10 +106,10 @@ class Worker:
         poisoned = claimed.takeovers >= POISONED and Status(claimed.status) not in TERMINAL_STATUSES
         if poisoned:
             quarantine_run(tenant_id, run_id, claimed.takeovers)
-        with HELD.holding(hand):
+        with HELD.hold_run(hand):
             return self._drive(hand, passage, poisoned=poisoned)
 
-    def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: Claimed, reason: str) -> None:
+    def _put_down(self, tenant_id: UUID, run_id: UUID, claimed: ClaimedLease, reason: str) -> None:
         """Leave a run that could not be worked on: for another try, or parked after as many as kill a
         run."""
         if claimed.takeovers >= POISONED and pause_unreadable(tenant_id, run_id, claimed.fence, reason):

@@ -40,7 +40,7 @@ GONE_SECONDS = 1.5
 Drive = Callable[[UUID], bool]
 
 
-class Sweep(threading.Thread):
+class Sweeper(threading.Thread):
     """One thread in every worker that looks, and threads that drive what it finds. Ticks are spread, so that
     workers do not look all at once."""
 
@@ -50,7 +50,7 @@ class Sweep(threading.Thread):
         self._turns = turns
         self._stop_asked = threading.Event()
         self._abandoned: dict[UUID, float] = {}
-        self._hands = Hands(settings.INTERLOCK_WORKER_THREADS)
+        self._hands = SweepThreads(settings.INTERLOCK_WORKER_THREADS)
 
     def run(self) -> None:
         """Sweep until stopped, at once for the first time: a worker before this one may have died."""
@@ -74,14 +74,14 @@ class Sweep(threading.Thread):
         try:
             self._end_leases_of_the_dead()
             return (
-                self._looked(due_runs, self._expired, take)
-                + self._looked(deferred_runs, self._taken, take)
-                + self._looked(called_up_runs, self._called, take)
+                self._drive_found_runs(due_runs, self._expire_gates, take)
+                + self._drive_found_runs(deferred_runs, self._apply_decisions, take)
+                + self._drive_found_runs(called_up_runs, self._enqueue_or_drive, take)
             )
         finally:
             connection.close()
 
-    def _looked(
+    def _drive_found_runs(
         self, find: Callable[[int], list[UUID]], drive: Drive, take: Callable[[Drive, UUID], bool]
     ) -> int:
         """One look for one sort of runs; what fails here keeps the other sort from nothing."""
@@ -116,12 +116,12 @@ class Sweep(threading.Thread):
         if self._turns is not None:
             self._turns.take()
 
-    def _expired(self, run_id: UUID) -> bool:
+    def _expire_gates(self, run_id: UUID) -> bool:
         """Drive a run that stands still, its gates expired that are past their time."""
         expire_gates_of(run_id)
-        return self._driven(run_id)
+        return self._drive_run(run_id)
 
-    def _taken(self, run_id: UUID) -> bool:
+    def _apply_decisions(self, run_id: UUID) -> bool:
         """Let what people said of a run take effect, where the word that should bring it was lost, and drive
         it."""
         try:
@@ -129,14 +129,14 @@ class Sweep(threading.Thread):
         except Exception:
             log.exception("sweep.deferred_decision_failed", run=str(run_id))
             return False
-        return self._driven(run_id)
+        return self._drive_run(run_id)
 
-    def _called(self, run_id: UUID) -> bool:
+    def _enqueue_or_drive(self, run_id: UUID) -> bool:
         """Hand a run that was called up to whichever thread is free: its model may take its time to answer.
         Without a broker it is driven here."""
-        return enqueue_run(run_id) or self._driven(run_id)
+        return enqueue_run(run_id) or self._drive_run(run_id)
 
-    def _driven(self, run_id: UUID) -> bool:
+    def _drive_run(self, run_id: UUID) -> bool:
         """Drive one run; whatever goes wrong with it, the others behind it still have their turn."""
         try:
             self._worker.advance(run_id, aside=True)
@@ -152,7 +152,7 @@ class Sweep(threading.Thread):
         self._stop_asked.set()
 
 
-class Hands:
+class SweepThreads:
     """The threads that drive what a sweep finds. Thread-safe."""
 
     def __init__(self, threads: int) -> None:

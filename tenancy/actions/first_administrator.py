@@ -6,7 +6,7 @@ from uuid import UUID
 from django.conf import settings
 
 from tenancy.actions.people import (
-    Invited,
+    Invitation,
     Limits,
     has_signed_in,
     invite_member,
@@ -39,7 +39,7 @@ class FirstAdministrator(NamedTuple):
     the administrator instead.
     """
 
-    invited: Invited
+    invited: Invitation
     path: str = ""
     mailed: bool = False
 
@@ -85,13 +85,13 @@ def invite_first_administrator(
         return FirstAdministrator(invited, path=first_password_path(invited.person))
 
 
-def _administrators_waiting(tenant_id: UUID) -> list[Invited]:
+def _administrators_waiting(tenant_id: UUID) -> list[Invitation]:
     """Return the administrators of the tenant if none of them has signed in and can act.
 
     Raises: AdministratorThere if an administrator has signed in and can act.
     """
     rows = Membership.objects.filter(role=Role.ADMIN.value, person__is_active=True).select_related("person")
-    found = [Invited(row.person, row, new=True) for row in rows.order_by("created_at", "id")]
+    found = [Invitation(row.person, row, new=True) for row in rows.order_by("created_at", "id")]
     if any(has_signed_in(one.person) and not one.member.awaits_confirmation for one in found):
         raise AdministratorThere(tenant=tenant_id)
     return found

@@ -65,7 +65,7 @@ class Limits(NamedTuple):
     max_risk: str = ""
 
 
-class Invited(NamedTuple):
+class Invitation(NamedTuple):
     """A person with a role in this tenant.
 
     `new`: the person was not known in any tenant before and has no password yet.
@@ -86,7 +86,7 @@ def invite_member(
     by: UUID | None,
     by_people: Iterable[UUID] = (),
     reason: str = "",
-) -> Invited:
+) -> Invitation:
     """Give a role to the person with this e-mail address; create the person if the address is unknown.
 
     Audited. Outermost verb: owns the transaction.
@@ -121,7 +121,7 @@ def invite_member(
             raise _build_input_error("role", "taken", f"{email} has the role {role.value} already.") from None
         if not new:
             record_links_seen_elsewhere(tenant_id, person.id)
-        return Invited(person, member, new)
+        return Invitation(person, member, new)
 
 
 def change_limits(

@@ -83,13 +83,13 @@ class RotateKey(ByInspection):
             uuid_or_none(key_id),
         )
 
-        def rotated() -> NewKey:
+        def rotate_wanted_key() -> NewKey:
             if wanted is None:
                 raise NotFound
             overlap = timedelta(hours=body["overlap_hours"])
             return rotate_key(who.tenant, wanted, overlap=overlap, by=who.principal, by_key=who.key)
 
-        return _secret_once(request, 200, rotated)
+        return _secret_once(request, 200, rotate_wanted_key)
 
 
 class RevokeKey(ByInspection):
@@ -104,13 +104,13 @@ class RevokeKey(ByInspection):
             uuid_or_none(key_id),
         )
 
-        def revoked() -> StoredResponse:
+        def build_response() -> StoredResponse:
             if wanted is None:
                 raise NotFound
             revoke_key(who.tenant, wanted, by=who.principal, reason=reason)
             return StoredResponse(200, _get_key_field(who.tenant, wanted))
 
-        return post_once(request, revoked)
+        return post_once(request, build_response)
 
 
 def _secret_once(request: Request, status: int, make: Callable[[], NewKey]) -> Response:

@@ -75,14 +75,14 @@ class Members(ByAdmin):
         Raises InvalidInput (400)."""
         body, who = validate_input(InviteBody, request.data), get_caller(request)
 
-        def invited() -> tuple[Person, bool]:
+        def invite_person() -> tuple[Person, bool]:
             found = invite_member(
                 who.tenant, body["email"], body["name"], Role(body["role"]), limits_of(body),
                 by=who.principal, reason=body["reason"],
             )  # fmt: skip
             return found.person, found.new
 
-        return _link_once(request, 201, invited, with_member=True)
+        return _link_once(request, 201, invite_person, with_member=True)
 
 
 class OneMember(ByAdmin):
@@ -151,14 +151,14 @@ class MemberRoles(ByAdmin):
         """Give a person of this tenant a further role. Raises NotFound, InvalidInput (400)."""
         body, who = validate_input(RoleBody, request.data), get_caller(request)
 
-        def given(_: UUID) -> None:
+        def give_role(_: UUID) -> None:
             person = _get_person(request, person_id)
             invite_member(
                 who.tenant, person.email, person.name, Role(body["role"]), limits_of(body), by=who.principal,
                 reason=body["reason"],
             )  # fmt: skip
 
-        return _apply_person_change(request, person_id, given, status=201)
+        return _apply_person_change(request, person_id, give_role, status=201)
 
 
 class OneRole(ByAdmin):
@@ -199,12 +199,12 @@ class RemoveRole(ByAdmin):
         """Their keys lose what it brought. Raises NotFound, LastAdmin (409)."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def removed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             member = _get_membership(request, person_id, role)
             remove_role(who.tenant, member.id, by=who.principal, reason=reason)
             return StoredResponse(204, None)
 
-        return post_once(request, removed)
+        return post_once(request, build_response)
 
 
 def _get_person(request: Request, person_id: str) -> Person:

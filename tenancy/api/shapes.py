@@ -14,7 +14,7 @@ from tenancy.core.reach import MOST, KeyLimits, RunReach
 from tenancy.core.relations import TieKind
 from tenancy.core.roles import RISKS, Role
 from tenancy.models import ApiKey, Membership
-from tenancy.people.member_queries import FRESH_KEY_DOMAIN, Named
+from tenancy.people.member_queries import FRESH_KEY_DOMAIN, PersonWithRoles
 from tenancy.people.relations import Kinship
 from tenancy.rest.serializer_fields import (
     Amount,
@@ -192,18 +192,18 @@ def key_limits_of(body: Mapping[str, Any]) -> KeyLimits:
     return KeyLimits(runs, tuple(body["workflows"]), tuple(body["addresses"]))
 
 
-def member_field(named: Named, kinship: Kinship) -> dict[str, Any]:
+def member_field(named: PersonWithRoles, kinship: Kinship) -> dict[str, Any]:
     """Return a person as the API represents one."""
     person = named.person
     return {
         "id": str(person.id), "email": person.email, "name": person.name, "active": person.is_active,
-        "invited": named.invited, "last_signed_in_at": format_timestamp(person.last_login),
+        "invited": named.is_invited, "last_signed_in_at": format_timestamp(person.last_login),
         "roles": [role_field(one) for one in named.members],
         "relations": [
             {"kind": tie.kind.value, "by": tie.by, "person": tie.person, "until": format_timestamp(tie.until)}
             for tie in kinship.ties
         ],
-        "to_confirm": kinship.may_confirm and not named.invited,
+        "to_confirm": kinship.may_confirm and not named.is_invited,
         "awaits_confirmation": kinship.awaited,
     }  # fmt: skip
 

@@ -13,10 +13,10 @@ class InterlockError(Exception):
         self.data: dict[str, Any] = data
         # Its first paragraph, however many lines it takes.
         sentence = " ".join((type(self).__doc__ or "").partition("\n\n")[0].split())
-        super().__init__(sentence.format_map(_Shown(data)))
+        super().__init__(sentence.format_map(_SentenceData(data)))
 
 
-class _Shown(dict[str, Any]):
+class _SentenceData(dict[str, Any]):
     """Data for a sentence; what was not given stays visible as its name."""
 
     def __missing__(self, key: str) -> str:

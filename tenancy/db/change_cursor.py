@@ -99,15 +99,17 @@ def list_changes(candidates: str, after: str) -> Changes:
         # From the beginning, or from another cluster's numbering.
         mark = ChangeCursor(0, now.at if mark is None else mark.at)
 
-    def written(low: int, high: int | None, limit: int | None = None) -> list[Row]:
+    def list_written_rows(low: int, high: int | None, limit: int | None = None) -> list[Row]:
         return _list_changed_rows(candidates, mark.at - SLACK, low, high, limit)
 
-    settled = written(mark.xid, now.xid, A_READ + 1)
+    settled = list_written_rows(mark.xid, now.xid, A_READ + 1)
     if len(settled) > A_READ:
-        return _build_change_page(settled, mark, written)
+        return _build_change_page(settled, mark, list_written_rows)
     # Rows above the snapshot's lower bound may still be joined by rows of older transactions. They are
     # returned completely, and again by the next call.
-    return Changes(tuple(row[0] for row in (*settled, *written(now.xid, None))), str(now), more=False)
+    return Changes(
+        tuple(row[0] for row in (*settled, *list_written_rows(now.xid, None))), str(now), more=False
+    )
 
 
 def _build_change_page(

@@ -43,7 +43,7 @@ class ProcessLock(threading.Thread):
 
         Raises: psycopg.OperationalError.
         """
-        self._connection = self._connected()
+        self._connection = self._connect_and_lock()
         self.start()
 
     def run(self) -> None:
@@ -51,7 +51,7 @@ class ProcessLock(threading.Thread):
         while not self._end_asked.is_set():
             try:
                 if self._connection is None:
-                    self._connection = self._connected()
+                    self._connection = self._connect_and_lock()
                     log.info("process_lock.taken_again")
                 # No notification is ever sent: this waits, and detects the end of the connection at once.
                 for _ in self._connection.notifies(timeout=LOOK_SECONDS):
@@ -70,7 +70,7 @@ class ProcessLock(threading.Thread):
             self.join(2 * LOOK_SECONDS)
         self._close()
 
-    def _connected(self) -> psycopg.Connection:
+    def _connect_and_lock(self) -> psycopg.Connection:
         parameters = connection.get_connection_params() | {
             "autocommit": True,
             "connect_timeout": 5,

@@ -113,7 +113,7 @@ class Batch:
         if not self._parts:
             return
         answers, error = execute_pipeline(
-            self._connection, [self._saying(_build_changed_keys_query, prepared=False)]
+            self._connection, [self._build_statement(_build_changed_keys_query, prepared=False)]
         )
         if error is not None:
             raise error
@@ -132,7 +132,9 @@ class Batch:
         asking = Statement(question, values, prepared=True)
         sayings = [COMMIT, asking]
         if self._parts:
-            sayings.insert(0, self._saying(_build_row_count_guard, prepared=len(self._values) <= OFTEN))
+            sayings.insert(
+                0, self._build_statement(_build_row_count_guard, prepared=len(self._values) <= OFTEN)
+            )
         answers, error = execute_pipeline(self._connection, sayings)
         if error is None:
             return answers[-1]
@@ -148,7 +150,7 @@ class Batch:
         answers, error = execute_pipeline(self._connection, [asking])
         return answers[0] if error is None else None
 
-    def _saying(self, ending: "Ending", *, prepared: bool) -> Statement:
+    def _build_statement(self, ending: "Ending", *, prepared: bool) -> Statement:
         return Statement(_build_batch_statement(tuple(self._parts), ending), self._values, prepared)
 
 

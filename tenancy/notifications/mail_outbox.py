@@ -79,7 +79,7 @@ class Outbox(Generic[L]):
         return sum(self._send_one(tenant_id, letter) for letter in ids)
 
     def _send_one(self, tenant_id: UUID, letter: UUID) -> bool:
-        found = self._claimed(tenant_id, letter)
+        found = self._claim_mail(tenant_id, letter)
         if found is None:
             return False
         address, text = found
@@ -97,7 +97,7 @@ class Outbox(Generic[L]):
             mine = self.letters(id=letter)
             mine.update(error=error, **({"sent_at": database_now()} if sent else {}))
 
-    def _claimed(self, tenant_id: UUID, letter: UUID) -> tuple[str, MailText] | None:
+    def _claim_mail(self, tenant_id: UUID, letter: UUID) -> tuple[str, MailText] | None:
         """Claim a mail and return its address and text, or None if it is not to be sent.
 
         Another process may have claimed the mail, or its recipient may no longer read it.

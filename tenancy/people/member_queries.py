@@ -23,7 +23,7 @@ FRESH_KEY_DOMAIN = "@keys.invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class PersonWithRoles:
     """A person with their memberships, one per role."""
 
     person: Person
@@ -31,13 +31,13 @@ class Named:
     members: tuple[Membership, ...]
 
     @property
-    def invited(self) -> bool:
+    def is_invited(self) -> bool:
         """Return whether the person has neither set a password nor signed in yet."""
         return self.person.last_login is None and not self.person.has_usable_password()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class AuditFilter:
     """Filter of the audit log; "" does not filter. `object` is a prefix."""
 
     verb: str = ""
@@ -68,7 +68,7 @@ def names_of(principals: Iterable[UUID | None]) -> dict[UUID, str]:
     return {row.id: row.owner.name if row.kind == "person" else row.label for row in rows}
 
 
-def list_people(person_id: UUID | None = None) -> list[Named]:
+def list_people(person_id: UUID | None = None) -> list[PersonWithRoles]:
     """Return the tenant's people with their roles, by name; or only the person with this id."""
     members: dict[UUID, list[Membership]] = {}
     rows = Membership.objects.select_related("person").order_by("person__name", "person_id", "role")
@@ -78,7 +78,7 @@ def list_people(person_id: UUID | None = None) -> list[Named]:
         Principal.objects.filter(kind="person", owner_id__in=list(members)).values_list("owner_id", "id")
     )
     return [
-        Named(person=own[0].person, principal=acting.get(person), members=tuple(own))
+        PersonWithRoles(person=own[0].person, principal=acting.get(person), members=tuple(own))
         for person, own in members.items()
     ]
 
@@ -112,7 +112,7 @@ def list_api_keys() -> list[ApiKey]:
     return list(ApiKey.objects.select_related("principal__owner").order_by("-created_at", "-id"))
 
 
-def audit_page(sought: Sought, cursor: str = "") -> AuditPage:
+def audit_page(sought: AuditFilter, cursor: str = "") -> AuditPage:
     """Return a page of the audit log. An invalid cursor gives the first page."""
     rows = _filter_audit_entries(sought)
     if (beyond := _decode_cursor(cursor)) is not None:
@@ -151,7 +151,7 @@ def object_names(objects: Iterable[str]) -> dict[str, str]:
     return named
 
 
-def _filter_audit_entries(sought: Sought) -> "QuerySet[AuditEntry]":
+def _filter_audit_entries(sought: AuditFilter) -> "QuerySet[AuditEntry]":
     rows = AuditEntry.objects.all()
     if sought.verb:
         rows = rows.filter(verb=sought.verb)

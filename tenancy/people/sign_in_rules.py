@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from tenancy.core.errors import Forbidden
 from tenancy.core.roles import Role
-from tenancy.core.sign_in.rules import Area, Lack, Proof, SignInRules, find_lack
+from tenancy.core.sign_in.rules import Area, MissingFactor, Proof, SignInRules, find_lack
 from tenancy.models import Person, SignInRulesVersion
 
 FACTORS: Final = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
@@ -60,7 +60,7 @@ def lack_of(
     rules: SignInRules,
     roles: tuple[Role, ...],
     areas: tuple[Area, ...] = (),
-) -> Lack | None:
+) -> MissingFactor | None:
     """Return what the person of a session lacks under the rules.
 
     Queries the database only if the rules concern the person.

@@ -52,7 +52,7 @@ class StrictCharField(serializers.CharField):
         return text
 
 
-class Formed(StrictCharField):
+class FormattedCharField(StrictCharField):
     """A text of one format, such as a name, that is never trimmed.
 
     `form` is a pattern of the whole text that has the same meaning in Python and in JSON Schema.
@@ -77,7 +77,7 @@ class Formed(StrictCharField):
         return text
 
 
-class Cursor(Formed):
+class Cursor(FormattedCharField):
     """The cursor of a page. The error is the same for a malformed cursor and for an unknown one."""
 
     def __init__(self, form: str = CURSOR, **more: Any) -> None:
@@ -124,7 +124,7 @@ class Moment(serializers.DateTimeField):
         raise AssertionError
 
 
-class Judged(serializers.Field[Any, Any, Any, Any]):
+class PydanticField(serializers.Field[Any, Any, Any, Any]):
     """A member that a pydantic model is made of.
 
     The member is validated by the JSON Schema of the model, which the OpenAPI document shows, and passed on

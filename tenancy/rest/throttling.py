@@ -59,7 +59,7 @@ class PerKey(BaseThrottle):
         who = request.user
         if not isinstance(who, Caller | PlatformCaller):
             return True
-        standing = self._counted(f"rate:{who.pk}", settings.INTERLOCK_RATE_PER_MINUTE)
+        standing = self._count_request(f"rate:{who.pk}", settings.INTERLOCK_RATE_PER_MINUTE)
         if standing is None:
             return True
         self._standing = standing
@@ -70,7 +70,7 @@ class PerKey(BaseThrottle):
         """Return the seconds until the next window."""
         return float(self._standing.resets_in)
 
-    def _counted(self, name: str, limit: int) -> RateStatus | None:
+    def _count_request(self, name: str, limit: int) -> RateStatus | None:
         now = time.time()
         window, passed = divmod(int(now), WINDOW_SECONDS)
         if time.monotonic() < PerKey._quiet_until:

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from tenancy.core.roles import Scope
 from tenancy.db.tenant_context import tenant_transaction
-from tenancy.people.member_queries import Sought, audit_page, list_people
+from tenancy.people.member_queries import AuditFilter, audit_page, list_people
 from tenancy.rest.api_helpers import uuid_or_none
 from tenancy.web.page_auth import PageRequest, require_member
 
@@ -22,7 +22,7 @@ def show_audit_page(request: PageRequest) -> HttpResponse:
     given = {
         name: request.GET.get(name, "")[:LONGEST].replace("\x00", "") for name in ("verb", "object", "by")
     }
-    sought = Sought(verb=given["verb"], object=given["object"], by=uuid_or_none(given["by"]))
+    sought = AuditFilter(verb=given["verb"], object=given["object"], by=uuid_or_none(given["by"]))
     cursor = request.GET.get("cursor", "")
     with tenant_transaction(request.member.tenant.id):
         found = audit_page(sought, cursor)

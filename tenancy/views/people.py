@@ -250,9 +250,9 @@ def _render_people_page(
                     ],
                     "ties": kinship[row.person.id].ties,
                     "awaited": kinship[row.person.id].awaited,
-                    "confirm": kinship[row.person.id].may_confirm and not row.invited,
+                    "confirm": kinship[row.person.id].may_confirm and not row.is_invited,
                     "keeps": alone and any(_acts_as_admin(one) for one in row.members),
-                    "link": row.invited and may_get_link(house, row.person),
+                    "link": row.is_invited and may_get_link(house, row.person),
                 }
                 for row in rows
             ],

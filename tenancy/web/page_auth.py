@@ -28,7 +28,7 @@ from django.utils.module_loading import import_string
 
 from tenancy.core.errors import Forbidden, InterlockError, NotFound, TenantSuspended
 from tenancy.core.roles import SCOPES, Authority, Role, Scope
-from tenancy.core.sign_in.rules import Area, Lack, SignInRules
+from tenancy.core.sign_in.rules import Area, MissingFactor, SignInRules
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import BrowserSession, Person, Tenant, TenantSession
 from tenancy.people.platform_admins import is_platform_admin
@@ -71,7 +71,7 @@ class Member:
     time_zone: ZoneInfo
     session: TenantSession | None = None
     rules: SignInRules = NO_RULES
-    lack: Lack | None = None
+    lack: MissingFactor | None = None
 
     def may(self, *scopes: Scope) -> bool:
         """Return whether the member has all of `scopes`."""
@@ -121,11 +121,11 @@ def require_member(*scopes: Scope, asks: Asks = (), unproven: bool = False) -> C
     def decorate(view: View[P]) -> Door[P]:
         @wraps(view)
         def door(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            def proven(known: PageRequest) -> HttpResponseBase:
+            def call_proven_view(known: PageRequest) -> HttpResponseBase:
                 missing = None if unproven else _ask_for_proof(known, asks, kwargs)
                 return view(known, *args, **kwargs) if missing is None else missing
 
-            response = _call_page_view(request, proven, scopes)
+            response = _call_page_view(request, call_proven_view, scopes)
             add_never_cache_headers(response)
             patch_vary_headers(response, ("Cookie", "HX-Request"))
             return response
@@ -199,7 +199,9 @@ def _ask_for_proof(request: PageRequest, asks: Asks, places: Mapping[str, Any]) 
     lack = member.lack or lack_of(request.session, member.person, member.rules, member.roles, areas)
     if lack is None:
         return None
-    ask: Callable[[PageRequest, Lack], HttpResponse | None] = import_string(settings.INTERLOCK_PROOF_PAGE)
+    ask: Callable[[PageRequest, MissingFactor], HttpResponse | None] = import_string(
+        settings.INTERLOCK_PROOF_PAGE
+    )
     if (asking := ask(request, lack)) is None:
         request.member = replace(member, lack=None)
     return asking

@@ -5,8 +5,8 @@ import pytest
 from playwright.sync_api import Dialog, Page, expect
 
 from approvals.actions import DecisionInput, decide_request
-from approvals.actions.assignment import Wish, update_assignment
-from approvals.core.assignment import Handle
+from approvals.actions.assignment import AssignmentChange, update_assignment
+from approvals.core.assignment import AssignmentAction
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.packet import Proposal
 from approvals.models import Request
@@ -210,7 +210,7 @@ def test_the_card_on_a_run_s_page_follows_and_loses_nothing(page_as: PageAs, wor
     page.locator("select[name=until]").select_option("60")
     page.locator("details:has(> dl.evidence) > summary").click()
     remark.focus()
-    wish = Wish(kind=Handle.CLAIM)
+    wish = AssignmentChange(kind=AssignmentAction.CLAIM)
     update_assignment(world.id, request.id, world.people.second_approver.principal.id, wish)
     expect(page.locator(f"#card-held-{request.id}")).to_have_text("with the reviewer")
     expect(page.locator("[value=claim]")).to_have_count(0)

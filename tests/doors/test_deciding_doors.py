@@ -12,12 +12,12 @@ import pytest
 from approvals import ports
 from approvals.actions.undo import undo_deferred_approval
 from approvals.core.errors import NotYours
-from approvals.ports import Judged
+from approvals.ports import EditJudgement
 from orchestrator.core.domain.effects import SentChange
-from orchestrator.core.engine.late_reconciliation import Doubt
+from orchestrator.core.engine.late_reconciliation import DoubtfulChange
 from orchestrator.core.policy.rules import Policy
 from orchestrator.decisions.actions import late_reconciliation
-from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.actions.policy_versions import ChangeAuthor, change_policy
 from orchestrator.tools.actions.change_requests import DONE
 from orchestrator.tools.models.tool_proposal import ToolProposal
 from orchestrator.tools.queries.tools import tool_now
@@ -61,7 +61,7 @@ def refused(answer: Any) -> str:
 def by_extension(desk: Desk, pair: Pair) -> str:
     request = desk.ask(submitter=pair.submitter, retrier=pair.retrier, kind="budget", has_amount=False)
     path, body = f"/approvals/{request.id}/decisions", {"decision": "extend", "amounts": {"model_turns": "1"}}
-    extended = Judged(b'{"model_turns":"1"}', action_digest="e" * 64)
+    extended = EditJudgement(b'{"model_turns":"1"}', action_digest="e" * 64)
     with mock.patch.object(ports, "_EXTENDS", [lambda *_: extended]):
         answer = Program(clear=pair.key.clear).post(path, body)
     assert answer.status_code in (200, 403)
@@ -212,7 +212,7 @@ EFFECT = SentChange(
 def with_doubt() -> AbstractContextManager[object]:
     """A change in doubt of whichever run is asked about."""
     return mock.patch.object(
-        late_reconciliation, "doubts_of", return_value=(Doubt(change=EFFECT, why="in_doubt"),)
+        late_reconciliation, "doubts_of", return_value=(DoubtfulChange(change=EFFECT, why="in_doubt"),)
     )
 
 
@@ -309,7 +309,7 @@ def by_tool_proposal_page(desk: Desk, pair: Pair) -> str:
 
 def a_policy(desk: Desk, asker: Somebody) -> UUID:
     """A weaker policy that waits."""
-    who = Who(principal=asker.id, owner=asker.person.id)
+    who = ChangeAuthor(principal=asker.id, owner=asker.person.id)
     waiting = change_policy(desk.id, Policy(), expected=None, who=who, reason="Less of it").proposal
     assert waiting is not None
     return waiting.id

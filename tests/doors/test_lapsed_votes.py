@@ -111,4 +111,4 @@ def test_yes_counts_again_with_the_role_and_stays_where_it_was_reached(desk: Des
     with tenant_transaction(desk.id):
         who = standing_of(desk.id, people.approver.id)
         assert who is not None
-        assert card_of(desk.again(request), decider_of(who)).row.agreed == 2
+        assert card_of(desk.again(request), decider_of(who)).row.agreeing_count == 2

@@ -15,7 +15,14 @@ import psycopg
 from django.db import connections
 
 from approvals import ports
-from approvals.actions import Consumed, DecisionInput, Void, consume_grant, decide_request, open_request
+from approvals.actions import (
+    ConsumedGrant,
+    DecisionInput,
+    UnusableGrant,
+    consume_grant,
+    decide_request,
+    open_request,
+)
 from approvals.actions.new_request import NewRequest
 from approvals.core.lifecycle import DecisionKind
 from approvals.core.packet import (
@@ -29,7 +36,7 @@ from approvals.core.packet import (
     packet_digest,
 )
 from approvals.models import Decision, Request
-from approvals.ports import Judged
+from approvals.ports import EditJudgement
 from approvals.signals import Settlement, request_settled
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
@@ -89,12 +96,12 @@ def make_packet(**more: Any) -> Packet:
     return Packet(**{**given, **more})
 
 
-def judge(_tenant: UUID, _run: UUID, _call: str, arguments: Any, /) -> Judged:
+def judge(_tenant: UUID, _run: UUID, _call: str, arguments: Any, /) -> EditJudgement:
     """Edited refunds, judged as the demo's payments are: one approver up to 200, two above, nothing odd."""
     if set(arguments) != set(ASKED):
-        return Judged(None, refusal="an order and an amount are wanted")
+        return EditJudgement(None, refusal="an order and an amount are wanted")
     amount = Decimal(arguments["amount"])
-    return Judged(
+    return EditJudgement(
         encode_canonical(arguments),
         quorum=1 if amount <= 200 else 2,
         action_digest=action_of(arguments),
@@ -211,7 +218,7 @@ class Desk:
 
     def use(
         self, request: Request, *, action: str = action_of(ASKED), effect: str = "e" * 32, late: int = 0
-    ) -> Consumed | Void:
+    ) -> ConsumedGrant | UnusableGrant:
         """Use a grant up in a transaction of its own, `late` seconds from now."""
         with tenant_transaction(self.id):
             at = database_now() + timedelta(seconds=late)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 
-from budgets.account_snapshot import Book
+from budgets.account_snapshot import AccountSnapshot
 from budgets.actions import (
     Posting,
     Reserve,
@@ -74,7 +74,7 @@ class Purse:
         settles: tuple[Settle, ...] = (),
         reserves: tuple[Reserve, ...] = (),
         at: datetime = NOON,
-        book: Book | None = None,
+        book: AccountSnapshot | None = None,
     ) -> Posting:
         """One posting in one transaction."""
         with inside(self.tenant) as cursor:

@@ -3,7 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from orchestrator.core.engine.late_reconciliation import Doubt
+from orchestrator.core.engine.late_reconciliation import DoubtfulChange
 from orchestrator.decisions.actions.late_reconciliation import reconcile_late_effect
 from orchestrator.decisions.queries.in_doubt_changes import doubts_of
 from orchestrator.runs.models.run import Run
@@ -12,7 +12,7 @@ from tests.factories.tenancy import Somebody
 from tests.factories.world import World
 
 
-def doubts(world: World, run: UUID) -> tuple[Doubt, ...]:
+def doubts(world: World, run: UUID) -> tuple[DoubtfulChange, ...]:
     """The changes of a run of which nobody knows what became."""
     with tenant_transaction(world.id):
         return doubts_of(Run.objects.get(id=run))

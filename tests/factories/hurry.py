@@ -9,7 +9,7 @@ from unittest import mock
 
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.outbound.gateways.async_executor import EffectLoop
-from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult
 from orchestrator.tools.gateways.dispatcher import ToolGateway
 
 LITTLE_MS, AN_HOUR_MS = 400, 3_600_000
@@ -32,7 +32,7 @@ def _given(tool: str, timeout_ms: int) -> Iterator[None]:
 
     def started(
         gateway: ToolGateway, loop: EffectLoop, effect: CallTool, *more: Any, **named: Any
-    ) -> "Future[Performed]":
+    ) -> "Future[EffectResult]":
         if effect.tool in wanted:
             wanted.clear()
             effect = effect.evolve(timeout_ms=timeout_ms)

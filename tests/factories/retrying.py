@@ -8,7 +8,7 @@ import psycopg
 
 from orchestrator.runs.actions.retry import Retry, retry_run
 from orchestrator.runs.models.run import Run
-from orchestrator.runs.queries.checkpoints import Checkpoint, Past
+from orchestrator.runs.queries.checkpoints import Checkpoint, EndedRun
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.tenancy import Somebody
 from tests.factories.world import World
@@ -26,7 +26,7 @@ def retried(world: World, run: UUID, *, by: Somebody | None = None, **more: Any)
 def checkpoints(world: World, run: UUID) -> list[Checkpoint]:
     """All checkpoints of a run, newest first."""
     with tenant_transaction(world.id):
-        past = Past(Run.objects.get(id=run))
+        past = EndedRun(Run.objects.get(id=run))
         found: list[Checkpoint] = []
         below: int | None = None
         while True:

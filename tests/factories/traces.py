@@ -18,7 +18,7 @@ from traces.actions import append_transitions, open_salt, save_snapshot, store_p
 from traces.core.canonical import compute_digest, encode_canonical, payload_digest
 from traces.core.events import trace_events
 from traces.core.events.phases import Phase
-from traces.core.integrity.chain import Head, Linked, Move, TraceEntry, link_transitions
+from traces.core.integrity.chain import Head, LinkedRows, TraceEntry, UnchainedTransition, link_transitions
 from traces.core.state_patch import Plain, apply_patch
 
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
@@ -32,9 +32,11 @@ def said(
     return TraceEntry(phase=int(phase), actor=actor, body=body)
 
 
-def move(*words: TraceEntry, patch: dict[str, Any] | None = None, target: str = "next") -> Move:
+def move(
+    *words: TraceEntry, patch: dict[str, Any] | None = None, target: str = "next"
+) -> UnchainedTransition:
     """One transition."""
-    return Move(
+    return UnchainedTransition(
         source="here", outcome="ok", guard=None, target=target, phase=int(words[0].phase) if words else 8,
         patch=patch or {}, said=words, effects=("e" * 32,),
     )  # fmt: skip
@@ -60,8 +62,12 @@ class Pen:
         return payload_digest(self.salt, text.encode()), text.encode()
 
     def linked(
-        self, *moves: Move, event: str = "", binds: dict[str, str] | None = None, minutes: int = 0
-    ) -> Linked:
+        self,
+        *moves: UnchainedTransition,
+        event: str = "",
+        binds: dict[str, str] | None = None,
+        minutes: int = 0,
+    ) -> LinkedRows:
         """Moves chained onto the head, which goes along."""
         linked = link_transitions(
             self.head, moves, core_version=1, event_digest=event, headroom={"left": {"steps": "9"}},
@@ -70,7 +76,9 @@ class Pen:
         self.head = linked.head
         return linked
 
-    def commit(self, *moves: Move, bodies: dict[str, bytes] | None = None, snapshot: bool = False) -> Linked:
+    def commit(
+        self, *moves: UnchainedTransition, bodies: dict[str, bytes] | None = None, snapshot: bool = False
+    ) -> LinkedRows:
         """Write moves in one transaction, with content and perhaps a snapshot."""
         for one in moves:
             self.state = apply_patch(self.state, orjson.loads(encode_canonical(one.patch)))
@@ -151,19 +159,19 @@ def observed(observation: str) -> tuple[TraceEntry, ...]:
 class OneRun:
     """The floor above, with one run."""
 
-    def __init__(self, head: Head, pinned: ports.Pinned | None) -> None:
+    def __init__(self, head: Head, pinned: ports.PinnedManifest | None) -> None:
         self._head, self._pinned = head, pinned
 
     def heads(self, run_id: UUID | None = None) -> dict[UUID, Head]:
         """Its head."""
         return {self._head.run: self._head} if run_id in (None, self._head.run) else {}
 
-    def pinned(self, run_id: UUID) -> ports.Pinned | None:
+    def load_pins(self, run_id: UUID) -> ports.PinnedManifest | None:
         """Its pins."""
         return self._pinned if run_id == self._head.run else None
 
 
-def one_run(head: Head, pinned: ports.Pinned | None = None) -> AbstractContextManager[None]:
+def one_run(head: Head, pinned: ports.PinnedManifest | None = None) -> AbstractContextManager[None]:
     """While it lasts, the floor above knows this run and no other."""
     return registered(OneRun(head, pinned))
 

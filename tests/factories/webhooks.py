@@ -5,7 +5,7 @@ from uuid import UUID
 
 from orchestrator.notifications.actions.webhooks import NewSecret, add_webhook
 from orchestrator.notifications.queries import (
-    Logged,
+    DeliveryLog,
     deliveries_of,
     list_deliveries_with_attempts,
     webhook_of,
@@ -33,7 +33,7 @@ def half_spent(tenant_id: UUID) -> None:
     purse.settle(effect, {"cost_usd": "0.50"})
 
 
-def log_of(tenant_id: UUID, webhook: Webhook) -> list[Logged]:
+def log_of(tenant_id: UUID, webhook: Webhook) -> list[DeliveryLog]:
     """Its deliveries with their tries, oldest first."""
     with tenant_transaction(tenant_id):
         return list_deliveries_with_attempts(deliveries_of(webhook).order_by("created_at", "id"))

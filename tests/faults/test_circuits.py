@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from orchestrator.core.tools.circuit_breaker import Blocked, Ticket
+from orchestrator.core.tools.circuit_breaker import BlockedCircuit, Ticket
 from orchestrator.outbound.actions import TenantCircuits
 from tests.conftest import House
 from tests.proves import proves
@@ -90,7 +90,7 @@ def test_one_process_of_many_gets_the_probe_and_its_death_frees_it(
     prober = askers[words.index("probe")]
     prober.kill()
     prober.wait()
-    assert isinstance(TenantCircuits(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000), Blocked)
+    assert isinstance(TenantCircuits(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000), BlockedCircuit)
     over(superuser, house)
     next_one = TenantCircuits(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
     assert isinstance(next_one, Ticket)

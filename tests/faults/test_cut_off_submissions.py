@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, connections
 from orchestrator.core.common.goal import Goal
 from orchestrator.runs.actions import submit
 from orchestrator.runs.actions.rate_limits import hold_rates
-from orchestrator.runs.actions.submit import Submission, Submitted, Submitter, submit_task
+from orchestrator.runs.actions.submit import Submission, SubmittedTask, Submitter, submit_task
 from orchestrator.runs.models.run import Run
 from tenancy.core.roles import Role
 from tenancy.db import process_lock
@@ -135,7 +135,7 @@ def test_a_submission_repeated_before_its_first_try_commits_is_one_run(
             begun.set()
             assert go_on.wait(PATIENCE_SECONDS)
 
-    def submitted() -> Submitted:
+    def submitted() -> SubmittedTask:
         try:
             asked = Submission(workflow="tool-loop", goal=Goal(objective="Hello"), idempotency_key="k")
             return submit_task(world.id, submitter(world), asked)
@@ -144,7 +144,7 @@ def test_a_submission_repeated_before_its_first_try_commits_is_one_run(
 
     monkeypatch.setattr(submit, "hold_rates", slowly)
     with ThreadPoolExecutor(2) as threads:
-        first: Future[Submitted] = threads.submit(submitted)
+        first: Future[SubmittedTask] = threads.submit(submitted)
         assert begun.wait(PATIENCE_SECONDS)
         second = threads.submit(submitted)
         with pytest.raises(TimeoutError):

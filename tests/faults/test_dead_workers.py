@@ -22,7 +22,7 @@ from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.leases import claim_lease, expire_dead_lease
 from orchestrator.worker.process import Process
-from orchestrator.worker.sweeper import GONE_SECONDS, Hands, Sweep
+from orchestrator.worker.sweeper import GONE_SECONDS, Sweeper, SweepThreads
 from tenancy.db.process_lock import ProcessLock
 from tenancy.db.tenant_context import tenant_transaction
 from tests.factories.world import World, fresh_worker
@@ -44,7 +44,7 @@ def lock(world: World) -> Iterator[ProcessLock]:
 
 
 @contextmanager
-def sweeping(sweep: Sweep) -> Iterator[None]:
+def sweeping(sweep: Sweeper) -> Iterator[None]:
     """The sweep at work for the length of the block."""
     sweep.start()
     try:
@@ -81,7 +81,7 @@ def test_the_runs_of_a_dead_worker_go_on_before_their_leases_run_out(
     assert not expire_dead_lease(world.id, runs[0]), "its worker lives"
     lock.end()
     began = monotonic()
-    with sweeping(Sweep(fresh_worker())):
+    with sweeping(Sweeper(fresh_worker())):
         wait_until_ended(world, runs)
     assert monotonic() - began >= GONE_SECONDS, "a lock may be away for a moment"
 
@@ -119,13 +119,13 @@ def test_runs_that_stand_still_are_driven_side_by_side(
             together.wait(PATIENCE_SECONDS / 2)
 
     worker = replace(fresh_worker(), fault=meet)
-    with sweeping(Sweep(worker, FairScheduler(worker, threads=FOUR))):
+    with sweeping(Sweeper(worker, FairScheduler(worker, threads=FOUR))):
         wait_until_ended(world, runs)
         assert not together.broken, "they were driven one after another"
 
 
 def test_the_sweep_drives_no_run_twice_and_no_more_than_threads_are_free() -> None:
-    hands, held = Hands(FOUR), Barrier(3)
+    hands, held = SweepThreads(FOUR), Barrier(3)
     first, second, third = (UUID(int=number) for number in range(3))
 
     def drive() -> None:
@@ -143,7 +143,7 @@ def test_the_sweep_drives_no_run_twice_and_no_more_than_threads_are_free() -> No
 
 
 def test_one_run_is_always_driven_by_the_sweep_though_all_threads_are_in_use() -> None:
-    hands, done = Hands(FOUR), list[str]()
+    hands, done = SweepThreads(FOUR), list[str]()
     assert hands.take(UUID(int=1), lambda: done.append("driven"), lambda: done.append("then"), busy=FOUR)
     hands.close()
     assert done == ["driven", "then"]
@@ -159,7 +159,7 @@ def test_a_message_taken_by_a_worker_that_is_to_stop_is_put_back(
     process = Process(
         worker=stopping,
         heartbeat=Heartbeat(),
-        sweep=Sweep(stopping),
+        sweep=Sweeper(stopping),
         turns=FairScheduler(stopping, threads=1),
     )
     monkeypatch.setattr(jobs, "this_process", lambda: process)

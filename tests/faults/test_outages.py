@@ -27,7 +27,7 @@ from orchestrator.runs.gateways import job_queue
 from orchestrator.runs.models.run import Run
 from orchestrator.runs.models.task import Task
 from orchestrator.worker.heartbeat import Heartbeat
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from tenancy.core.roles import Role
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
@@ -59,7 +59,7 @@ def world(house: House, company: Company) -> Iterator[World]:
 def crew(settings: Settings) -> Iterator[None]:
     """Three sweeps and a heartbeat at work, and nobody else: what moves moves without any message."""
     settings.INTERLOCK_LEASE_SECONDS, settings.INTERLOCK_SWEEP_SECONDS = 3, 0.2
-    threads: list[Sweep | Heartbeat] = [*(Sweep(fresh_worker()) for _ in range(3)), Heartbeat()]
+    threads: list[Sweeper | Heartbeat] = [*(Sweeper(fresh_worker()) for _ in range(3)), Heartbeat()]
     for thread in threads:
         thread.start()
     try:

@@ -193,7 +193,9 @@ def test_a_restart_without_a_person_takes_both_walls_down(
     slug = "loose" if "allowance" in WALLS[fallen] else "incident-triage"
     run = world.submit("incident-triage", "Find it out.", inputs={"service": "checkout"}, boundary=slug)
     ungated = (
-        patch.object(CallAuthorizer, "gated", lambda _: False) if "gate" in WALLS[fallen] else nullcontext()
+        patch.object(CallAuthorizer, "is_gated", lambda _: False)
+        if "gate" in WALLS[fallen]
+        else nullcontext()
     )
     with ungated:
         world.drive(run)

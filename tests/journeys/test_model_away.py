@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.graph import MODEL_PATIENCE_SECONDS
-from orchestrator.core.domain.run_state import Away
+from orchestrator.core.domain.run_state import ModelWait
 from orchestrator.llm.gateways import catalog
 from orchestrator.llm.models import ModelTurn
 from orchestrator.runs.actions import emergency_stop
@@ -19,7 +19,7 @@ from orchestrator.runs.actions.run_signals import cancel, pause
 from orchestrator.runs.models.run import Run
 from orchestrator.runs.queries.runs import state_now
 from orchestrator.tenants.queries.cross_tenant import called_up_runs, due_runs
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
 from tests.doubles.company import Company
@@ -62,13 +62,13 @@ def world(
         yield make_world(house)
 
 
-def away_of(world: World, run: UUID) -> Away | None:
+def away_of(world: World, run: UUID) -> ModelWait | None:
     """The model that the run waits for."""
     with tenant_transaction(world.id):
         return state_now(run).away
 
 
-def until_it_waits(world: World, run: UUID, by: str) -> Away:
+def until_it_waits(world: World, run: UUID, by: str) -> ModelWait:
     """Drive the run until it waits in this way; its own short waits are waited out."""
     until = monotonic() + PATIENCE
     while monotonic() < until:
@@ -93,7 +93,7 @@ def cooled_down(superuser: psycopg.Connection) -> None:
     )
 
 
-def ended(world: World, runs: list[UUID], sweep: Sweep) -> list[Run]:
+def ended(world: World, runs: list[UUID], sweep: Sweeper) -> list[Run]:
     """Sweep until all have ended."""
     until = monotonic() + PATIENCE
     while any(Status(world.run(run).status) not in TERMINAL_STATUSES for run in runs):
@@ -110,7 +110,7 @@ def test_all_runs_of_a_server_that_died_wait_without_a_worker_and_go_on_when_it_
     world: World, model: Obedient, superuser: psycopg.Connection
 ) -> None:
     runs = [world.submit("tool-loop", GOAL) for _ in range(6)]
-    sweep = Sweep(fresh_worker())
+    sweep = Sweeper(fresh_worker())
     model.die()
     for run in runs:
         away = until_it_waits(world, run, "circuit")
@@ -160,7 +160,7 @@ def test_the_next_probe_does_not_wait_for_the_timer_of_the_run_whose_probe_faile
             lambda *given: tuple(one.evolve(at_once=None) for one in usual(*given)),
         )
     runs = [world.submit("tool-loop", GOAL) for _ in range(1 if bounded else 2)]
-    sweep = Sweep(fresh_worker())
+    sweep = Sweeper(fresh_worker())
     model.die()
     for run in runs:
         until_it_waits(world, run, "circuit")
@@ -193,7 +193,7 @@ def test_a_run_that_waits_for_its_model_is_cancelled_paused_and_stopped_at_once(
     who = world.people.admin.principal.id
     cancel(world.id, cancelled, by=who, reason="no")
     pause(world.id, paused, by=who, reason="lunch")
-    sweep = Sweep(fresh_worker())
+    sweep = Sweeper(fresh_worker())
     sweep.tick()
     assert (world.run(cancelled).terminal_code, world.run(paused).status) == ("USER_CANCEL", "paused")
     assert away_of(world, left) is not None
@@ -279,7 +279,7 @@ def test_what_is_above_a_models_bound_waits_in_line_and_a_quiet_tenant_comes_nex
     thread.join(PATIENCE)
     # The other tenant was never served in this line: it comes before those who came before it.
     assert woken == [quiet]
-    sweep = Sweep(fresh_worker())
+    sweep = Sweeper(fresh_worker())
     for one in [*ended(there, [quiet], sweep), *ended(world, noisy, sweep)]:
         assert one.terminal_code == "SUCCESS", one.reason
     assert slow.most == 1
@@ -301,6 +301,6 @@ def test_the_call_of_a_worker_that_died_makes_room_with_its_lease(
     assert waiting in called_up_runs(100)
     slow.go.set()
     thread.join(PATIENCE)
-    for run in ended(world, [waiting, dead], Sweep(fresh_worker())):
+    for run in ended(world, [waiting, dead], Sweeper(fresh_worker())):
         assert run.terminal_code == "SUCCESS", run.reason
         world.sound(run.id)

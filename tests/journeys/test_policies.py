@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
-from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.actions.policy_versions import ChangeAuthor, change_policy
 from orchestrator.policies.queries.policies import scope_held
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
@@ -31,7 +31,7 @@ def world(house: House, company: Company, settings: Settings) -> Iterator[World]
 
 def tighten(world: World, policy: Policy) -> None:
     """Make this the policy."""
-    who = Who(principal=fresh_id(), owner=fresh_id())
+    who = ChangeAuthor(principal=fresh_id(), owner=fresh_id())
     assert change_policy(world.id, policy, expected=None, who=who, reason="An incident").proposal is None
 
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from approvals.models import Request
 from orchestrator.core.guardrails.safety_rules import GRAVE
 from orchestrator.core.policy.rules import Policy
-from orchestrator.policies.actions.policy_versions import Who, agree_to_policy, change_policy
+from orchestrator.policies.actions.policy_versions import ChangeAuthor, agree_to_policy, change_policy
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
 from tests.core.traces.test_sealed import KEY, NAMES, TEXTS, VALUES, Drawer
@@ -101,7 +101,7 @@ def takes_anything(world: World, crm: Crm) -> None:
     declare(world, change(crm, name="crm.anything", input_schema=schema, request=request))
     crm.says = {"id": "n1"}
     # Whether a call may carry an address that nobody named is another question.
-    first, second = (Who(principal=fresh_id(), owner=fresh_id()) for _ in range(2))
+    first, second = (ChangeAuthor(principal=fresh_id(), owner=fresh_id()) for _ in range(2))
     asked = change_policy(world.id, Policy(rules=()), expected=None, who=first, reason="Any text.")
     assert asked.proposal is not None
     agree_to_policy(world.id, asked.proposal.id, who=second, reason="Any text.")
@@ -114,7 +114,9 @@ def granted(world: World, run: Any, request: Request) -> bytes:
         vault = vault_of(world.id, run)
         assert vault is not None
         return canonical_outside(
-            with_opened(orjson.loads(arguments), lambda one: vault.open(load_payloads(run, (one,))[one]))
+            with_opened(
+                orjson.loads(arguments), lambda one: vault.open_value(load_payloads(run, (one,))[one])
+            )
         )
 
 

@@ -12,7 +12,7 @@ from approvals.actions.undo import undo_deferred_approval
 from approvals.models import Request
 from orchestrator.commit.approval_timers import take_words_of
 from orchestrator.tenants.queries.cross_tenant import deferred_runs
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from tenancy.db.ids import fresh_id
 from tests.conftest import House
 from tests.doors.pages.browsers import browser, words
@@ -69,7 +69,7 @@ def test_the_sweep_lets_it_take_effect_when_no_message_came(
     assert run in deferred_runs(100)
     monkeypatch.setattr("orchestrator.worker.sweeper.deferred_runs", lambda _: [run])
     monkeypatch.setattr("orchestrator.worker.sweeper.due_runs", lambda _: [])
-    assert Sweep(world.worker).tick() == 1
+    assert Sweeper(world.worker).tick() == 1
     assert world.kinds(run).count("approval_decided") == 1
     assert world.open_requests(run)[0].tool == "mail.send"
     put_class(superuser, request, request.risk)
@@ -91,7 +91,7 @@ def test_the_sweep_goes_on_where_one_run_fails(world: World, monkeypatch: pytest
     monkeypatch.setattr("orchestrator.worker.sweeper.take_words_of", look)
     monkeypatch.setattr("orchestrator.worker.sweeper.deferred_runs", lambda _: [bad, good])
     monkeypatch.setattr("orchestrator.worker.sweeper.due_runs", no_runs)
-    sweep = Sweep(world.worker)
+    sweep = Sweeper(world.worker)
     sweep.tick()
     assert looked == [bad, good]
     sweep.stop()

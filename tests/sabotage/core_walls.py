@@ -56,7 +56,7 @@ def no_list() -> AbstractContextManager[Any]:
 
 def no_kept_sources() -> AbstractContextManager[Any]:
     """All of an edited call is the person's."""
-    return mock.patch.object(TaintTracker, "proposed", frozenset())
+    return mock.patch.object(TaintTracker, "proposed_values", frozenset())
 
 
 def no_detectors() -> AbstractContextManager[Any]:

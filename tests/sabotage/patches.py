@@ -14,7 +14,7 @@ from unittest import mock
 import psycopg
 
 from approvals import actions as approving
-from approvals.actions import Consumed, DecisionInput
+from approvals.actions import ConsumedGrant, DecisionInput
 from budgets.actions import queue_post
 from orchestrator.commit import commit as committing
 from orchestrator.commit import read_phase, write_phase
@@ -72,7 +72,7 @@ def no_lease(_: Superuser) -> Iterator[None]:
 @contextmanager
 def no_consume(_: Superuser) -> Iterator[None]:
     """A grant is taken for good without being used up."""
-    with mock.patch.object(write_phase, "consume_grant", return_value=Consumed()):
+    with mock.patch.object(write_phase, "consume_grant", return_value=ConsumedGrant()):
         yield
 
 

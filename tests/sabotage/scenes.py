@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import Error, IntegrityError
 
-from approvals.actions import Void, consume_grant
+from approvals.actions import UnusableGrant, consume_grant
 from approvals.core.errors import ApprovalError
 from approvals.models import Request
 from budgets.models import Entry
@@ -100,7 +100,7 @@ def a_grant_is_for_one_action(stage: Stage, sabotage: Sabotage) -> None:
             stage.world.id, request.id, effect_id="0" * 32, action_digest="f" * 64, at=database_now(),
             cursor=raw_cursor(),
         )  # fmt: skip
-    safe(isinstance(answer, Void), "a grant was used for an action that nobody saw")
+    safe(isinstance(answer, UnusableGrant), "a grant was used for an action that nobody saw")
 
 
 def a_decision_is_about_the_packet_that_was_seen(stage: Stage, sabotage: Sabotage) -> None:

@@ -16,9 +16,9 @@ import pytest
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.domain.run_events import GateDecided
 from orchestrator.core.policy.rules import SHIPPED
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.actions.policy_versions import ChangeAuthor, change_policy
 from orchestrator.policies.queries.policies import policy_now
 from orchestrator.tools.actions.tool_updates import change_tool
 from orchestrator.tools.gateways.sandbox import bubblewrap
@@ -104,7 +104,7 @@ def no_private_address_is_reached() -> None:
     """A public name leads to the machine itself."""
     target, reached = target_of("https://pages.example/"), False
     with suppress(EgressRefused):
-        Leave(origins=(target.origin,)).admit_all(target, ["127.0.0.1"])
+        EgressPolicy(origins=(target.origin,)).admit_all(target, ["127.0.0.1"])
         reached = True
     safe(not reached, "a private address was reached")
 
@@ -175,7 +175,7 @@ def test_without_this_wall_the_rule_is_broken(rule: Rule, wall: Felling) -> None
 
 def a_policy_is_not_weakened_by_one(house: House) -> None:
     """One administrator takes a rule out."""
-    who, weak = Who(principal=fresh_id(), owner=fresh_id()), SHIPPED.evolve(rules=SHIPPED.rules[1:])
+    who, weak = ChangeAuthor(principal=fresh_id(), owner=fresh_id()), SHIPPED.evolve(rules=SHIPPED.rules[1:])
     change_policy(house.tenant.id, weak, expected=None, who=who, reason="Mine alone.")
     with tenant_transaction(house.tenant.id):
         safe(policy_now().version == 0, "one person weakened the policy")

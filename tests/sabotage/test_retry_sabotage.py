@@ -20,7 +20,7 @@ from orchestrator.core.admission.errors import ChangedSince, LearntLate
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.decisions.queries import in_doubt_changes
 from orchestrator.runs.queries import checkpoints as looking
-from orchestrator.runs.queries.checkpoints import Past
+from orchestrator.runs.queries.checkpoints import EndedRun
 from tests.conftest import House
 from tests.doubles.company import Company
 from tests.doubles.openai_server import OpenAIServer, failing, said
@@ -42,7 +42,7 @@ LETTER = said("Dear Ada, 10.00 USD for order A-1001 is on its way back to you.")
 
 def no_changes(_: Superuser) -> AbstractContextManager[Any]:
     """Nobody looks for what was decided after a checkpoint."""
-    return mock.patch.object(Past, "changes", [])
+    return mock.patch.object(EndedRun, "changes", [])
 
 
 def no_deeds(_: Superuser) -> AbstractContextManager[Any]:

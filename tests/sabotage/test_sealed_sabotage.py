@@ -14,7 +14,7 @@ from orchestrator.core.calls import authorization
 from orchestrator.llm.gateways import response
 from orchestrator.tools.gateways import dispatcher
 from orchestrator.tools.gateways.arguments import OpenedArguments
-from orchestrator.worker.effects.sealed_arguments import SealedOfRun
+from orchestrator.worker.effects.sealed_arguments import RunArgumentOpener
 from tests.doubles.crm import Crm
 from tests.doubles.openai_server import calls
 from tests.factories.foreign import onwards
@@ -32,7 +32,9 @@ Sabotage = AbstractContextManager[Any]
 
 def no_opening() -> Sabotage:
     """What is sealed is sent as its reference."""
-    return mock.patch.object(SealedOfRun, "open", lambda self, arguments: OpenedArguments(arguments, {}))
+    return mock.patch.object(
+        RunArgumentOpener, "open_arguments", lambda self, arguments: OpenedArguments(arguments, {})
+    )
 
 
 def no_sealing() -> Sabotage:

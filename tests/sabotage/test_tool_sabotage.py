@@ -14,7 +14,7 @@ from orchestrator.core.domain.run_events import Headroom, TimerFired, ToolFailed
 from orchestrator.core.policy.rules import Policy
 from orchestrator.core.policy.rules import Rule as PolicyRule
 from orchestrator.tools.gateways.egress.service_client import CallFailed
-from orchestrator.tools.gateways.mcp.mcp_client import Changed, list_server_tools
+from orchestrator.tools.gateways.mcp.mcp_client import ToolChanged, list_server_tools
 from tests.core.orchestrator import test_choosing as choosing
 from tests.core.orchestrator.deeds import ALL, PLACE, fail, run_with, undos
 from tests.core.orchestrator.injected import asked, having_read, working
@@ -247,7 +247,7 @@ def test_the_rule_holds_and_is_broken_without_its_wall(rule: Rule) -> None:
 
 async def a_tool_that_became_another_is_not_called(server: ToolServer, admitted: str) -> None:
     """The server describes its tool in other words than an admin has read."""
-    with suppress(Changed):
+    with suppress(ToolChanged):
         await called(place_of(server), "find-customer", {"name": "Ada"}, admitted=admitted)
     safe(server.calls() == [], "a tool was called that nobody admitted as it is")
 

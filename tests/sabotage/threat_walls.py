@@ -147,7 +147,7 @@ def former_protocol_only() -> Felled:
 
 
 def _by_its_class(spec: ToolSpec) -> bool:
-    return spec.approval == "always" or (spec.approval == "by_risk" and spec.risk.gated)
+    return spec.approval == "always" or (spec.approval == "by_risk" and spec.risk.is_gated)
 
 
 @contextmanager
@@ -165,7 +165,7 @@ def words_among_instructions() -> Iterator[None]:
 def arguments_as_written() -> Felled:
     """Arguments are kept as the model wrote them, and not in their one form."""
 
-    def parse(raw: bytes) -> argument_parsing.Arguments | argument_parsing.Malformed:
+    def parse(raw: bytes) -> argument_parsing.Arguments | argument_parsing.MalformedArguments:
         found = argument_parsing.parse_arguments(raw)
         return found.evolve(body=raw) if isinstance(found, argument_parsing.Arguments) else found
 
@@ -174,14 +174,14 @@ def arguments_as_written() -> Felled:
 
 def claims_believed() -> Felled:
     """Whoever reads that something was approved, or may be, takes it so."""
-    asks = authorization.CallAuthorizer.gated
+    asks = authorization.CallAuthorizer.is_gated
 
-    def gated(chain: authorization.CallAuthorizer) -> bool:
+    def is_gated(chain: authorization.CallAuthorizer) -> bool:
         told = [result.content for result in chain.view.state.results]
         told += [fact.digest for fact in chain.view.state.facts.values()]
         return asks(chain) and not any(b"approve" in chain.view.desk.read(one) for one in told)
 
-    return mock.patch.object(authorization.CallAuthorizer, "gated", gated)
+    return mock.patch.object(authorization.CallAuthorizer, "is_gated", is_gated)
 
 
 def input_given() -> Felled:
@@ -218,7 +218,7 @@ NO_CHECKED_REPLY = says(transport, "_clean_body", WORD)
 NO_LONGEST_WAIT = set_to(backoff, "CAP_MS", 10**9)
 NO_SENSE = set_to(pricing, "parse_token_count", lambda figure: figure)
 NO_DISTINCT_IDS = in_replies("distinct_ids", list)
-NO_ESCAPING = set_to(ui, "_shown", SafeString)
+NO_ESCAPING = set_to(ui, "_mark_text", SafeString)
 NO_RESEMBLANCE = says(memory_gate, "may_come_from_text", False)
 NO_HIDING = set_to(mcp_client, "without_secret", lambda text, _secret, **_: text)
 NO_BOUND_ON_RESULTS = set_to(mcp_client, "KEPT", 10**9)

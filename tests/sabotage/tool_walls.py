@@ -17,7 +17,7 @@ from orchestrator.core.guardrails.taint_tracking import TaintTracker
 from orchestrator.core.nodes.calls import capture_observation, check_tool, verify_observation
 from orchestrator.core.policy.provenance.value_matching import SearchableText
 from orchestrator.core.tools import schema_drift
-from orchestrator.core.tools.remote_definition import Listed
+from orchestrator.core.tools.remote_definition import ListedTool
 from orchestrator.tools.gateways.mcp import mcp_client
 from tests.sabotage.core_walls import Felling
 
@@ -94,7 +94,7 @@ def no_policy_on_the_way_back() -> AbstractContextManager[Any]:
     return mock.patch.object(plan, "explain_policy_denial", return_value="")
 
 
-def no_pinned_definition(admitted: Listed) -> AbstractContextManager[Any]:
+def no_pinned_definition(admitted: ListedTool) -> AbstractContextManager[Any]:
     """A server's tool is what an admin admitted, whatever the server says of it now."""
     return mock.patch.object(mcp_client, "_listed_now", mock.AsyncMock(return_value=admitted))
 

@@ -19,7 +19,7 @@ from traces.core.errors import TooManyViewers
 from traces.live.feeds import Cursor, Feed, feed_within
 from traces.live.hub import Hub
 from traces.live.subscribers import Frame, Viewer
-from traces.live.text_deltas import Written
+from traces.live.text_deltas import AddressedDelta
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -52,12 +52,12 @@ def encode_sse_event(name: str, data: bytes, seq: Cursor | None = None) -> bytes
     return b"%sevent: %s\ndata: %s\n\n" % (place, name.encode(), data)
 
 
-def encode_sse_frame(frame: Frame | Written) -> bytes:
+def encode_sse_frame(frame: Frame | AddressedDelta) -> bytes:
     """Encode a frame as events: its items with their sequence numbers, then the additional events.
 
     A delta of text that is being written has no id: an event source resumes after the last event.
     """
-    if isinstance(frame, Written):
+    if isinstance(frame, AddressedDelta):
         return encode_sse_event("delta", frame.data)
     packet = frame.packet
     if not packet.items and not packet.beside:

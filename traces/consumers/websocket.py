@@ -32,7 +32,7 @@ from traces.live.subscribers import (
     RESTART,
     SIGN_IN,
     TOO_MANY,
-    Look,
+    RenderContext,
     Viewer,
 )
 
@@ -93,7 +93,7 @@ class Socket:
         self, scope: MutableMapping[str, Any], headers: Headers, receive: Receive, send: Send
     ) -> None:
         peer = (scope.get("client") or ("",))[0] or ""
-        presence = await self._known(self.hub.reading, authenticate_connection, headers, peer)
+        presence = await self._authenticate_reader(self.hub.reading, authenticate_connection, headers, peer)
         if not self.hub.seat(presence.principal):
             raise Close(RESTART if self.hub.closing else TOO_MANY)
         slot = slot_of(scope)
@@ -150,7 +150,9 @@ class Socket:
         except AWAY:
             raise Close(RESTART) from None
 
-    async def _known(self, ask: Callable[..., Awaitable[Presence]], *arguments: Any) -> Presence:
+    async def _authenticate_reader(
+        self, ask: Callable[..., Awaitable[Presence]], *arguments: Any
+    ) -> Presence:
         """Return the authenticated principal of the socket, which may read.
 
         Raises: Close.
@@ -174,7 +176,7 @@ class Socket:
         Raises: Close.
         """
         try:
-            return await self._known(self.hub.look_again, presence)
+            return await self._authenticate_reader(self.hub.look_again, presence)
         except Close as closing:
             if closing.code == RESTART:
                 return presence
@@ -196,8 +198,10 @@ class _Viewing:
     def _join(self, after: Cursor) -> Viewer:
         return self.hub.join(*self._where, after, self._look(), deltas=self.hello.deltas)
 
-    def _look(self) -> Look | None:
-        return Look(self.presence.scopes, self.hello.view, self.hello.zone) if self.hello.html else None
+    def _look(self) -> RenderContext | None:
+        return (
+            RenderContext(self.presence.scopes, self.hello.view, self.hello.zone) if self.hello.html else None
+        )
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Run sending, receiving, heartbeat and permission checks concurrently until one of them ends.
@@ -205,7 +209,13 @@ class _Viewing:
         Raises: Close.
         """
         # A client that stopped reading blocks the sending; its socket must still be closed.
-        parts = (self._send(send), self._lapse(), self._listen(receive), self._beat(), self._recheck())
+        parts = (
+            self._send(send),
+            self._lapse(),
+            self._receive_messages(receive),
+            self._beat(),
+            self._recheck(),
+        )
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -232,7 +242,7 @@ class _Viewing:
     async def _lapse(self) -> None:
         raise Close(await self.viewer.over())
 
-    async def _listen(self, receive: Receive) -> None:
+    async def _receive_messages(self, receive: Receive) -> None:
         left, window = self.hub.limits.messages_a_minute, 0
         while True:
             message = await receive()

@@ -122,7 +122,7 @@ def redact_begun(text: str) -> str:
     if _HINT.search(settled.encode("utf-8", "replace").lower()) is None:
         return settled
     try:
-        return _Begun(Counter(), personal=False).value(settled, 0)
+        return _PartialCleaner(Counter(), personal=False).value(settled, 0)
     except ValueError:
         # An invalid escape: its content cannot be determined.
         return ""
@@ -293,7 +293,7 @@ class _Cleaner:
         )
 
 
-class _Begun(_Cleaner):
+class _PartialCleaner(_Cleaner):
     """Redaction of a text whose end is missing."""
 
     def value(self, text: str, depth: int) -> str:

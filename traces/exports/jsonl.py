@@ -21,7 +21,7 @@ def export_trace(run_id: UUID) -> Iterator[bytes]:
     trace = trace_of(run_id)
     if not trace.records:
         raise TraceMissing
-    pinned = get_runs_port().pinned(run_id)
+    pinned = get_runs_port().load_pins(run_id)
     manifest, pins = pinned if pinned is not None else (None, None)
     yield from lines_of(trace, tenant_id, get_runs_port().heads(run_id).get(run_id), manifest, pins)
 

@@ -91,7 +91,7 @@ class Feed(Protocol):
             raise ValueError("the view is no part of the page")
         return asked
 
-    def marked(self, text: str) -> str:
+    def format_external_text(self, text: str) -> str:
         """Return an external text in the form in which a page shows it where markup is impossible."""
         return text
 

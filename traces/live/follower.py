@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from traces.live.feeds import Cursor, Feed, Fragments, extract_sequence
 from traces.live.reader_threads import Readers
-from traces.live.subscribers import Limits, Look, Packet, Viewer, packet_of, packet_of_page
-from traces.live.text_deltas import Delta, Written, encode_text_delta
+from traces.live.subscribers import Limits, Packet, RenderContext, Viewer, packet_of, packet_of_page
+from traces.live.text_deltas import AddressedDelta, Delta, encode_text_delta
 
 log = structlog.get_logger(__name__)
 # Viewers of a run whose cursors differ by at most this number are served by one read.
@@ -50,13 +50,13 @@ class Follower:
 
         Programs get the text unchanged, pages in the form in which they show it.
         """
-        made: dict[bool, Written] = {}
+        made: dict[bool, AddressedDelta] = {}
         for viewer in self.viewers:
             if not viewer.deltas:
                 continue
             on_page = viewer.look is not None
             if on_page not in made:
-                text = self.feed.marked(delta.text) if on_page else delta.text
+                text = self.feed.format_external_text(delta.text) if on_page else delta.text
                 made[on_page] = encode_text_delta(delta._replace(text=text))
             viewer.show(made[on_page])
 
@@ -93,7 +93,7 @@ class Follower:
 
     async def _catch_up(self) -> bool:
         """Bring every viewer as far as one read allows; return whether there is more already."""
-        by_look: dict[Look | None, list[Viewer]] = defaultdict(list)
+        by_look: dict[RenderContext | None, list[Viewer]] = defaultdict(list)
         for viewer in self.viewers:
             by_look[viewer.look].append(viewer)
         again = False
@@ -133,17 +133,17 @@ class Follower:
         if low is not None:
             yield low, near
 
-    async def _serve(self, after: Cursor, members: list[Viewer], look: Look | None) -> bool:
+    async def _serve(self, after: Cursor, members: list[Viewer], look: RenderContext | None) -> bool:
         """Read once and distribute the result; return whether there is more already."""
         where = (self.tenant_id, self.subject, after)
         stood = {viewer: viewer.at for viewer in members}
         made: dict[Cursor, Packet] = {}
         states = self.feed.states
         if look is None:
-            batch, worked = await self._reading.timed(self.feed.read, *where)
+            batch, worked = await self._reading.run_timed(self.feed.read, *where)
             made = {at: packet_of(batch, self.feed.items, at, states=states) for at in set(stood.values())}
         else:
-            found, worked = await self._reading.timed(_render_fragments, self.feed, look, *where)
+            found, worked = await self._reading.run_timed(_render_fragments, self.feed, look, *where)
             made = dict.fromkeys(stood.values(), packet_of_page(found, states=states))
         self._worked += worked
         more = False
@@ -156,6 +156,8 @@ class Follower:
         return more
 
 
-def _render_fragments(feed: Feed, look: Look, tenant_id: UUID, subject: UUID, after: Cursor) -> Fragments:
+def _render_fragments(
+    feed: Feed, look: RenderContext, tenant_id: UUID, subject: UUID, after: Cursor
+) -> Fragments:
     with timezone.override(ZoneInfo(look.zone)):
         return feed.render(tenant_id, subject, after, look.scopes, look.view)

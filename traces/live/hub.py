@@ -14,7 +14,7 @@ from tenancy.web.connection_auth import Presence, look_again
 from traces.live.feeds import Cursor, Feed
 from traces.live.follower import Follower
 from traces.live.reader_threads import Readers
-from traces.live.subscribers import RESTART, Limits, Look, Viewer
+from traces.live.subscribers import RESTART, Limits, RenderContext, Viewer
 from traces.live.text_deltas import Delta, delta_of
 
 log = structlog.get_logger(__name__)
@@ -162,7 +162,7 @@ class Hub:
         return await asyncio.shield(looking)
 
     def join(
-        self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, look: Look | None = None,
+        self, feed: Feed, tenant_id: UUID, subject: UUID, after: Cursor, look: RenderContext | None = None,
         *, deltas: bool = False,
     ) -> Viewer:  # fmt: skip
         """Follow a subject from a cursor: frames for a program, or fragments for a page's `look`.

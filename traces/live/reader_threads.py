@@ -50,17 +50,17 @@ class Readers:
         self._jobs.put(job)
         return await future
 
-    async def timed(self, function: Callable[..., T], *arguments: Any) -> tuple[T, float]:
+    async def run_timed(self, function: Callable[..., T], *arguments: Any) -> tuple[T, float]:
         """Run the function in a reader thread; return its result and the CPU seconds it used.
 
         Only the CPU time of the thread counts; waiting for the database does not.
         """
 
-        def measured() -> tuple[T, float]:
+        def measure_call() -> tuple[T, float]:
             started = thread_time()
             return function(*arguments), thread_time() - started
 
-        return await self(measured)
+        return await self(measure_call)
 
     def stop(self) -> None:
         """End the threads once they have finished the jobs already queued."""

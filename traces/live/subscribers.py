@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from traces.live.feeds import Batch, Cursor, Fragments, Item, extract_sequence
-from traces.live.text_deltas import Written
+from traces.live.text_deltas import AddressedDelta
 
 SIGN_IN, NO_PERMISSION, GONE, TOO_SLOW, TOO_MANY = 4401, 4403, 4404, 4408, 4429
 BAD_MESSAGE, RESTART = 4400, 1012
@@ -35,7 +35,7 @@ class Limits:
     messages_a_minute: int = 60
 
 
-class Look(NamedTuple):
+class RenderContext(NamedTuple):
     """The rendering context of a followed page: its reader's scopes, the part shown, and the time zone."""
 
     scopes: tuple[str, ...]
@@ -113,7 +113,9 @@ class Viewer:
     program. `deltas`: the client also wants model text while it is written.
     """
 
-    def __init__(self, after: Cursor, look: Look | None, limits: Limits, *, deltas: bool = False) -> None:
+    def __init__(
+        self, after: Cursor, look: RenderContext | None, limits: Limits, *, deltas: bool = False
+    ) -> None:
         self.at = self.told = after
         self.look, self.deltas = look, deltas
         self.behind = True
@@ -123,7 +125,7 @@ class Viewer:
         self._digest = b""
         self._limits = limits
         self._frames: deque[Frame] = deque()
-        self._written: dict[str, Written] = {}
+        self._written: dict[str, AddressedDelta] = {}
         self._bytes = 0
         self._some = asyncio.Event()
         self._over = asyncio.Event()
@@ -142,7 +144,7 @@ class Viewer:
             self._digest = packet.digest or self._digest
             self._queue(Frame(self.told, packet), packet.seq)
 
-    def show(self, delta: Written) -> None:
+    def show(self, delta: AddressedDelta) -> None:
         """Send a text delta after the frames in the queue; only the newest delta per effect is kept.
 
         A slow viewer misses older deltas and nothing else. Before the first frame the delta is dropped,
@@ -185,7 +187,7 @@ class Viewer:
         await self._over.wait()
         return self.lapsed or RESTART
 
-    async def next(self) -> Frame | Written | None:
+    async def next(self) -> Frame | AddressedDelta | None:
         """Return the next frame, or else the next text delta; None once the viewing is over."""
         while self.lapsed is None:
             if self._frames:

@@ -21,7 +21,7 @@ class Delta(NamedTuple):
     text: str
 
 
-class Written(NamedTuple):
+class AddressedDelta(NamedTuple):
     """A delta on its way to a viewer. It has no cursor and does not advance the viewer's cursor."""
 
     effect: str
@@ -33,9 +33,9 @@ class Written(NamedTuple):
         return f'{{"delta":{self.data.decode()}}}'
 
 
-def encode_text_delta(delta: Delta) -> Written:
+def encode_text_delta(delta: Delta) -> AddressedDelta:
     """Encode the delta in the form sent to viewers."""
-    return Written(delta.effect, orjson.dumps(delta._asdict()))
+    return AddressedDelta(delta.effect, orjson.dumps(delta._asdict()))
 
 
 def delta_of(message: Any) -> Delta:

@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         """Raises SystemCheckError where the application's role could step round the guards."""
-        if options["migrate"] and (missing := _missing()):
+        if options["migrate"] and (missing := _count_missing_migrations()):
             self.stdout.write(f"Migrations to apply: {missing}")
             call_command("migrate", database="owner", interactive=False, skip_checks=True, verbosity=0)
         # The rest of the checks is for who changes the code: they read every page and address of the house.
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             self.stdout.write("The demonstration's tenants and people are there.")
 
 
-def _missing() -> int:
+def _count_missing_migrations() -> int:
     """How many migrations are missing. `migrate` would also compare every model where none is."""
     executor = MigrationExecutor(connections["owner"])
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))

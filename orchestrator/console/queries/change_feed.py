@@ -53,7 +53,7 @@ def get_run_change_token(run_id: UUID) -> str:
     return blake2b(f"{version_of(run_id)}/{wishes}".encode(), digest_size=6).hexdigest()
 
 
-class Stirred(NamedTuple):
+class ChangeCheck(NamedTuple):
     """The result of a check for changes: `anything` that the first page counts, and the next cursor `seq`."""
 
     anything: bool
@@ -78,7 +78,7 @@ SELECT EXISTS (SELECT FROM ({CANDIDATES}) AS runs WHERE written >= {{xid}})
     OR {" OR ".join(f"EXISTS (SELECT FROM {table} WHERE {{written}} >= {{xid}})" for table in _BESIDE)}"""  # noqa: S608 - our own words
 
 
-def has_changed_since(after: str) -> Stirred:
+def has_changed_since(after: str) -> ChangeCheck:
     """Check whether data of the tenant changed after a cursor.
 
     This covers runs, requests, stops, circuits, alerts, flags, notices and relaxations made by one
@@ -88,7 +88,7 @@ def has_changed_since(after: str) -> Stirred:
     """
     mark, now = mark_of(after), mark_now()
     if mark is None or mark.xid > now.xid:
-        return Stirred(anything=True, seq=str(now))
+        return ChangeCheck(anything=True, seq=str(now))
     words = {
         "{written}": WRITTEN, "{since}": sql.quote(mark.at - SLACK), "{xid}": f"{mark.xid:d}",
         "{tenant}": sql.quote(current_tenant()),
@@ -100,4 +100,4 @@ def has_changed_since(after: str) -> Stirred:
     cursor.execute(query.encode(), prepare=False)
     row = cursor.fetchone()
     assert row is not None
-    return Stirred(anything=bool(row[0]), seq=str(now))
+    return ChangeCheck(anything=bool(row[0]), seq=str(now))

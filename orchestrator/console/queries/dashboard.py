@@ -38,7 +38,7 @@ PATIENCE: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class OpenWork:
     """Open work for people.
 
     These are the open requests that the person may decide, with the oldest one's creation and the nearest
@@ -70,7 +70,7 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Now:
+class CurrentActivity:
     """The current activity.
 
     `begun` counts the runs of the last 24 hours, `hours` those of each hour, oldest first.
@@ -108,9 +108,9 @@ class Health:
 class Overview:
     """The four sections of the page. `fresh`: the tenant has no run yet."""
 
-    needs: Needs
+    needs: OpenWork
     money: tuple[Spending, ...]
-    now: Now
+    now: CurrentActivity
     health: Health
     fresh: bool
 
@@ -125,13 +125,13 @@ def build_overview(at: datetime, decider: Decider | None = None) -> Overview:
     )  # fmt: skip
 
 
-def needs_of(at: datetime, decider: Decider | None = None) -> Needs:
+def needs_of(at: datetime, decider: Decider | None = None) -> OpenWork:
     """Return the open work for people."""
     since = at - DAY
     waiting = Request.objects.filter(status="pending")
     theirs = waiting if decider is None else waiting_for(decider)
     ends = theirs.aggregate(oldest=Min("created_at"), nearest=Min("expires_at"))
-    return Needs(
+    return OpenWork(
         requests=count_up_to_cap(theirs),
         open=count_up_to_cap(waiting),
         oldest=ends["oldest"],
@@ -177,13 +177,13 @@ def _build_spending(account: Account, line: Line, spent: Decimal, name: str, at:
     )
 
 
-def now_of(at: datetime) -> Now:
+def now_of(at: datetime) -> CurrentActivity:
     """Return the current activity, and the number of runs created in each hour of the last day."""
     queued = Run.objects.filter(status="queued")
     began = Run.objects.filter(created_at__gt=at - DAY).annotate(hour=TruncHour("created_at"))
     hours = dict(began.order_by().values_list("hour").annotate(n=Counted("id")))
     first = at.replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
-    return Now(
+    return CurrentActivity(
         begun=count_up_to_cap(runs_by(Filters(created_after=at - DAY))),
         running=count_up_to_cap(runs_by(Filters(status="in_progress"))),
         waiting=count_up_to_cap(runs_by(Filters(view="needs"))),
@@ -193,7 +193,7 @@ def now_of(at: datetime) -> Now:
     )
 
 
-def health_of(at: datetime, moving: Now) -> Health:
+def health_of(at: datetime, moving: CurrentActivity) -> Health:
     """Return the state of workers and dependencies, as this tenant's runs show it.
 
     Workers are counted by the leases that they hold on the tenant's runs.

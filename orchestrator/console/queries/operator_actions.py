@@ -23,7 +23,7 @@ WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class OperatorAction:
     """One action; `id` is unique within the run.
 
     `reason` is text from a person. `taken` is the record that consumed the signal; None where no record
@@ -40,7 +40,7 @@ class Act:
     role: str = ""
 
 
-def acts_of(run: Run) -> tuple[Act, ...]:
+def acts_of(run: Run) -> tuple[OperatorAction, ...]:
     """Return the actions of people on the run, oldest first; the newest two hundred of each kind."""
     signals = list(RunSignal.objects.filter(run_id=run.id, kind__in=WORDS).order_by("-id")[:MOST])
     taken = dict(
@@ -51,7 +51,7 @@ def acts_of(run: Run) -> tuple[Act, ...]:
     by = [run.retried_by or run.submitted_by, *(s.by for s in signals), *(d.principal for d in decisions)]
     names = names_of(by)
     acts = [
-        Act(
+        OperatorAction(
             id=f"wish-{signal.id}", at=signal.at,
             who=names.get(signal.by, "Interlock") if signal.by else "Interlock",
             what=WORDS[signal.kind], reason=str(signal.payload.get("reason", "")),
@@ -60,7 +60,7 @@ def acts_of(run: Run) -> tuple[Act, ...]:
         for signal in signals
     ]  # fmt: skip
     acts += [
-        Act(
+        OperatorAction(
             id=f"word-{decision.id}", at=decision.at,
             who=names.get(decision.principal, ""), reason=decision.reason,
             what=f"{decision.kind.replace('_', ' ')}: {requests[decision.request_id] or 'a question'}",
@@ -72,12 +72,12 @@ def acts_of(run: Run) -> tuple[Act, ...]:
     return tuple(sorted(acts, key=lambda act: act.at))
 
 
-def _build_first_action(run: Run, who: str) -> Act:
+def _build_first_action(run: Run, who: str) -> OperatorAction:
     """Return the action that created the run: a submission or a retry."""
     if run.retry_of_id is None:
-        return Act(id="task", at=run.created_at, who=who, what="submitted the task")
+        return OperatorAction(id="task", at=run.created_at, who=who, what="submitted the task")
     body = Event.objects.values_list("body", flat=True).get(run_id=run.id, kind="run_retried")
-    return Act(
+    return OperatorAction(
         id="retry", at=run.created_at, who=who, reason=str(orjson.loads(bytes(body))["reason"]),
         what=f"had it begun again, after record {run.retry_record} of run {str(run.retry_of_id)[-8:]}",
     )  # fmt: skip

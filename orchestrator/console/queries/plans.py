@@ -10,9 +10,16 @@ from uuid import UUID
 import orjson
 
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.readmodel.run_plan import Asked, Move, RunPlan, Said, build_run_plan, carried_calls
+from orchestrator.core.readmodel.run_plan import (
+    CheckFinding,
+    Move,
+    RunPlan,
+    TracedCall,
+    build_run_plan,
+    carried_calls,
+)
 from orchestrator.runs.models.run import ManifestRow, Run
-from orchestrator.runs.queries.checkpoints import Past
+from orchestrator.runs.queries.checkpoints import EndedRun
 from orchestrator.runs.queries.runs import path_through
 from orchestrator.runs.queries.state_loader import graph_of, manifest_of, pins_of
 from traces.models import Event, Record
@@ -54,20 +61,22 @@ def moves_of(run_id: UUID) -> tuple[Move, ...]:
     return tuple(Move(*move) for move in records.values_list("source", "outcome", "target"))
 
 
-def _load_requested_calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
+def _load_requested_calls(run: Run) -> tuple[tuple[TracedCall, ...], dict[str, int]]:
     """Return the calls since the newest reply, and the event number of each request that was read.
 
     Before the run's first reply the calls that a retry began with are included.
     """
     newest = Event.objects.filter(run_id=run.id, kind__in=CALLS).order_by("-seq")[:NEWEST]
-    found = {} if run.retry_of_id is None else {one.call: one for one in carried_calls(Past(run).state_at(0))}
+    found = (
+        {} if run.retry_of_id is None else {one.call: one for one in carried_calls(EndedRun(run).state_at(0))}
+    )
     rows: dict[str, int] = {}
     for seq, kind, body in reversed(newest.values_list("seq", "kind", "body")):
         said: dict[str, Any] = orjson.loads(bytes(body))
         if kind == "model_replied":
             found = {}
         elif kind == "call_requested":
-            found[said["call"]] = Asked(said["call"], said["tool"], said["by"])
+            found[said["call"]] = TracedCall(said["call"], said["tool"], said["by"])
             rows[said["call"]] = seq
         elif said["call"] in found:
             answer = ANSWERS.get(kind)
@@ -76,11 +85,11 @@ def _load_requested_calls(run: Run) -> tuple[tuple[Asked, ...], dict[str, int]]:
     return tuple(found.values()), rows
 
 
-def _find_newest_check(run_id: UUID) -> Said | None:
+def _find_newest_check(run_id: UUID) -> CheckFinding | None:
     """Return the result of the newest check; None without one."""
     newest = Event.objects.filter(run_id=run_id, kind__in=CHECKS).order_by("-seq")
     body = newest.values_list("body", flat=True).first()
     if body is None:
         return None
     said: dict[str, Any] = orjson.loads(bytes(body))
-    return Said(str(said.get("validator", "")), str(said.get("detail", "")))
+    return CheckFinding(str(said.get("validator", "")), str(said.get("detail", "")))

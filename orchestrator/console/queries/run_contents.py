@@ -96,7 +96,7 @@ def _build_content(name: str, body: bytes | None) -> Content:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestedCall:
     """A call as a model requested it."""
 
     tool: str
@@ -116,7 +116,7 @@ class Message:
     voice: str
     who: str
     text: str
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[RequestedCall, ...] = ()
     erased: bool = False
     quotes: bool = False
 
@@ -222,7 +222,7 @@ def _build_reply_message(one: EventLabel, body: bytes | None) -> Message:
         return Message(seq=one.seq, at=one.at, voice="agent", who="model", text="", erased=True)
     reply = orjson.loads(body)
     asked = tuple(
-        Asked(tool=str(call.get("name", "")), arguments=str(call.get("arguments", "")))
+        RequestedCall(tool=str(call.get("name", "")), arguments=str(call.get("arguments", "")))
         for call in reply.get("calls", [])
     )
     text = str(reply.get("text") or reply.get("refusal") or "")
@@ -260,25 +260,25 @@ def facts_of(run_id: UUID, state: RunState, after: int = 0) -> tuple[ShownFact, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class FactsPage:
     """A page of a run's facts, oldest first; `earlier` counts those before it, None without any."""
 
     facts: tuple[ShownFact, ...]
     earlier: int | None
 
 
-def load_known_facts(run_id: UUID, state: RunState, before: int | None = None, fact: str = "") -> Known:
+def load_known_facts(run_id: UUID, state: RunState, before: int | None = None, fact: str = "") -> FactsPage:
     """Return the newest facts, those up to the `before`th, or those up to `fact`."""
     found = facts_of(run_id, state)
     last = len(found) if before is None else min(before, len(found))
     places = [place for place, one in enumerate(found, 1) if one.name == fact]
     last = places[0] if places else last
     first = max(0, last - FACTS)
-    return Known(facts=found[first:last], earlier=first or None)
+    return FactsPage(facts=found[first:last], earlier=first or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Booked:
+class BalancedEntry:
     """One entry with the run's balance after it. Amounts are US$; `other` are the rest by dimension."""
 
     entry: Entry
@@ -293,7 +293,7 @@ class Booked:
 class Ledger:
     """The newest entries of a run, newest first, and the sums of all of them."""
 
-    entries: tuple[Booked, ...]
+    entries: tuple[BalancedEntry, ...]
     count: int
     used: Decimal
     reserved: Decimal
@@ -320,12 +320,12 @@ def ledger_of(run_id: UUID, since: datetime | None = None) -> Ledger:
     return Ledger(entries=tuple(booked), count=count, used=used, reserved=reserved)
 
 
-def _build_ledger_row(entry: Entry, balance_used: Decimal, balance_reserved: Decimal) -> Booked:
+def _build_ledger_row(entry: Entry, balance_used: Decimal, balance_reserved: Decimal) -> BalancedEntry:
     used, reserved, limit = (
         {str(k): v for k, v in part.canonical().items()} for part in read_amounts(entry.amounts)
     )
     shown = used or reserved or limit
-    return Booked(
+    return BalancedEntry(
         entry=entry,
         used=Decimal(used.get("cost_usd", 0)),
         reserved=Decimal(reserved.get("cost_usd", 0)),

@@ -21,7 +21,12 @@ from orchestrator.console.queries.tripped_breakers import stopped_by_ceiling
 from orchestrator.core.common.run_status import Status, TerminalCode
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.readmodel.status_summary import Awaited, Facts, StatusSummary, summarize_run_status
+from orchestrator.core.readmodel.status_summary import (
+    AwaitedRequest,
+    Facts,
+    StatusSummary,
+    summarize_run_status,
+)
 from orchestrator.core.readmodel.timeline import Mood, Row, fold_events
 from orchestrator.runs.models.run import ManifestRow, Run
 from orchestrator.runs.queries.run_list import Meter
@@ -39,7 +44,7 @@ EFFECTS: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dial:
+class LimitUsage:
     """One limit of a run with its used and reserved amounts."""
 
     label: str
@@ -48,7 +53,7 @@ class Dial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ChangingCall:
     """A call that changed something, or may have.
 
     The fields are its timeline row, its reversibility, and the tool's sentence about its effects.
@@ -59,11 +64,13 @@ class Done:
     effects: str
 
 
-def list_run_limits(run_id: UUID) -> tuple[Dial, ...]:
+def list_run_limits(run_id: UUID) -> tuple[LimitUsage, ...]:
     """Return the limits that a page shows, from the ledger's own lines (R-BUDGET-3)."""
     lines = get_usage_lines(run_id)
     return tuple(
-        Dial(label=label, unit=unit, meter=Meter(used=line.used, reserved=line.reserved, limit=line.limit))
+        LimitUsage(
+            label=label, unit=unit, meter=Meter(used=line.used, reserved=line.reserved, limit=line.limit)
+        )
         for dimension, label, unit in DIALS
         if (line := lines.get(dimension)) is not None
     )
@@ -115,7 +122,7 @@ def _paused_for(run: Run, status: Status) -> str:
     return str(orjson.loads(bytes(newest)).get("reason", "")) if newest is not None else ""
 
 
-def _find_awaited_request(run_id: UUID) -> Awaited | None:
+def _find_awaited_request(run_id: UUID) -> AwaitedRequest | None:
     request = Request.objects.filter(run_id=run_id, status="pending").order_by("expires_at").first()
     if request is None:
         return None
@@ -123,7 +130,7 @@ def _find_awaited_request(run_id: UUID) -> Awaited | None:
     if request.quorum > 1:
         votes = counting_votes(request, decisions_of(request.id))
         agreed = sum(vote.kind in AGREEING for vote in votes)
-    return Awaited(
+    return AwaitedRequest(
         kind=request.kind, tool=request.tool, queue=request.queue, quorum=request.quorum, agreed=agreed,
         since=request.created_at, until=request.expires_at,
     )  # fmt: skip
@@ -156,7 +163,7 @@ def _in_flight(state: RunState) -> tuple[str, ...]:
     return tuple(sorted(set(said)))
 
 
-def effects_done(run: Run) -> tuple[Done, ...]:
+def effects_done(run: Run) -> tuple[ChangingCall, ...]:
     """Return the changes that the run has made so far, newest last: a cancel does not undo them."""
     events = Event.objects.filter(run_id=run.id)
     sent = events.filter(kind="call_attempted").extra(where=[CHANGED])  # noqa: S610 - our own words
@@ -166,7 +173,7 @@ def effects_done(run: Run) -> tuple[Done, ...]:
     rows = [row for row in fold_events(held) if _is_mutating_row(row)]
     by_name: Mapping[str, Any] = load_run_pins(run).by_name
     return tuple(
-        Done(row=row, reversibility=tool.reversibility.value, effects=tool.side_effects)
+        ChangingCall(row=row, reversibility=tool.reversibility.value, effects=tool.side_effects)
         for row in rows[-EFFECTS:]
         if (tool := by_name.get(row.name)) is not None
     )

@@ -23,7 +23,7 @@ from orchestrator.core.readmodel.timeline import (
     fold_events,
     said_of,
 )
-from orchestrator.core.readmodel.timeline.event_labels import JUDGED, Said, mood_of
+from orchestrator.core.readmodel.timeline.event_labels import JUDGED, EventText, mood_of
 from orchestrator.runs.queries.run_list import names_of
 from tenancy.db.tenant_context import raw_cursor
 from tenancy.rest.api_helpers import uuid_or_none
@@ -67,7 +67,7 @@ class ShownRow:
     who: str
 
     @property
-    def spoken(self) -> tuple[tuple[EventLabel, Said], ...]:
+    def event_sentences(self) -> tuple[tuple[EventLabel, EventText], ...]:
         """The row's events with their sentences."""
         return tuple((told, said_of(told)) for told in self.row.events)
 
@@ -97,7 +97,7 @@ class ShownRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class TimelinePage:
     """A page of the timeline. `earlier` is the cursor of the previous page, None at the beginning."""
 
     rows: tuple[ShownRow, ...]
@@ -111,7 +111,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grown:
+class TimelineChanges:
     """The changes of a timeline after a sequence number: new rows and changed rows, up to `seq`."""
 
     new: tuple[ShownRow, ...]
@@ -138,30 +138,30 @@ def load_event_range(run_id: UUID, low: int, high: int) -> list[EventLabel]:
     return all_told(Event.objects.filter(run_id=run_id, seq__gt=low, seq__lte=high).order_by("seq"))
 
 
-def load_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
+def load_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> TimelinePage:
     """Return the rows that begin in the last 200 events up to `before`, or to the newest."""
     high = newest if before is None else max(1, min(before, newest))
     low = max(0, high - A_PAGE)
     rows = fold_events(load_event_range(run_id, low - MARGIN, min(newest, high + MARGIN)))
     shown = with_names(row for row in rows if low < row.seq <= high)
-    return Stretch(rows=shown, earlier=low or None, last=newest)
+    return TimelinePage(rows=shown, earlier=low or None, last=newest)
 
 
-def load_unfolded_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> Stretch:
+def load_unfolded_timeline_page(run_id: UUID, newest: int, before: int | None = None) -> TimelinePage:
     """Return the last 200 events, each as a row of its own."""
     high = newest if before is None else max(1, min(before, newest))
     low = max(0, high - A_PAGE)
-    return Stretch(
+    return TimelinePage(
         rows=build_unfolded_rows(load_event_range(run_id, low, high)), earlier=low or None, last=newest
     )
 
 
-def load_timeline_changes(run_id: UUID, after: int, newest: int) -> Grown:
+def load_timeline_changes(run_id: UUID, after: int, newest: int) -> TimelineChanges:
     """Return the changes of the timeline by the events after `after`, at most 200 events at once."""
     seq = min(newest, after + A_PAGE)
     rows = [row for row in fold_events(load_event_range(run_id, after - MARGIN, seq)) if row.last > after]
     shown = with_names(rows)
-    return Grown(
+    return TimelineChanges(
         new=tuple(one for one in shown if one.row.seq > after),
         changed=tuple(one for one in shown if one.row.seq <= after),
         seq=seq,
@@ -169,14 +169,16 @@ def load_timeline_changes(run_id: UUID, after: int, newest: int) -> Grown:
     )
 
 
-def search_timeline(run_id: UUID, newest: int, *, show: str, text: str, before: int | None = None) -> Stretch:
+def search_timeline(
+    run_id: UUID, newest: int, *, show: str, text: str, before: int | None = None
+) -> TimelinePage:
     """Return the newest rows of one category (SHOWS) that contain `text`, at most a hundred."""
     events = Event.objects.filter(run_id=run_id, seq__lte=newest if before is None else before)
     if show in FOLDED and not text:
         held = all_told(events.filter(kind__in=FOLDED[show]).order_by("-seq")[: 8 * FOUND])[::-1]
         rows = [row for row in fold_events(held) if row.voice is not Voice.MONEY][-FOUND:]
         earlier = rows[0].seq - 1 if rows and len(held) == 8 * FOUND else None
-        return Stretch(rows=with_names(rows), earlier=earlier, last=newest)
+        return TimelinePage(rows=with_names(rows), earlier=earlier, last=newest)
     events = events.filter(_build_category_filter(show)) if show != "all" else events
     if text:
         mentions = RawSQL(MENTIONS, [_list_mention_patterns(run_id, text[:LONGEST])], BooleanField())  # noqa: S611 - bound
@@ -185,7 +187,7 @@ def search_timeline(run_id: UUID, newest: int, *, show: str, text: str, before: 
     more, spoken = len(held) > FOUND, held[-FOUND:]
     if show == "problems":
         spoken = [one for one in spoken if mood_of(one) is Mood.PROBLEM]
-    return Stretch(rows=build_unfolded_rows(spoken), earlier=held[0].seq if more else None, last=newest)
+    return TimelinePage(rows=build_unfolded_rows(spoken), earlier=held[0].seq if more else None, last=newest)
 
 
 def _build_category_filter(show: str) -> Q:

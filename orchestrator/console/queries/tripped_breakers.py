@@ -45,7 +45,7 @@ RUNS_OWN: Final[Mapping[str, Any]] = {"account": "run", "limit": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tripped:
+class TrippedBreaker:
     """A breaker as shown on the page: how often it tripped for this reason, and when last."""
 
     breaker: str
@@ -55,14 +55,14 @@ class Tripped:
     told: BreakerMessage
 
 
-def breakers_of(run: Run) -> tuple[Tripped, ...]:
+def breakers_of(run: Run) -> tuple[TrippedBreaker, ...]:
     """List the run's tripped breakers, newest first, one for each breaker, reason and subject."""
     rows = Event.objects.filter(run_id=run.id, kind__in=KINDS).order_by("-seq")[:MOST]
     events = [(row.seq, row.at, row.kind, orjson.loads(bytes(row.body))) for row in reversed(rows)]
     if not any(kind == "breaker_tripped" for _, _, kind, _ in events):
         return ()
     setters, refusal = _load_limit_setters(run, events), RUNS_OWN
-    found: dict[tuple[str, str, str], Tripped] = {}
+    found: dict[tuple[str, str, str], TrippedBreaker] = {}
     for seq, at, kind, body in events:
         if kind == "reservation_refused":
             refusal = body
@@ -71,7 +71,7 @@ def breakers_of(run: Run) -> tuple[Tripped, ...]:
         trip = _parse_breaker_trip(body, refusal if body["breaker"] == "budget_gate" else RUNS_OWN)
         key = (trip.breaker, trip.reason, trip.subject)
         before = found.pop(key, None)
-        found[key] = Tripped(
+        found[key] = TrippedBreaker(
             breaker=trip.breaker, at=at, seq=seq, times=1 + (before.times if before else 0),
             told=told_of(trip, setters),
         )  # fmt: skip

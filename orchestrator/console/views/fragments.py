@@ -101,7 +101,7 @@ def requests_of(run: Run) -> dict[str, Any]:
     """Return the newest requests of a run with their decisions, and which of them are settled."""
     newest = Request.objects.filter(run_id=run.id).order_by("-created_at", "-id")[:REQUESTS]
     rows = rows_of_requests(list(newest), None)
-    return {"rows": rows, "settled": [row for row in rows if not row.open]}
+    return {"rows": rows, "settled": [row for row in rows if not row.is_open]}
 
 
 def _should_enter_view(run: Run, view: str, mark: ChangeCursor | None) -> bool:

@@ -24,7 +24,7 @@ ACTS: Final = 40
 """The newest acts are drawn anew with each change: a wish may be taken up meanwhile."""
 
 
-class News(NamedTuple):
+class FragmentUpdate(NamedTuple):
     """The template context of a tab's fragment, its last event, and whether more events are available."""
 
     context: Context
@@ -32,56 +32,56 @@ class News(NamedTuple):
     more: bool = False
 
 
-def _load_timeline_update(run: Run, _state: RunState, after: int) -> News:
+def _load_timeline_update(run: Run, _state: RunState, after: int) -> FragmentUpdate:
     news = load_timeline_changes(run.id, after, run.event_seq)
-    return News({"news": news}, news.seq, news.more)
+    return FragmentUpdate({"news": news}, news.seq, news.more)
 
 
-def _load_plan_update(run: Run, state: RunState, _after: int) -> News:
-    return News(ahead_of(run, state), run.event_seq)
+def _load_plan_update(run: Run, state: RunState, _after: int) -> FragmentUpdate:
+    return FragmentUpdate(ahead_of(run, state), run.event_seq)
 
 
-def _load_messages_update(run: Run, _state: RunState, after: int) -> News:
+def _load_messages_update(run: Run, _state: RunState, after: int) -> FragmentUpdate:
     messages, seq, more = said_after(run.id, after, run.event_seq)
-    return News({"messages": messages}, seq, more)
+    return FragmentUpdate({"messages": messages}, seq, more)
 
 
-def _load_facts_update(run: Run, state: RunState, after: int) -> News:
-    return News({"facts": facts_of(run.id, state, after)}, run.event_seq)
+def _load_facts_update(run: Run, state: RunState, after: int) -> FragmentUpdate:
+    return FragmentUpdate({"facts": facts_of(run.id, state, after)}, run.event_seq)
 
 
-def _load_ledger_update(run: Run, _state: RunState, after: int) -> News:
+def _load_ledger_update(run: Run, _state: RunState, after: int) -> FragmentUpdate:
     book = ledger_of(run.id, _find_event_time(run.id, after))
     # More than a page of entries arrived since the last update: the page is replaced as a whole.
     more = {"anew": len(book.entries) >= ENTRIES, "business": business_of(run)}
-    return News(book_of(run, book) | more, run.event_seq)
+    return FragmentUpdate(book_of(run, book) | more, run.event_seq)
 
 
-def _load_audit_update(run: Run, _state: RunState, _after: int) -> News:
-    return News({"acts": acts_of(run)[-ACTS:], **chain_of(run)}, run.event_seq)
+def _load_audit_update(run: Run, _state: RunState, _after: int) -> FragmentUpdate:
+    return FragmentUpdate({"acts": acts_of(run)[-ACTS:], **chain_of(run)}, run.event_seq)
 
 
-def _load_raw_update(run: Run, _state: RunState, after: int) -> News:
+def _load_raw_update(run: Run, _state: RunState, after: int) -> FragmentUpdate:
     seq = min(run.event_seq, after + RAW)
     context: dict[str, Any] = {"lines": lines_of(run, after, seq)}
     if seq == run.event_seq:
         context |= whole_of(run)
-    return News(context, seq, seq < run.event_seq)
+    return FragmentUpdate(context, seq, seq < run.event_seq)
 
 
-def _load_files_update(run: Run, _state: RunState, _after: int) -> News:
-    return News(files_of(run), run.event_seq)
+def _load_files_update(run: Run, _state: RunState, _after: int) -> FragmentUpdate:
+    return FragmentUpdate(files_of(run), run.event_seq)
 
 
-def _build_head_update(run: Run, _state: RunState, _after: int) -> News:
-    return News({}, run.event_seq)
+def _build_head_update(run: Run, _state: RunState, _after: int) -> FragmentUpdate:
+    return FragmentUpdate({}, run.event_seq)
 
 
 def _find_event_time(run_id: UUID, seq: int) -> datetime | None:
     return Event.objects.filter(run_id=run_id, seq=seq).values_list("at", flat=True).first()
 
 
-NEWS: Final[Mapping[str, Callable[[Run, RunState, int], News]]] = {
+NEWS: Final[Mapping[str, Callable[[Run, RunState, int], FragmentUpdate]]] = {
     "timeline": _load_timeline_update,
     "plan": _load_plan_update,
     "messages": _load_messages_update,

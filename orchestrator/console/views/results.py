@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from orchestrator.core.guardrails.untrusted_facts import Resting, resting_on
+from orchestrator.core.guardrails.untrusted_facts import UntrustedBasis, resting_on
 from orchestrator.core.readmodel.reason_texts import left_in_words
 
 PROOF: Final = ("provenance", "checkpoint", "rests_on_untrusted")
@@ -52,7 +52,7 @@ class Outcome:
     facts: tuple[FactShown, ...]
     deeds: tuple[DeedShown, ...]
     opened: tuple[OpenShown, ...]
-    resting: tuple[Resting, ...]
+    resting: tuple[UntrustedBasis, ...]
     whole: Mapping[str, Any]
 
 

@@ -9,7 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from approvals.queries.people import names_of
-from approvals.views.request_detail import Shown, shown_card
+from approvals.views.request_detail import CardContext, shown_card
 from orchestrator.console.queries.change_feed import get_run_change_token
 from orchestrator.console.queries.run_contents import contents_of
 from orchestrator.console.queries.run_summary import effects_done, load_run_pins
@@ -26,7 +26,7 @@ from orchestrator.policies.queries.policies import scope_held
 from orchestrator.runs.models.run import Run
 from orchestrator.runs.queries.replays import replay_stored_run
 from orchestrator.runs.queries.retry_lineage import retried_as
-from orchestrator.runs.queries.run_list import Waiting
+from orchestrator.runs.queries.run_list import WaitingRequest
 from orchestrator.runs.queries.runs import run_of, state_now
 from orchestrator.runs.views.task_scope import Reach, by_reason, reach_of
 from tenancy.core.errors import NotFound
@@ -96,7 +96,7 @@ def _build_task_scope_context(run_id: UUID) -> dict[str, Any]:
     }
 
 
-def _build_request_card(request: PageRequest, waiting: Waiting | None) -> Shown | None:
+def _build_request_card(request: PageRequest, waiting: WaitingRequest | None) -> CardContext | None:
     """Build the inbox card of the open request for a member who may decide it.
 
     The card is also built for a member who can undo a decision, or could decide but for a deferred approval.
@@ -126,7 +126,7 @@ def show_timeline_row(request: PageRequest, run_id: UUID, seq: int) -> HttpRespo
         context = {
             "run": found,
             "shown": shown,
-            "opened": [(told, said, contents[told.seq]) for told, said in shown.spoken],
+            "opened": [(told, said, contents[told.seq]) for told, said in shown.event_sentences],
         }
         part = "orchestrator/_opened.html" if request.headers.get("HX-Request") else "orchestrator/row.html"
         return render(request, part, context)

@@ -17,5 +17,5 @@ def sentence_of(filters: Filters) -> str:
 
     Render it with `{% hostile_line %}`: the search text was typed by a user.
     """
-    said = [f"{LABELS[name]} {value}" for name, value in filters.given.items()]
+    said = [f"{LABELS[name]} {value}" for name, value in filters.active_filters.items()]
     return " · ".join([WORDS[filters.view], *said])

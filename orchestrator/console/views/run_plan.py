@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from orchestrator.console.queries.plans import Plan
 from orchestrator.core.readmodel.run_plan import (
-    Met,
+    CriterionState,
     PlanStep,
     RunPlan,
     ShownCriterion,
@@ -43,7 +43,7 @@ WHY: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Numbered:
+class StepNumber:
     """A step's number and the id of its element; the id is empty if the step is not shown."""
 
     number: int
@@ -63,7 +63,7 @@ class ShownStep:
     chip: str
     why: str
     row: int | None
-    after: tuple[Numbered, ...]
+    after: tuple[StepNumber, ...]
     more: int
     behind: list["ShownStep"] = field(default_factory=list)
 
@@ -113,9 +113,9 @@ def _nest_plan_steps(plan: Plan, begin: int, end: int) -> list[ShownStep]:
     return tops
 
 
-def _build_step_link(steps: tuple[PlanStep, ...], number: int, begin: int) -> Numbered:
+def _build_step_link(steps: tuple[PlanStep, ...], number: int, begin: int) -> StepNumber:
     anchor = f"step-{steps[number - 1].id}" if number > begin else ""
-    return Numbered(number=number, anchor=anchor)
+    return StepNumber(number=number, anchor=anchor)
 
 
 def _get_step_chip(step: PlanStep) -> str:
@@ -125,7 +125,7 @@ def _get_step_chip(step: PlanStep) -> str:
 
 def _get_criterion_chip(criterion: ShownCriterion, *, over: bool) -> str:
     """Return the chip of a criterion; while a run is under way, an unmet criterion is "not_yet"."""
-    return "not_yet" if criterion.met is Met.UNMET and not over else criterion.met.value
+    return "not_yet" if criterion.met is CriterionState.UNMET and not over else criterion.met.value
 
 
 def _count_steps_by_chip(found: RunPlan) -> list[tuple[str, int]]:

@@ -29,7 +29,7 @@ MOST: Final = 100
 LONGEST_REASON: Final = 500
 
 
-class Wish(NamedTuple):
+class SignalButton(NamedTuple):
     """An action that a person may request for a run.
 
     It has a function, a required scope, texts and the run states that allow it.
@@ -44,7 +44,7 @@ class Wish(NamedTuple):
 
 _LIVE = tuple(status for status in Status if status not in TERMINAL_STATUSES)
 WISHES: Final = {
-    "pause": Wish(
+    "pause": SignalButton(
         run_signals.pause,
         Scope.OPERATE,
         "Pause",
@@ -52,14 +52,14 @@ WISHES: Final = {
         "Deadlines keep running.",
         tuple(status for status in _LIVE if status is not Status.PAUSED),
     ),
-    "resume": Wish(
+    "resume": SignalButton(
         run_signals.resume,
         Scope.OPERATE,
         "Resume",
         "The run continues where it was paused.",
         (Status.PAUSED,),
     ),
-    "cancel": Wish(
+    "cancel": SignalButton(
         run_signals.cancel,
         Scope.SUBMIT,
         "Cancel",
@@ -102,7 +102,7 @@ def show_runs_page(request: PageRequest) -> HttpResponse:
             "filters": filters,
             "cursor": cursor,
             "seq": str(mark),
-            "view": KEPT if filters.given or cursor else filters.view,
+            "view": KEPT if filters.active_filters or cursor else filters.view,
             "workflows": list(slugs),
             "views": [
                 (name, WORDS[name], counts[name], _build_runs_url(Filters(view=name))) for name in VIEWS
@@ -136,12 +136,12 @@ def _opened_first(request: PageRequest) -> str:
 
 
 def _build_filter_pills(filters: Filters) -> list[Pill]:
-    given = filters.given
+    given = filters.active_filters
     return [Pill(LABELS[name], given[name], _build_runs_url(filters, without=name)) for name in given]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class BulkOutcome:
     """The outcome of a bulk action for one run."""
 
     run: Run
@@ -178,9 +178,9 @@ def submit_bulk_run_action(request: PageRequest) -> HttpResponse:
     return render(request, "orchestrator/bulk.html", context)
 
 
-def _apply_run_action(request: PageRequest, wish: Wish, run: Run, reason: str) -> Asked:
+def _apply_run_action(request: PageRequest, wish: SignalButton, run: Run, reason: str) -> BulkOutcome:
     try:
         wish.verb(request.member.tenant.id, run.id, by=request.member.principal, reason=reason)
     except InterlockError as error:
-        return Asked(run=run, done=False, said=str(error))
-    return Asked(run=run, done=True, said="asked")
+        return BulkOutcome(run=run, done=False, said=str(error))
+    return BulkOutcome(run=run, done=True, said="asked")

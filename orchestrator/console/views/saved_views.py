@@ -29,7 +29,7 @@ from tenancy.web.page_auth import PageRequest, redirect_unless_post, require_mem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class LinkedView:
     """A saved view with its address and a sentence about its filters."""
 
     view: SavedView
@@ -38,7 +38,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RejectedInput:
     """Rejected input: the name as typed, the fault, and the view concerned (None for a new one)."""
 
     name: str
@@ -47,10 +47,10 @@ class Refused:
     first: bool = False
 
 
-def kept_by(principal: UUID) -> list[Kept]:
+def kept_by(principal: UUID) -> list[LinkedView]:
     """List a person's saved views. Runs in the tenant's context."""
     return [
-        Kept(
+        LinkedView(
             view=view, url=f"{reverse('runs')}?{view.query}", says=sentence_of(_parse_saved_query(view.query))
         )
         for view in views_of(principal)
@@ -76,7 +76,7 @@ def saved_views(request: PageRequest) -> HttpResponse:
         )
     except (InvalidInput, NameTaken) as error:
         return _render_saved_views_page(
-            request, filters, Refused(name=name[:200], fault=_format_refusal(error), first=first)
+            request, filters, RejectedInput(name=name[:200], fault=_format_refusal(error), first=first)
         )
     messages.success(request, "The view is kept.")
     return redirect(f"{reverse('runs')}?{made.query}")
@@ -99,14 +99,14 @@ def saved_view(request: PageRequest, view_id: UUID) -> HttpResponse:
             rename_view(house, view_id, name=name, by=by)
         except (InvalidInput, NameTaken) as error:
             return _render_saved_views_page(
-                request, Filters(), Refused(name=name[:200], fault=_format_refusal(error), view=view_id)
+                request, Filters(), RejectedInput(name=name[:200], fault=_format_refusal(error), view=view_id)
             )
         messages.success(request, "The view is renamed.")
     return redirect("runs-views")
 
 
 def _render_saved_views_page(
-    request: PageRequest, filters: Filters, refused: Refused | None = None
+    request: PageRequest, filters: Filters, refused: RejectedInput | None = None
 ) -> HttpResponse:
     with tenant_transaction(request.member.tenant.id):
         rows = kept_by(request.member.principal)

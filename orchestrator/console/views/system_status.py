@@ -60,7 +60,7 @@ class StopForm(forms.Form):
         return text.removeprefix(DISABLED.strip()).strip() or text.strip(": ")
 
 
-class Sure:
+class StopConfirmation:
     """The confirmation of a stop: its target, its reason and the number of runs it ends.
 
     The number is None for the stop of a tool, which by itself ends no run.
@@ -95,7 +95,9 @@ def submit_emergency_stop(request: PageRequest) -> HttpResponse:
             return _render_system_page(request, form, status=422)
         scope, _, target = form.cleaned_data["what"].partition(":")
         if form.cleaned_data["sure"] != form.cleaned_data["what"]:
-            return _render_system_page(request, form, sure=Sure(request, form, ends=ended_by(scope, target)))
+            return _render_system_page(
+                request, form, sure=StopConfirmation(request, form, ends=ended_by(scope, target))
+            )
     emergency_stop.stop_everything(
         scope, tenant_id=house, target=target, by=request.member.principal, reason=form.cleaned_data["reason"]
     )
@@ -190,7 +192,7 @@ def _list_stop_choices(request: PageRequest) -> list[tuple[str, str]]:
 
 
 def _render_system_page(
-    request: PageRequest, form: StopForm, *, sure: Sure | None = None, status: int = 200
+    request: PageRequest, form: StopForm, *, sure: StopConfirmation | None = None, status: int = 200
 ) -> HttpResponse:
     me, seen, waiting = (
         request.member,

@@ -10,7 +10,7 @@ from orchestrator.core.domain.memory_gate import CATEGORY as MEMORY
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.workflow.node_protocol import Refused
+from orchestrator.core.workflow.node_protocol import RefusedEffect
 
 ONE = Decimal(1)
 ZERO = Decimal(0)
@@ -62,7 +62,7 @@ def call_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts:
         amounts["external_calls"] = ONE
     if spec.price_usd:
         amounts["cost_usd"] = spec.price_usd
-    if spec.mutating:
+    if spec.is_mutating:
         amounts["granted_side_effects" if granted else "side_effects"] = ONE
     return amounts
 
@@ -74,7 +74,7 @@ def compute_run_reserve(spec: ToolSpec, *, granted: bool, step: bool) -> Amounts
     separately, and a proposed memory changes nothing yet.
     """
     amounts = call_reserve(spec, granted=granted, step=step)
-    if spec.category == MEMORY and spec.mutating:
+    if spec.category == MEMORY and spec.is_mutating:
         amounts["memory_writes"] = ONE
     if is_memory_write(spec):
         amounts.pop("side_effects", None)
@@ -86,10 +86,12 @@ def is_memory_write(spec: ToolSpec) -> bool:
 
     This is never assumed of a remote tool, whatever its category says.
     """
-    return spec.category == MEMORY and spec.mutating and spec.remote is None
+    return spec.category == MEMORY and spec.is_mutating and spec.remote is None
 
 
-def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: Headroom) -> Refused | None:
+def find_budget_shortfall(
+    state: RunState, wanted: Iterable[Amounts], headroom: Headroom
+) -> RefusedEffect | None:
     """Return the first dimension with too little left for the sum of `wanted`, or None (R-BUDGET-16)."""
     total: Amounts = {}
     for amounts in wanted:
@@ -101,14 +103,14 @@ def find_budget_shortfall(state: RunState, wanted: Iterable[Amounts], headroom: 
             continue
         left = state.left(dimension)
         if left is not None and amount > left:
-            return Refused(dimension=dimension, limit=state.limits[dimension], wanted=amount, left=left)
+            return RefusedEffect(dimension=dimension, limit=state.limits[dimension], wanted=amount, left=left)
         if (told := refused.get(dimension)) is not None and amount > told.left:
-            return Refused(
+            return RefusedEffect(
                 dimension=dimension, limit=told.limit, wanted=amount, left=told.left, account=told.account
             )
     cost = total.get("cost_usd", ZERO)
     if headroom.tenant_cost is not None and cost > headroom.tenant_cost:
-        return Refused(
+        return RefusedEffect(
             dimension="cost_usd", limit=headroom.tenant_limit, wanted=cost, left=headroom.tenant_cost,
             account=headroom.tenant_window or "tenant",
         )  # fmt: skip

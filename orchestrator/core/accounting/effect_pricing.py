@@ -2,7 +2,7 @@
 
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.manifest import Pins
-from orchestrator.core.domain.run_state import Pending, RunState
+from orchestrator.core.domain.run_state import PendingEffect, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 
 LONGEST = 100
@@ -18,7 +18,7 @@ def price_of_effect(pins: Pins, state: RunState, effect: CallModel | CallTool) -
     return _of_tool(pins, state, pins.by_name[effect.tool])
 
 
-def price_of_pending(pins: Pins, state: RunState, pending: Pending) -> str:
+def price_of_pending(pins: Pins, state: RunState, pending: PendingEffect) -> str:
     """The price version of an effect in flight; "" where no money is held for it."""
     spec = find_called_tool(pins, state, pending)
     # What was free by mistake when it was asked for costs money all the same.
@@ -56,7 +56,7 @@ def price_of_version(spec: ToolSpec) -> str:
     return f"{spec.name}@{spec.version}"
 
 
-def find_called_tool(pins: Pins, state: RunState, pending: Pending) -> ToolSpec | None:
+def find_called_tool(pins: Pins, state: RunState, pending: PendingEffect) -> ToolSpec | None:
     """The tool that is called: for a reading back, the reader; None for a model."""
     call = next((call for call in (*state.batch, *state.queue) if call.id == pending.call), None)
     spec = None if call is None else pins.by_name.get(call.tool)

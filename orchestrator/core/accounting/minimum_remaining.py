@@ -33,7 +33,7 @@ def least_rest(graph: CompiledGraph, pins: Pins, node: str, asker: str) -> Mappi
 
 
 @dataclass(frozen=True, slots=True)
-class _Of:
+class _MapKey:
     """The key of a path map. Two keys are equal if graph and tools have the same digests."""
 
     digests: tuple[str, str]
@@ -41,18 +41,18 @@ class _Of:
     pins: Pins = field(compare=False, repr=False)
 
 
-def _get_path_map(graph: CompiledGraph, pins: Pins) -> "_Map":
+def _get_path_map(graph: CompiledGraph, pins: Pins) -> "_PathMap":
     """Return a graph's path map under these tools; neither ever changes."""
-    return _build_path_map(_Of((graph.digest, pins.registry_digest), graph, pins))
+    return _build_path_map(_MapKey((graph.digest, pins.registry_digest), graph, pins))
 
 
 # Called by many threads at once: lru_cache is thread-safe.
 @lru_cache(maxsize=_MOST)
-def _build_path_map(of: _Of) -> "_Map":
-    return _Map(of.graph, of.pins)
+def _build_path_map(of: _MapKey) -> "_PathMap":
+    return _PathMap(of.graph, of.pins)
 
 
-class _Map:
+class _PathMap:
     """The cheapest paths of one graph under one set of tools."""
 
     def __init__(self, graph: CompiledGraph, pins: Pins) -> None:
@@ -63,7 +63,7 @@ class _Map:
             if node.kind == "tool" and (spec := pins.by_name.get(node.config.tool)) is not None
         }
         self.by_name = pins.by_name
-        self.ways = self._drawn()
+        self.ways = self._build_edges()
         self._rests: dict[Place, Mapping[str, Decimal]] = {}
         self.costs = {dimension: self._costs(dimension) for dimension in DIMENSIONS}
 
@@ -76,7 +76,7 @@ class _Map:
             rest = self._rests[known] = {name: Decimal(cost) for name, cost in found if cost}
         return rest
 
-    def _drawn(self) -> dict[Place, tuple[Place, ...]]:
+    def _build_edges(self) -> dict[Place, tuple[Place, ...]]:
         askers = ("", MODEL, *self.tools)
         places = [(node, asker) for node in self.graph.nodes for asker in askers]
         return {place: tuple(dict.fromkeys(self._onwards(place))) for place in places}
@@ -109,7 +109,7 @@ class _Map:
                 continue
             best[place] = cost
             for before in into.get(place, ()):
-                more = cost + int(self._own(before).get(dimension, 0))
+                more = cost + int(self._compute_place_amounts(before).get(dimension, 0))
                 if more < best.get(before, more + 1):
                     waiting.append((more, before))
         return best
@@ -120,7 +120,7 @@ class _Map:
             ENDINGS[found.config.code].terminal_class is TerminalClass.COMMIT
         )
 
-    def _own(self, place: Place) -> Amounts:
+    def _compute_place_amounts(self, place: Place) -> Amounts:
         """Return the least amounts that the work of one place uses."""
         node, asker = place
         kind = self.graph.nodes[node].kind

@@ -13,7 +13,7 @@ from orchestrator.core.common.tool_price import ToolPrice
 from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.manifest import Manifest, Pins
 from orchestrator.core.domain.run_events import PriceCorrected
-from orchestrator.core.domain.run_state import Pending, RunState
+from orchestrator.core.domain.run_state import PendingEffect, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 
 COST = Dimension.COST_USD.value
@@ -50,7 +50,7 @@ def _with_tool_price(spec: ToolSpec, tools: Mapping[str, ToolPrice]) -> ToolSpec
     return spec if price is None else spec.evolve(price_usd=price.usd)
 
 
-def has_replaced_price(state: RunState, pending: Pending, tool: str) -> bool:
+def has_replaced_price(state: RunState, pending: PendingEffect, tool: str) -> bool:
     """Return whether the price of an effect in flight was replaced. `tool` is "" for a model call."""
     return tool in state.tool_prices if pending.kind == "call_tool" else pending.profile in state.prices
 

@@ -15,7 +15,7 @@ from orchestrator.core.domain.effects import CallModel, Effect
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.workflow.node_protocol import Refused
+from orchestrator.core.workflow.node_protocol import RefusedEffect
 
 # After this many committed actions a run is no longer comparable with other runs of its workflow.
 LAST_STEP = 30
@@ -113,7 +113,9 @@ def asker_of(state: RunState) -> str:
     return state.last_askers[0] if state.last_askers else ""
 
 
-def too_little(graph: CompiledGraph, manifest: Manifest, state: RunState, key: str | None) -> Refused | None:
+def too_little(
+    graph: CompiledGraph, manifest: Manifest, state: RunState, key: str | None
+) -> RefusedEffect | None:
     """Return the first dimension whose amount left is below the least that the rest of the run needs.
 
     A run that cannot reach its end is stopped before it spends more. A run without expectations in its
@@ -127,5 +129,7 @@ def too_little(graph: CompiledGraph, manifest: Manifest, state: RunState, key: s
             continue
         left = state.left(name)
         if left is not None and left < least:
-            return Refused(dimension=name, limit=state.limits[name], wanted=least, left=left, account=ACCOUNT)
+            return RefusedEffect(
+                dimension=name, limit=state.limits[name], wanted=least, left=left, account=ACCOUNT
+            )
     return None

@@ -20,7 +20,7 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.domain.run_state import Pending, RunState
+from orchestrator.core.domain.run_state import PendingEffect, RunState
 from orchestrator.core.workflow.node_protocol import Settlement, clock_ms, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, BudgetSettled
@@ -71,7 +71,7 @@ def settle_effect(
     return next_state, settlement, said
 
 
-def _compute_reserved_amounts(manifest: Manifest, state: RunState, pending: Pending) -> Amounts:
+def _compute_reserved_amounts(manifest: Manifest, state: RunState, pending: PendingEffect) -> Amounts:
     """Return the reserved amounts, at the price in force if the pinned price was replaced since."""
     spec = find_called_tool(manifest.pins, state, pending)
     if not has_replaced_price(state, pending, "" if spec is None else spec.name):
@@ -81,7 +81,7 @@ def _compute_reserved_amounts(manifest: Manifest, state: RunState, pending: Pend
 
 
 def _compute_actual_amounts(
-    manifest: Manifest, pending: Pending, event: Outcome, held: Amounts
+    manifest: Manifest, pending: PendingEffect, event: Outcome, held: Amounts
 ) -> tuple[Amounts, bool]:
     if isinstance(event, ModelReplied):
         return model_actual(_get_pinned_profile(manifest, pending), event.usage), False
@@ -97,7 +97,7 @@ def _compute_actual_amounts(
 
 
 def _failed_model(
-    manifest: Manifest, pending: Pending, event: ModelFailed, held: Amounts
+    manifest: Manifest, pending: PendingEffect, event: ModelFailed, held: Amounts
 ) -> tuple[Amounts, bool]:
     """Return the amounts of a failed model call, and whether they are unknown.
 
@@ -137,7 +137,7 @@ def _compute_overrun(reserved: Amounts, actual: Amounts) -> Amounts:
     }
 
 
-def _build_overrun_trip(pending: Pending, over: Amounts) -> BreakerTripped:
+def _build_overrun_trip(pending: PendingEffect, over: Amounts) -> BreakerTripped:
     """Build the flag on a profile whose provider took more than was reserved.
 
     The flag names the first exceeded dimension.
@@ -149,7 +149,7 @@ def _build_overrun_trip(pending: Pending, over: Amounts) -> BreakerTripped:
     )
 
 
-def _get_pinned_profile(manifest: Manifest, pending: Pending) -> ModelProfile:
+def _get_pinned_profile(manifest: Manifest, pending: PendingEffect) -> ModelProfile:
     return next(p for p in manifest.pins.profiles if p.name == pending.profile)
 
 

@@ -17,7 +17,7 @@ from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import Headroom, Started
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import advance
-from orchestrator.core.llm.model_call import Asking, least_output, wanted_output
+from orchestrator.core.llm.model_call import ModelCallConfig, least_output, wanted_output
 from orchestrator.core.workflow.node_protocol import AdvanceResult
 from traces.core.events.trace_events import ReservationRefused
 
@@ -64,7 +64,7 @@ def _iterate_model_call_costs(graph: CompiledGraph, manifest: Manifest) -> Itera
     """Yield the least cost of each model call in the graph: its instructions and the shortest answer."""
     pins = manifest.pins
     for node in graph.nodes.values():
-        if isinstance(config := node.config, Asking):
+        if isinstance(config := node.config, ModelCallConfig):
             # The usual model: the cheaper one takes over once most of the run's money is spent.
             profile, prompt = pins.profile_for(config.role), pins.prompts.get(config.prompt, "")
             tokens_in = prompt_tokens(profile, prompt.strip().encode(), 1, 0)

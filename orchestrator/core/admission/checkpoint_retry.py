@@ -122,7 +122,7 @@ ANEW: Final = (
 )
 
 
-class Unfit(StrEnum):
+class UnfitReason(StrEnum):
     """The reason why a record is no checkpoint."""
 
     ENDED = "ended"
@@ -134,18 +134,18 @@ class Unfit(StrEnum):
     IN_DOUBT = "in_doubt"
 
 
-SENTENCES: Final[Mapping[Unfit, str]] = {
-    Unfit.ENDED: "the run had ended there",
-    Unfit.ENDING: "the run was on its way to its end there",
-    Unfit.PAUSED: "the run was paused there",
-    Unfit.ASKS_PEOPLE: "people were asked there, or had said something that was not used yet",
-    Unfit.CALL_UNDER_WAY: "a call was under way there",
-    Unfit.PASSED_BY: "the run only passed there, between the steps of a call",
-    Unfit.IN_DOUBT: "nobody knew there whether a change had happened",
+SENTENCES: Final[Mapping[UnfitReason, str]] = {
+    UnfitReason.ENDED: "the run had ended there",
+    UnfitReason.ENDING: "the run was on its way to its end there",
+    UnfitReason.PAUSED: "the run was paused there",
+    UnfitReason.ASKS_PEOPLE: "people were asked there, or had said something that was not used yet",
+    UnfitReason.CALL_UNDER_WAY: "a call was under way there",
+    UnfitReason.PASSED_BY: "the run only passed there, between the steps of a call",
+    UnfitReason.IN_DOUBT: "nobody knew there whether a change had happened",
 }
 
 
-def checkpoint_of(graph: CompiledGraph, state: RunState) -> RunState | Unfit:
+def checkpoint_of(graph: CompiledGraph, state: RunState) -> RunState | UnfitReason:
     """Return the initial state of a retry after the record `state.version`, or why none can begin there.
 
     The limits and the undo reserves of the state are still to be computed (`build_retry_state`).
@@ -231,20 +231,20 @@ def otherwise_since(then: Mapping[str, SideEffect], end: Mapping[str, SideEffect
     return tuple(sorted(told))
 
 
-def _find_unfit_reason(graph: CompiledGraph, state: RunState) -> Unfit | None:
+def _find_unfit_reason(graph: CompiledGraph, state: RunState) -> UnfitReason | None:
     """Return the first reason that applies, the plainest first."""
     kind = graph.nodes[state.position].kind
     on_its_way_out = state.interrupt or state.halting or state.unwinding
     asks = state.gates or state.frozen or any(_people_spoke(call) for call in state.queue)
     flies = any(flying.kind != "call_model" for flying in state.pending.values())
     reasons = (
-        (Unfit.ENDED, state.outcome is not None),
-        (Unfit.ENDING, on_its_way_out),
-        (Unfit.PAUSED, state.paused),
-        (Unfit.ASKS_PEOPLE, asks),
-        (Unfit.CALL_UNDER_WAY, flies or state.batch or any(_looked_at(call) for call in state.queue)),
-        (Unfit.PASSED_BY, kind not in ENTERED or (kind == "check_tool" and not state.queue)),
-        (Unfit.IN_DOUBT, any(deed.standing not in ("done", "open") for deed in state.deeds.values())),
+        (UnfitReason.ENDED, state.outcome is not None),
+        (UnfitReason.ENDING, on_its_way_out),
+        (UnfitReason.PAUSED, state.paused),
+        (UnfitReason.ASKS_PEOPLE, asks),
+        (UnfitReason.CALL_UNDER_WAY, flies or state.batch or any(_looked_at(call) for call in state.queue)),
+        (UnfitReason.PASSED_BY, kind not in ENTERED or (kind == "check_tool" and not state.queue)),
+        (UnfitReason.IN_DOUBT, any(deed.standing not in ("done", "open") for deed in state.deeds.values())),
     )
     return next((unfit for unfit, holds in reasons if holds), None)
 

@@ -24,7 +24,7 @@ JUDGES: Final = {
 }
 
 
-class Judged(NamedTuple):
+class RecheckedState(NamedTuple):
     """A state that may begin, and the trace entries of the judgement."""
 
     state: RunState
@@ -38,7 +38,7 @@ def judged_again(
     room: Headroom,
     at: datetime,
     desk: ContentStore,
-) -> Judged | str:
+) -> RecheckedState | str:
     """Return the retry's state with the trace entries of the checks, or why it may not run.
 
     The state is guarded if the rules in force find the goal suspect.
@@ -59,7 +59,7 @@ def judged_again(
             return step.state.reason or step.outcome
         state = state.evolve(alarms=step.state.alarms, guarded=step.state.guarded)
         said += step.said
-    return Judged(state, said)
+    return RecheckedState(state, said)
 
 
 def _collect_upstream_nodes(graph: CompiledGraph, position: str) -> set[str]:

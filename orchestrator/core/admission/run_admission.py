@@ -16,7 +16,7 @@ from orchestrator.core.workflow.node_protocol import trace_event
 from traces.core.canonical import canonical_model, payload_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import TaskSubmitted
-from traces.core.integrity.chain import Move, TraceEntry
+from traces.core.integrity.chain import TraceEntry, UnchainedTransition
 
 DIMENSIONS = tuple(dimension.value for dimension in Dimension)
 
@@ -71,16 +71,16 @@ def opening_state(manifest: Manifest, entry: str) -> RunState:
     return RunState(position=entry, limits=dict(manifest.limits))
 
 
-class Opening(NamedTuple):
+class FirstMove(NamedTuple):
     """The first move and the content that it names."""
 
-    move: Move
+    move: UnchainedTransition
     bodies: dict[str, bytes]
 
 
 def opening_move(
     manifest: Manifest, entry: str, manifest_digest: str, salt: bytes, more: tuple[TraceEntry, ...] = ()
-) -> Opening:
+) -> FirstMove:
     """Build record 0: the task was submitted.
 
     `more` holds further trace entries of a run that does not begin at its graph's entry.
@@ -99,7 +99,7 @@ def opening_move(
         principal=str(manifest.principal),
         scripted=manifest.scripted,
     )
-    move = Move(
+    move = UnchainedTransition(
         source="",
         outcome="submitted",
         guard=None,
@@ -109,4 +109,4 @@ def opening_move(
         said=(trace_event(Phase.GOAL_INTAKE, body, actor=str(manifest.principal)), *more),
         effects=(),
     )
-    return Opening(move, {stored: goal})
+    return FirstMove(move, {stored: goal})

@@ -12,8 +12,8 @@ from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.domain.effects import Amounts
 from orchestrator.core.domain.graph import CompiledGraph
-from orchestrator.core.domain.manifest import Expected, Pins
-from orchestrator.core.llm.model_call import Asking
+from orchestrator.core.domain.manifest import Pins, UsageStatistics
+from orchestrator.core.llm.model_call import ModelCallConfig
 from traces.core.canonical import canonical_model, compute_digest, encode_canonical
 
 # A manifest carries at most this many places: those that most runs reached.
@@ -36,7 +36,9 @@ def subject_of(graph: CompiledGraph, pins: Pins) -> str:
     It covers the graph, the registry of tools, and the models that the workflow uses, each with its price.
     SHA-256, hexadecimal.
     """
-    roles = sorted({node.config.role for node in graph.nodes.values() if isinstance(node.config, Asking)})
+    roles = sorted(
+        {node.config.role for node in graph.nodes.values() if isinstance(node.config, ModelCallConfig)}
+    )
     usual = [pins.profile_for(role) for role in roles]
     playing = {profile.name for profile in usual} | {profile.cheaper for profile in usual}
     # Streaming, failover, the owner of the key and the number of simultaneous calls do not affect what a
@@ -50,21 +52,21 @@ def subject_of(graph: CompiledGraph, pins: Pins) -> str:
     return compute_digest("expectation", encode_canonical(body))
 
 
-class Passed(FrozenModel):
+class PassedPlace(FrozenModel):
     """A place that a run reached, and what it had used by then."""
 
     key: str
     used: Amounts
 
 
-class Lived(FrozenModel):
+class FinishedRun(FrozenModel):
     """One run that reached a result: the places it passed and its total usage.
 
     Runs for the same goal have the same `kind`.
     """
 
     run: str
-    passed: tuple[Passed, ...]
+    passed: tuple[PassedPlace, ...]
     used: Amounts
     kind: str = ""
 
@@ -78,13 +80,13 @@ def kind_of_goal(tenant: str, goal: Goal) -> str:
     return compute_digest("goal", tenant.encode() + b"\0" + canonical_model(goal.evolve(deadline=None)))
 
 
-def with_run(lived: Sequence[Lived], one: Lived) -> tuple[Lived, ...]:
+def with_run(lived: Sequence[FinishedRun], one: FinishedRun) -> tuple[FinishedRun, ...]:
     """Return the newest runs with `one` as the last of them; each run counts once."""
     others = [held for held in lived if held.run != one.run]
     return tuple((*others, one)[-KEPT:])
 
 
-def expected_of(lived: Sequence[Lived]) -> Expected:
+def expected_of(lived: Sequence[FinishedRun]) -> UsageStatistics:
     """Return what runs like these are expected to need, by place.
 
     The places are those that enough runs reached, and, wherever the runs were, each number of actions: runs
@@ -101,7 +103,7 @@ def expected_of(lived: Sequence[Lived]) -> Expected:
             anywhere[any_place(passed.key)].setdefault(one.run, []).append(rest)
     exact = _select_common_places(seen, PLACES)
     places = {**exact, **_select_common_places(anywhere, NUMBERS)}
-    return Expected(
+    return UsageStatistics(
         runs=len(lived),
         rest={
             key: _compute_usage_bounds(places[key], _count_distinct_kinds(kinds, places[key]))
@@ -124,7 +126,7 @@ def _select_common_places(seen: Seen, most: int) -> Seen:
     return {key: seen[key] for key, _ in runs.most_common(most)}
 
 
-def _compute_remaining_usage(one: Lived, passed: Passed) -> Amounts:
+def _compute_remaining_usage(one: FinishedRun, passed: PassedPlace) -> Amounts:
     return {
         name.value: max(ZERO, one.used.get(name.value, ZERO) - passed.used.get(name.value, ZERO))
         for name in FORETOLD

@@ -172,7 +172,7 @@ def _extract_wanted_amounts(said: tuple[TraceEntry, ...]) -> dict[str, Decimal]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thawed:
+class BudgetResolution:
     """A frozen run after the decision; `halting` is the postponed interrupt if nothing was granted."""
 
     state: RunState
@@ -182,7 +182,7 @@ class Thawed:
 
 def resolve_budget_request(
     state: RunState, event: GateDecided | GateExpired, ceiling: Decimal | None = None
-) -> Thawed | None:
+) -> BudgetResolution | None:
     """Apply the answer to a budget request; return None for an event about anything else.
 
     `ceiling` is the tenant's ceiling per run, set if an extension was found to exceed it. Such an extension
@@ -194,20 +194,22 @@ def resolve_budget_request(
     open_again = state.evolve(gates=without_keys(state.gates, event.request), frozen=None)
     if isinstance(event, GateExpired):
         said = trace_event(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request))
-        return Thawed(state=open_again.evolve(expired=True), said=(said,), halting=state.frozen)
+        return BudgetResolution(state=open_again.evolve(expired=True), said=(said,), halting=state.frozen)
     told = (decided_said(event),)
     granted = {name: amount for name, amount in event.amounts.items() if name in state.limits}
     if event.decision != "extend" or not granted:
-        return Thawed(state=open_again, said=told, halting=state.frozen)
+        return BudgetResolution(state=open_again, said=told, halting=state.frozen)
     cost = Dimension.COST_USD.value
     if ceiling is not None and cost in granted and state.limits[cost] + granted[cost] > ceiling:
         void = DecisionRefused(request=event.request, by=event.by, reason="over_ceiling")
         fewer = state.counters.evolve(budget_requests=state.counters.budget_requests - 1)
         again = open_again.evolve(counters=fewer)
-        return Thawed(state=again, said=(*told, trace_event(Phase.ESCALATION_CHECK, void)), halting=None)
+        return BudgetResolution(
+            state=again, said=(*told, trace_event(Phase.ESCALATION_CHECK, void)), halting=None
+        )
     more = trace_event(Phase.BUDGET_ASSIGNMENT, BudgetExtended(amounts=granted, by=event.by))
     raised = open_again.evolve(limits=add_amounts(state.limits, granted))
-    return Thawed(state=raised, said=(*told, more), halting=None)
+    return BudgetResolution(state=raised, said=(*told, more), halting=None)
 
 
 def looked_again(state: RunState, reason: str) -> tuple[RunState, tuple[TraceEntry, ...]] | None:

@@ -9,7 +9,7 @@ from approvals.core.allowed_decisions import LONGEST_WORDS
 from approvals.core.packet import Proposal
 from orchestrator.core.common.frozen_model import with_entry, without_keys
 from orchestrator.core.domain.run_events import GateDecided
-from orchestrator.core.domain.run_state import Call, Result, Returned, Review, RunState, SentBack
+from orchestrator.core.domain.run_state import Call, Result, ReturnedProposal, Review, RunState, SentBack
 from orchestrator.core.workflow.edge_guards import MODEL, holds
 from orchestrator.core.workflow.node_protocol import NodeContext, trace_event
 from traces.core.canonical import encode_canonical
@@ -77,7 +77,7 @@ def sent_back(view: NodeContext, call: Call, event: GateDecided) -> tuple[RunSta
     assert call.arguments is not None
     assert event.reason is not None
     state, step = view.state, step_of(call)
-    one = Returned(request=event.request, arguments=call.arguments, words=event.reason)
+    one = ReturnedProposal(request=event.request, arguments=call.arguments, words=event.reason)
     entry = _with_returned_call(state.sent_back.get(step), call, one, state.counters.calls)
     words = view.desk.text(event.reason, LONGEST_WORDS)
     content = view.desk.put(encode_canonical({"status": STATUS, "from": VOICE, "words": words, "note": NOTE}))
@@ -161,10 +161,10 @@ def _taken_off(state: RunState, call: Call) -> RunState:
 
 def _looks_up(view: NodeContext, tool: str) -> bool:
     spec = view.pins.by_name.get(tool)
-    return spec is not None and not spec.mutating
+    return spec is not None and not spec.is_mutating
 
 
-def _with_returned_call(entry: SentBack | None, call: Call, one: Returned, calls: int) -> SentBack:
+def _with_returned_call(entry: SentBack | None, call: Call, one: ReturnedProposal, calls: int) -> SentBack:
     """Return the entry with one more call that was sent back; the first of a reply begins a round."""
     if entry is None:
         return SentBack(times=1, upto=calls, returned=(one,))
@@ -185,14 +185,14 @@ def _compute_proposal_number(entry: SentBack, call: Call) -> int:
     return entry.times + _is_revised_call(entry, call)
 
 
-def _select_answered_calls(entry: SentBack, call: Call) -> tuple[Returned, ...]:
+def _select_answered_calls(entry: SentBack, call: Call) -> tuple[ReturnedProposal, ...]:
     """Return the calls that were sent back before this call was requested."""
     if _is_revised_call(entry, call):
         return entry.returned
     return entry.before if int(call.id[1:]) > entry.since else ()
 
 
-def _find_replaced_proposal(view: NodeContext, call: Call) -> Returned | None:
+def _find_replaced_proposal(view: NodeContext, call: Call) -> ReturnedProposal | None:
     """Return the one proposal that a call replaces.
 
     There is one only if a single proposal was sent back and the reply holds a single call of its step.

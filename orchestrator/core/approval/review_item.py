@@ -22,21 +22,21 @@ State = Literal["waiting", "taken", "answered"]
 STATES: tuple[State, ...] = ("waiting", "taken", "answered")
 
 
-class Last(FrozenModel):
+class NewestEntry(FrozenModel):
     """The newest entry of an item: the action and the principal id of its author; none yet means waiting."""
 
     kind: Kind | None = None
     by: str = ""
 
 
-def state_of(last: Last) -> State:
+def state_of(last: NewestEntry) -> State:
     """Return the status of an item after its newest entry."""
     if last.kind == "answered":
         return "answered"
     return "taken" if last.kind == "taken" else "waiting"
 
 
-def explain_review_refusal(last: Last, kind: Kind, by: str, *, may_release: bool = False) -> str:
+def explain_review_refusal(last: NewestEntry, kind: Kind, by: str, *, may_release: bool = False) -> str:
     """Return why a person may not perform this action on an item now; "" if the action is allowed.
 
     An item that another person has taken is theirs until they release it: two people who answer one item

@@ -21,7 +21,7 @@ from orchestrator.core.calls.sealed_arguments import is_entrusted, validate_seal
 from orchestrator.core.calls.tool_selection import find_cheaper_tool, find_substitute_tool
 from orchestrator.core.common.argument_parsing import (
     Arguments,
-    Malformed,
+    MalformedArguments,
     parse_arguments,
     validate_against_schema,
     validate_no_redactions,
@@ -36,7 +36,7 @@ from orchestrator.core.guardrails.policy_evaluation import NOT_EVALUATED, Policy
 from orchestrator.core.policy.rules import Decision
 from orchestrator.core.tools.isolation import find_missing_dependency, refused_apart
 from orchestrator.core.tools.readiness import left_out
-from orchestrator.core.workflow.node_protocol import NodeContext, Refused, trace_event
+from orchestrator.core.workflow.node_protocol import NodeContext, RefusedEffect, trace_event
 from traces.core.canonical import compute_digest
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, CallChecked, PlanRepaired
@@ -61,8 +61,8 @@ class CallAuthorizer:
     def ask(self) -> Authorization:
         """Ask the questions in order until one of them is answered with no."""
         questions = (
-            self.registered, self.arguments, self.permitted, self.provenance, self.budget, self.unsettled,
-            self.risk,
+            self.deny_unregistered, self.arguments, self.deny_unpermitted, self.provenance, self.budget,
+            self.hold_unsettled, self.risk,
         )  # fmt: skip
         for question in questions:
             answer = question()
@@ -89,9 +89,9 @@ class CallAuthorizer:
     # -- the questions
     # -------------------------------------------------------------------------------------------
 
-    def registered(self) -> Authorization | None:
+    def deny_unregistered(self) -> Authorization | None:
         """Check that the pinned registry has the tool and that this workflow names it."""
-        self._repaired()
+        self._repair_tool()
         spec = self.view.pins.by_name.get(self.call.tool)
         if spec is None or not is_listed(self.view.graph.spec.tools, self.call.tool):
             if self.call.tool in self.view.pins.unpriced:
@@ -104,7 +104,7 @@ class CallAuthorizer:
         self._note("registered", "allow", f"registry:{self.view.pins.registry_digest[:12]}")
         return None
 
-    def _repaired(self) -> None:
+    def _repair_tool(self) -> None:
         """Replace a tool that cannot be reached by an equivalent, and record the replacement (R-TOOL-1)."""
         other = find_substitute_tool(self.view, self.call)
         if other is None:
@@ -116,7 +116,7 @@ class CallAuthorizer:
     def arguments(self) -> Authorization | None:
         """Check that the arguments parse, validate and normalise."""
         assert self.spec is not None
-        parsed = self._parsed()
+        parsed = self._parse_call_arguments()
         if isinstance(parsed, Arguments):
             fault = self._unsendable(self.spec, parsed) or validate_against_schema(
                 self.spec.input_schema, parsed.value
@@ -133,7 +133,7 @@ class CallAuthorizer:
         verdict: CallVerdict = "missing_info" if parsed.missing and self.call.by != "model" else "malformed"
         return self._end(verdict, parsed.detail, missing=parsed.missing)
 
-    def permitted(self) -> Authorization | None:
+    def deny_unpermitted(self) -> Authorization | None:
         """Check that this principal, tenant and boundary may call the tool now."""
         assert self.spec is not None
         for rule, test in _RULES:
@@ -148,7 +148,7 @@ class CallAuthorizer:
         """Evaluate the policy on the origin of the call's values (R-TOOL-17)."""
         assert self.spec is not None
         self.ruling = evaluate_policy(self.view, self.call, self.spec)
-        if not self.ruling.asked or not (self.spec.mutating or self.ruling.findings):
+        if not self.ruling.asked or not (self.spec.is_mutating or self.ruling.findings):
             return None
         detail = self.ruling.findings[0].sentence if self.ruling.findings else ""
         decision = DECIDED[self.ruling.decision]
@@ -160,7 +160,7 @@ class CallAuthorizer:
     def budget(self) -> Authorization | None:
         """Check that enough is left of every dimension, and that the tool's rate allows the call."""
         assert self.spec is not None
-        granted = self.call.grant is not None or self.gated()
+        granted = self.call.grant is not None or self.is_gated()
         reserve = compute_run_reserve(self.spec, granted=granted, step=self.first)
         # No action is begun that the run could not afford to undo (R-TOOL-15).
         back = undo_room(self.view.pins, self.spec) if is_tracked(self.spec) else {}
@@ -183,7 +183,7 @@ class CallAuthorizer:
         self._note("budget", "deny", "rate_limit", detail)
         return self._end("denied", detail)
 
-    def unsettled(self) -> Authorization | None:
+    def hold_unsettled(self) -> Authorization | None:
         """Check whether an open earlier call must be settled first; until then none is sent or approved."""
         if not asks_first(self.view, self.call):
             return None
@@ -193,7 +193,7 @@ class CallAuthorizer:
     def risk(self) -> Authorization | None:
         """Check whether the risk class needs a person's approval, and whether this exact call has one."""
         assert self.spec is not None
-        if not self.gated():
+        if not self.is_gated():
             if self.spec.isolated:
                 self._note("risk", "sandbox", "boundary_sandbox", "called in isolation alone")
             else:
@@ -220,10 +220,10 @@ class CallAuthorizer:
         self.said.append(trace_event(Phase.TOOL_ELIGIBILITY, tripped))
         return self._end("needs_approval", "a person must approve this call")
 
-    def gated(self) -> bool:
+    def is_gated(self) -> bool:
         """Return whether the call needs a grant, because of its tool, its values or the run's state."""
         assert self.spec is not None
-        if self.view.state.guarded and self.spec.mutating:
+        if self.view.state.guarded and self.spec.is_mutating:
             return True
         if self.ruling.decision == "gate" or gates_call(self.view, self.spec, self.call):
             return True
@@ -232,15 +232,17 @@ class CallAuthorizer:
         if is_memory_write(self.spec):
             return False
         free = self.view.state.left("side_effects")
-        return self.spec.mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
+        return (
+            self.spec.is_mutating and free is not None and free <= 0 and self.spec.risk is not Risk.READ_ONLY
+        )
 
     # -- recording
     # -----------------------------------------------------------------------------------------
 
-    def _parsed(self) -> Arguments | Malformed:
+    def _parse_call_arguments(self) -> Arguments | MalformedArguments:
         return parse_arguments(self.view.desk.read(self.call.arguments or self.call.raw))
 
-    def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> Malformed | None:
+    def _unsendable(self, spec: ToolSpec, parsed: Arguments) -> MalformedArguments | None:
         kept = is_memory_write(spec)
         return validate_no_redactions(parsed.value) or validate_sealed_references(
             self.view.desk.find, tool=spec.name, by=self.call.by, value=parsed.value, remembered=kept
@@ -268,7 +270,7 @@ class CallAuthorizer:
         verdict: CallVerdict,
         detail: str,
         *,
-        refused: Refused | None = None,
+        refused: RefusedEffect | None = None,
         missing: tuple[str, ...] = (),
         unauthorized: bool = False,
     ) -> Authorization:
@@ -339,7 +341,7 @@ def _in_scope(chain: CallAuthorizer) -> str | None:
     held = chain.view.manifest.scopes
     lost = chain.view.headroom.missing_scopes
     # A principal that may no longer submit has nothing changed in its name either (Z5).
-    needed = (*chain.spec.scopes, "submit") if chain.spec.mutating else chain.spec.scopes
+    needed = (*chain.spec.scopes, "submit") if chain.spec.is_mutating else chain.spec.scopes
     lacking = [scope for scope in needed if scope not in held or scope in lost]
     return f"the submitting principal lacks {', '.join(lacking)}" if lacking else None
 
@@ -363,7 +365,7 @@ def _not_repeated(chain: CallAuthorizer) -> str | None:
 def _not_in_doubt(chain: CallAuthorizer) -> str | None:
     doubtful = [f for f in chain.view.state.failures if f.tool == chain.call.tool and f.error == "in_doubt"]
     assert chain.spec is not None
-    return "an earlier identical call may have happened" if doubtful and chain.spec.mutating else None
+    return "an earlier identical call may have happened" if doubtful and chain.spec.is_mutating else None
 
 
 def _not_refused_often(chain: CallAuthorizer) -> str | None:

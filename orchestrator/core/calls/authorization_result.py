@@ -5,7 +5,7 @@ from typing import Literal
 
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.workflow.node_protocol import Refused
+from orchestrator.core.workflow.node_protocol import RefusedEffect
 from traces.core.integrity.chain import TraceEntry
 
 CallVerdict = Literal[
@@ -22,6 +22,6 @@ class Authorization:
     detail: str
     said: tuple[TraceEntry, ...]
     spec: ToolSpec | None = None
-    refused: Refused | None = None
+    refused: RefusedEffect | None = None
     missing: tuple[str, ...] = ()
     unauthorized: bool = False

@@ -31,7 +31,7 @@ def risk_of_edit(spec: ToolSpec, value: Any) -> Risk:
 
     It is `network` if the arguments lead off the tool's list, as the run itself will find.
     """
-    unasked = not spec.mutating or not spec.needs_gate
+    unasked = not spec.is_mutating or not spec.needs_gate
     away = (spec.remote is None or unasked) and named_beyond(spec, value)
     return Risk.NETWORK if away and spec.risk.rank < Risk.NETWORK.rank else spec.risk
 

@@ -7,10 +7,10 @@ from orchestrator.core.calls.action_digest import action_digest
 from orchestrator.core.calls.open_effects import looks_first, open_of
 from orchestrator.core.calls.resource_locks import keys_of
 from orchestrator.core.common.frozen_model import with_entry
-from orchestrator.core.domain.call_outcomes import Came, Fate, fate_of
+from orchestrator.core.domain.call_outcomes import CallFacts, Fate, fate_of
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import ToolFailed
-from orchestrator.core.domain.run_state import Call, Pending, RunState
+from orchestrator.core.domain.run_state import Call, PendingEffect, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import with_sent
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
@@ -51,7 +51,7 @@ def launch_call(
         reserve=reserve,
         timeout_ms=spec.timeout_ms if undoes else view.deadline_ms(spec.timeout_ms),
         attempt=call.attempt,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         honours_keys=spec.honours_keys,
         lookup=spec.lookup,
         conclusive=spec.conclusive,
@@ -64,12 +64,12 @@ def launch_call(
     flying = call.evolve(
         effect=effect.id, rung="attempted", used_grant=call.used_grant or first_use, error=None
     )
-    pending = Pending(
+    pending = PendingEffect(
         kind="call_tool",
         call=call.id,
         attempt=call.attempt,
         reserve=reserve,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         purpose="undo" if undoes else "call",
         claims=bool(effect.conflicts),
     )
@@ -82,7 +82,7 @@ def launch_call(
         argument_digest=call.argument_digest,
         idempotency_key=call.key,
         attempt=call.attempt,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         grant=effect.grant,
     )
     launched = with_sent(view, state, call, spec).evolve(
@@ -99,7 +99,7 @@ def may_repeat(view: NodeContext, call: Call, *, transient: bool, sent: bool) ->
     Only safe calls are retried, within the retry gauge.
     """
     spec = view.pins.by_name[call.tool]
-    safe = not spec.mutating or (not sent and spec.honours_keys)
+    safe = not spec.is_mutating or (not sent and spec.honours_keys)
     return safe and transient and _tries_left(view.state, call.attempt, spec.max_retries)
 
 
@@ -127,8 +127,8 @@ def classify_call_failure(view: NodeContext, call: Call, event: ToolFailed) -> F
     spec = view.pins.by_name[call.tool]
     repeats = may_pass(event) and repeats_left(view.state, spec, call.attempt)
     return fate_of(
-        Came(
-            mutating=spec.mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
+        CallFacts(
+            mutating=spec.is_mutating, sent=event.sent, answer=event.answer, keys=spec.honours_keys,
             repeats_left=repeats, final=spec.error_means_no_effect,
             before=open_of(view.state, call) is not None, conclusive=spec.conclusive, look=event.look,
         )

@@ -60,7 +60,7 @@ def asks_first(view: NodeContext, call: Call) -> bool:
     have happened.
     """
     before, spec = open_of(view.state, call), view.pins.by_name.get(call.tool)
-    if before is None or spec is None or not spec.mutating:
+    if before is None or spec is None or not spec.is_mutating:
         return False
     if before.error == HAPPENED:
         # This holds for the same call too, if a retry begins just before it.
@@ -76,7 +76,7 @@ def record_open_effect(
     The call becomes the newest request of that effect.
     """
     spec = view.pins.by_name[call.tool]
-    if not spec.mutating:
+    if not spec.is_mutating:
         return state, ()
     effect = call.effect or ""
     opened = OpenEffect(call=call.id, tool=call.tool, effect=effect, key=call.key or "", error=error)

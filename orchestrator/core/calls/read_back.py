@@ -5,7 +5,7 @@ from orchestrator.core.accounting.price_correction import undone_within
 from orchestrator.core.calls.invocation import with_updated_call
 from orchestrator.core.common.frozen_model import with_entry
 from orchestrator.core.domain.effects import CallTool, idempotency_key
-from orchestrator.core.domain.run_state import Call, Pending, RunState
+from orchestrator.core.domain.run_state import Call, PendingEffect, RunState
 from orchestrator.core.domain.tool_spec import ReadBack, ToolSpec
 from orchestrator.core.workflow.goal_inputs import MISSING, is_same_value, resolve_pointer
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
@@ -31,7 +31,7 @@ def read_back(view: NodeContext, state: RunState, call: Call, attempt: int) -> N
     tool's own time, though the run's may be over: it finishes what was begun, and changes nothing."""
     reader = _get_read_back(view, call)
     spec = view.pins.by_name[reader.tool]
-    changed = view.pins.by_name[call.tool].mutating
+    changed = view.pins.by_name[call.tool].is_mutating
     document = {
         "arguments": view.desk.json(call.arguments or ""),
         "result": view.desk.json(call.observation or ""),
@@ -61,7 +61,9 @@ def read_back(view: NodeContext, state: RunState, call: Call, attempt: int) -> N
         conclusive=False,
         external=spec.external,
     )
-    pending = Pending(kind="call_tool", call=call.id, attempt=attempt, reserve=reserve, purpose="read_back")
+    pending = PendingEffect(
+        kind="call_tool", call=call.id, attempt=attempt, reserve=reserve, purpose="read_back"
+    )
     body_said = CallAttempted(
         call=call.id,
         effect=effect.id,

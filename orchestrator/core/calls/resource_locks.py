@@ -24,7 +24,7 @@ ORDINAL = 97
 def keys_of(view: NodeContext, spec: ToolSpec, call: Call) -> tuple[str, ...]:
     """The keys that this exact call holds across runs, each once, in order."""
     shared = [template for template in spec.conflict_keys if "{" in template]
-    if not shared or not spec.mutating or call.arguments is None:
+    if not shared or not spec.is_mutating or call.arguments is None:
         return ()
     arguments = view.desk.json(call.arguments)
     return tuple(sorted({_fill_key_template(template, arguments) for template in shared}))

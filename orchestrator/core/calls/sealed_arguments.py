@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from orchestrator.core.common.argument_parsing import Malformed
+from orchestrator.core.common.argument_parsing import MalformedArguments
 from orchestrator.core.domain.run_state import Call
 from orchestrator.core.workflow.node_protocol import NodeContext
 from traces.core.sealed_references import Place, extract_references, may_open, read_sealed
@@ -23,7 +23,7 @@ Find = Callable[[str], bytes | None]
 
 def validate_sealed_references(
     find: Find, *, tool: str, by: str, value: Any, remembered: bool = False
-) -> Malformed | None:
+) -> MalformedArguments | None:
     """Explain why arguments with references cannot be sent; None if they can.
 
     A reference must belong to this run, and its value must be meant for the place where it is used. `find`
@@ -42,7 +42,7 @@ def validate_sealed_references(
             faults.append(
                 f"the sealed value at {where} was not given for this: {_describe_intended_place(place)}"
             )
-    return Malformed(detail="; ".join(faults[:SHOWN])) if faults else None
+    return MalformedArguments(detail="; ".join(faults[:SHOWN])) if faults else None
 
 
 def is_entrusted(view: NodeContext, call: Call) -> bool:

@@ -91,7 +91,7 @@ def _build_cost_sort_key(spec: ToolSpec) -> tuple[bool, Decimal, bool]:
 
 
 def _no_riskier(view: NodeContext, other: ToolSpec, spec: ToolSpec) -> bool:
-    return view.risk_of(other).rank <= view.risk_of(spec).rank and (spec.mutating or not other.mutating)
+    return view.risk_of(other).rank <= view.risk_of(spec).rank and (spec.is_mutating or not other.is_mutating)
 
 
 def _can_accept_arguments(view: NodeContext, spec: ToolSpec, call: Call) -> bool:

@@ -27,7 +27,7 @@ class Answer(StrEnum):
     REFUSED = "refused"
 
 
-class Look(StrEnum):
+class LookUpMiss(StrEnum):
     """The result of a look-up that did not find the effect; `absent`: it answered that there is none."""
 
     NOT_YET = "not_yet"
@@ -50,7 +50,7 @@ class Fate(StrEnum):
     IN_DOUBT = "in_doubt"
 
 
-class Came(NamedTuple):
+class CallFacts(NamedTuple):
     """The known facts about a call without a result.
 
     `before`: an earlier request of the same action is open. `keys` and `lookup` are what its tool declares;
@@ -66,18 +66,18 @@ class Came(NamedTuple):
     conclusive: bool = False
     final: bool = False
     before: bool = False
-    look: Look = Look.NOT_YET
+    look: LookUpMiss = LookUpMiss.NOT_YET
 
 
-def fate_of(came: Came) -> Fate:
+def fate_of(came: CallFacts) -> Fate:
     """Return what to do about a call that brought no result."""
     answer = _resolve_effective_answer(came)
     if answer is None:
         return Fate.FAILED
     may_pass = answer in (Answer.NONE, Answer.BROKE)
-    if came.look is Look.ABSENT and came.conclusive:
+    if came.look is LookUpMiss.ABSENT and came.conclusive:
         return Fate.REPEAT if may_pass else Fate.FAILED
-    if came.look is Look.NOT_YET:
+    if came.look is LookUpMiss.NOT_YET:
         if came.keys and came.repeats_left and may_pass:
             return Fate.REPEAT
         if came.lookup:
@@ -92,7 +92,7 @@ def answer_of(status: int) -> Answer:
     return Answer.BROKE if status >= 500 or status in PASSING else Answer.ERROR
 
 
-def _resolve_effective_answer(came: Came) -> Answer | None:
+def _resolve_effective_answer(came: CallFacts) -> Answer | None:
     """Return the answer as it applies to the whole action; None if the action certainly changed nothing.
 
     An answer says nothing about an earlier request of the action that is still open.

@@ -65,7 +65,7 @@ class Pins(FrozenModel):
         return next((p for p in self.profiles if role in p.roles), self.profiles[0])
 
 
-class Expected(FrozenModel):
+class UsageStatistics(FrozenModel):
     """The statistics of the newest successful runs of a workflow, `runs` of them.
 
     `rest` gives, for each place in a run, bounds (lower, upper) of what remained of each dimension
@@ -79,7 +79,7 @@ class Expected(FrozenModel):
     least: dict[str, dict[str, Decimal]] = {}
 
 
-class Began(FrozenModel):
+class RetryStart(FrozenModel):
     """The start of a retry: after record `record`, with hash `record_hash`, of the run `run`.
 
     `origin` is the first run of the line. `by` requested the retry, and the person `owner` is responsible
@@ -116,7 +116,7 @@ class Manifest(FrozenModel):
     pins_digest: Hex
     limits: dict[str, Decimal]
     asked: dict[str, Decimal]
-    expected: Expected | None = None
+    expected: UsageStatistics | None = None
     scope: TaskScope
     files: Hex | None = None
     workflow: str
@@ -127,7 +127,7 @@ class Manifest(FrozenModel):
     core_version: int
     scripted: bool
     admitted_at: datetime
-    began: Began | None = None
+    began: RetryStart | None = None
 
     @property
     def line(self) -> UUID:

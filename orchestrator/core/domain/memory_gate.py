@@ -33,7 +33,7 @@ class Evidence(FrozenModel):
     trust: Trust
 
 
-class Proposed(FrozenModel):
+class ProposalFacts(FrozenModel):
     """A proposal as the gate sees it."""
 
     text: str = Field(min_length=1, max_length=2_000)
@@ -50,7 +50,7 @@ class MemoryStatus(FrozenModel):
     facts: dict[str, Evidence]
 
 
-def explain_promotion_refusal(proposed: Proposed, standing: MemoryStatus, at: datetime) -> str:
+def explain_promotion_refusal(proposed: ProposalFacts, standing: MemoryStatus, at: datetime) -> str:
     """Explain why a proposal may not be promoted; empty if it may.
 
     The run must have ended with a result, every fact that the proposal names must be a current fact of that
@@ -97,7 +97,7 @@ def refused_by_boundary(spec: ToolSpec, boundary: Boundary) -> str | None:
     """Explain why a boundary denies a memory tool; None if it allows the tool, or for any other tool."""
     if spec.category != CATEGORY:
         return None
-    wanted = ("propose",) if spec.mutating else ("read", "propose")
+    wanted = ("propose",) if spec.is_mutating else ("read", "propose")
     if boundary.memory in wanted:
         return None
     return f"the boundary gives memory as {boundary.memory!r}"

@@ -13,9 +13,9 @@ from pydantic import Field, TypeAdapter
 from budgets.core.pricing import ModelPrice
 from orchestrator.core.common.frozen_model import FrozenModel, Hex
 from orchestrator.core.common.tool_price import ToolPrice
-from orchestrator.core.domain.call_outcomes import Answer, Look
+from orchestrator.core.domain.call_outcomes import Answer, LookUpMiss
 from orchestrator.core.domain.effects import Amounts, SentChange
-from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.domain.run_state import UnreadAnswer
 from orchestrator.core.domain.tool_spec import Risk
 from orchestrator.core.policy.rules import Policy
 
@@ -111,7 +111,7 @@ class ToolFailed(RunEvent):
     detail: Hex | None = None
     retry_after_ms: int | None = None
     answer: Answer = Answer.NONE
-    look: Look = Look.NOT_YET
+    look: LookUpMiss = LookUpMiss.NOT_YET
 
 
 class GateDecided(RunEvent):
@@ -244,7 +244,7 @@ class Recovered(RunEvent):
     size: int = 0
     takeovers: int = 0
     detail: str = ""
-    unread: Unread | None = None
+    unread: UnreadAnswer | None = None
 
 
 class LateAnswer(RunEvent):

@@ -28,7 +28,7 @@ class Grant(FrozenModel):
     by: str
 
 
-class Unread(FrozenModel):
+class UnreadAnswer(FrozenModel):
     """An answer that could not be read completely.
 
     It holds the first bytes of the answer, the number of bytes, and the SHA-256 of the bytes that were
@@ -72,7 +72,7 @@ class Call(FrozenModel):
     verdict: str | None = None
     used_grant: bool = False
     unsent: int = 0
-    unread: Unread | None = None
+    unread: UnreadAnswer | None = None
 
 
 class Result(FrozenModel):
@@ -113,7 +113,7 @@ class Failure(FrozenModel):
     observation: Hex | None
 
 
-class Pending(FrozenModel):
+class PendingEffect(FrozenModel):
     """An effect in flight, with the amounts reserved for it."""
 
     kind: Literal["call_model", "call_tool"]
@@ -194,14 +194,14 @@ class CompensationState(FrozenModel):
     call: str = ""
 
 
-class Repairing(FrozenModel):
+class MalformedTool(FrozenModel):
     """A tool whose arguments were malformed in `turns` consecutive turns, the last of them number `last`."""
 
     turns: int
     last: int
 
 
-class Returned(FrozenModel):
+class ReturnedProposal(FrozenModel):
     """One proposal that a person sent back: its request, its arguments and the person's comment."""
 
     request: str
@@ -220,9 +220,9 @@ class SentBack(FrozenModel):
 
     times: int
     upto: int
-    returned: tuple[Returned, ...]
+    returned: tuple[ReturnedProposal, ...]
     since: int = 0
-    before: tuple[Returned, ...] = ()
+    before: tuple[ReturnedProposal, ...] = ()
     over: bool = False
     settled: bool = False
 
@@ -235,7 +235,7 @@ class Review(FrozenModel):
     by: str
 
 
-class Away(FrozenModel):
+class ModelWait(FrozenModel):
     """A model that the run waits for since `since`, at the latest until `until`.
 
     `until` None: only the run's deadline ends the wait. `by` names what ends the wait: its own `timer`, the
@@ -288,7 +288,7 @@ class RunState(FrozenModel):
     intent: str = ""
     limits: Amounts
     usage: Amounts = {}
-    pending: Mapping[str, Pending] = {}
+    pending: Mapping[str, PendingEffect] = {}
     queue: tuple[Call, ...] = ()
     batch: tuple[Call, ...] = ()
     results: tuple[Result, ...] = ()
@@ -308,7 +308,7 @@ class RunState(FrozenModel):
     refused: Mapping[str, int] = {}
     visits: Mapping[str, int] = {}
     rates: Mapping[str, Mapping[str, int]] = {}
-    malformed: Mapping[str, Repairing] = {}
+    malformed: Mapping[str, MalformedTool] = {}
     counters: Counters = Counters()
     draft: Hex | None = None
     best: Hex | None = None
@@ -347,7 +347,7 @@ class RunState(FrozenModel):
     cut: str = ""
     sent_back: Mapping[str, SentBack] = {}
     review: Review | None = None
-    away: Away | None = None
+    away: ModelWait | None = None
     reconciled: Mapping[str, Verdict] = {}
 
     def facts_in_order(self, newest: int = 0) -> list[tuple[str, Fact]]:

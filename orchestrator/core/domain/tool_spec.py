@@ -24,7 +24,7 @@ class Risk(StrEnum):
         return RANKS[self]
 
     @property
-    def gated(self) -> bool:
+    def is_gated(self) -> bool:
         """Return whether a call is split into propose, approve, execute."""
         return self.rank >= Risk.NETWORK.rank
 
@@ -214,7 +214,7 @@ class ToolSpec(FrozenModel):
     isolated: bool = False
 
     @property
-    def mutating(self) -> bool:
+    def is_mutating(self) -> bool:
         """Return whether a call changes anything."""
         return self.reversibility is not Reversibility.PURE or self.risk is not Risk.READ_ONLY
 
@@ -226,4 +226,4 @@ class ToolSpec(FrozenModel):
         """
         if self.reversibility is Reversibility.IRREVERSIBLE or self.approval == "always":
             return True
-        return self.approval == "by_risk" and self.risk.gated
+        return self.approval == "by_risk" and self.risk.is_gated

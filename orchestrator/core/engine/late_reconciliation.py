@@ -28,7 +28,7 @@ NOT_IN_DOUBT: Final = "not_in_doubt"
 Why = Literal["in_doubt", "open", "undo_in_doubt", "learnt_late", "reopened"]
 
 
-class Doubt(FrozenModel):
+class DoubtfulChange(FrozenModel):
     """A change of an ended run that may or may not have happened."""
 
     change: SentChange
@@ -43,20 +43,22 @@ class Doubt(FrozenModel):
         return self.why != "open"
 
 
-def list_doubts(state: RunState, changes: Sequence[SentChange], late: frozenset[str]) -> tuple[Doubt, ...]:
+def list_doubts(
+    state: RunState, changes: Sequence[SentChange], late: frozenset[str]
+) -> tuple[DoubtfulChange, ...]:
     """Return the changes in doubt, in the order in which they were requested.
 
     `changes` are the newest requests of the run's mutating calls, and those of other runs of its line that
     its state names; `late` are the effects whose outcome came when the run no longer waited for it.
     """
-    found: list[Doubt] = []
+    found: list[DoubtfulChange] = []
     for change in changes:
         known = state.reconciled.get(change.effect)
         if known is not None and known.verdict != "reopened":
             continue
         why: Why | None = "reopened" if known is not None else _classify_doubt(state, change, late)
         if why is not None:
-            found.append(Doubt(change=change, why=why))
+            found.append(DoubtfulChange(change=change, why=why))
     return tuple(found)
 
 

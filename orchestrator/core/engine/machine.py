@@ -29,7 +29,7 @@ from orchestrator.core.domain.run_events import (
 from orchestrator.core.domain.run_state import PendingInterrupt, RunState
 from orchestrator.core.engine import late_events, late_reconciliation, signal_handlers
 from orchestrator.core.engine.errors import Corrupt
-from orchestrator.core.engine.transition_recorder import Recording
+from orchestrator.core.engine.transition_recorder import TransitionRecorder
 from orchestrator.core.llm.model_wait import is_called_up
 from orchestrator.core.nodes import kind_of
 from orchestrator.core.results.termination import force_run_end
@@ -73,10 +73,10 @@ def advance(
     """
     walker = _Walker(graph, manifest, state, event, headroom, desk)
     walker.answer(event)
-    return walker.finished()
+    return walker.finish_walk()
 
 
-class _Walker(Recording):
+class _Walker(TransitionRecorder):
     """The answer to one event."""
 
     _entering = False
@@ -112,7 +112,7 @@ class _Walker(Recording):
         if isinstance(event, GateDecided | GateExpired) and (
             thawed := budget_extension.resolve_budget_request(self.state, event, self.headroom.run_ceiling)
         ):
-            self._thawed(thawed)
+            self._apply_budget_decision(thawed)
         elif heard is not None:
             self._stay(heard.state, said + heard.said)
             self._obey(reenter=heard.reenter)
@@ -131,7 +131,7 @@ class _Walker(Recording):
                 step = make_interrupt_result(self.state, Interrupt.REPEATED_FAILURE, str(misfit))
             self._follow(step, said, entering=False)
 
-    def _thawed(self, thawed: budget_extension.Thawed) -> None:
+    def _apply_budget_decision(self, thawed: budget_extension.BudgetResolution) -> None:
         """Apply the decision on more budget: continue, or take the postponed interrupt."""
         if thawed.halting is not None:
             self.state = thawed.state
@@ -187,7 +187,7 @@ class _Walker(Recording):
 
     def _follow(self, step: NodeResult, said: tuple[TraceEntry, ...], *, entering: bool) -> None:
         """Carry out a step: a refusal, an interrupt, a wait, or an edge, whose target is entered next."""
-        if self._blocked(step, said):
+        if self._interrupt_if_blocked(step, said):
             return
         if step.interrupt is not None:
             self.state = step.state
@@ -201,7 +201,7 @@ class _Walker(Recording):
             return
         if not entering and self._held_back(step, said):
             return
-        step = self._rated(step)
+        step = self._with_counted_rates(step)
         self.effects.extend(step.effects)
         if step.outcome is None:
             self._wait(step, said, entering=entering)
@@ -212,7 +212,7 @@ class _Walker(Recording):
         self._move(step, guard, edge.target, phase, said + step.said)
         self._entering = True
 
-    def _blocked(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
+    def _interrupt_if_blocked(self, step: NodeResult, said: tuple[TraceEntry, ...]) -> bool:
         """Return whether the step's effects may not be requested.
 
         They may not under an emergency stop, for a model whose provider took more than was reserved, or if
@@ -241,7 +241,7 @@ class _Walker(Recording):
         self._interrupt(interrupt_for(refused), said + refusal_said(refused), final=final)
         return True
 
-    def _rated(self, step: NodeResult) -> NodeResult:
+    def _with_counted_rates(self, step: NodeResult) -> NodeResult:
         """Return the step with its tool calls counted against their rates, whichever node requests them."""
         rates = step.state.rates
         for effect in step.effects:

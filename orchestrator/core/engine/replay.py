@@ -17,7 +17,7 @@ from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import CORE_VERSION, advance
 from orchestrator.core.workflow.node_protocol import AdvanceResult, Transition
 from traces.core.canonical import encode_canonical
-from traces.core.integrity.chain import Head, Linked, Move, link_transitions
+from traces.core.integrity.chain import Head, LinkedRows, UnchainedTransition, link_transitions
 from traces.core.state_patch import diff_states
 
 
@@ -104,7 +104,7 @@ def _group_records(records: Sequence[bytes]) -> list[_Group]:
     return groups
 
 
-def _link_transitions(head: Head, walk: AdvanceResult, group: _Group) -> Linked:
+def _link_transitions(head: Head, walk: AdvanceResult, group: _Group) -> LinkedRows:
     """Link the walk as the commit linked it; the commit's other content is taken as recorded."""
     return link_transitions(
         head,
@@ -117,8 +117,8 @@ def _link_transitions(head: Head, walk: AdvanceResult, group: _Group) -> Linked:
     )
 
 
-def _convert_transition(made: Transition) -> Move:
-    return Move(
+def _convert_transition(made: Transition) -> UnchainedTransition:
+    return UnchainedTransition(
         source=made.source,
         outcome=made.outcome,
         guard=made.guard,

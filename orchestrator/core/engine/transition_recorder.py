@@ -31,7 +31,7 @@ STAY = "."
 _NONE: Mapping[str, Any] = {}
 
 
-class Recording:
+class TransitionRecorder:
     """The transitions of one walk; nothing of it outlives `advance`.
 
     `recorded` is the state after the last transition, `state` the one being worked on.
@@ -143,7 +143,7 @@ class Recording:
             )
         )
 
-    def finished(self) -> AdvanceResult:
+    def finish_walk(self) -> AdvanceResult:
         """Set status and clock, check the invariants, hand the walk over."""
         if not self.transitions:
             return AdvanceResult(transitions=(), state=self.initial, effects=())

@@ -45,12 +45,12 @@ class FileDiff:
     hunks: tuple[Hunk, ...]
 
     @property
-    def added(self) -> int:
+    def added_count(self) -> int:
         """Return the number of added lines."""
         return sum(sign == "+" for hunk in self.hunks for sign, _ in hunk.lines)
 
     @property
-    def removed(self) -> int:
+    def removed_count(self) -> int:
         """Return the number of removed lines."""
         return sum(sign == "-" for hunk in self.hunks for sign, _ in hunk.lines)
 

@@ -12,7 +12,7 @@ import orjson
 
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.policy.detectors import SEVERITIES, Place, Seen, Severity, discover_detectors
+from orchestrator.core.policy.detectors import SEVERITIES, DetectorInput, Place, Severity, discover_detectors
 from orchestrator.core.workflow.node_protocol import (
     NodeContext,
     NodeResult,
@@ -30,7 +30,7 @@ PHASES: dict[Place, Phase] = {
 }  # fmt: skip
 
 
-class Screened(NamedTuple):
+class ScreeningResult(NamedTuple):
     """The result of screening: the worst severity, its rule and the trace entries."""
 
     severity: Severity
@@ -38,21 +38,21 @@ class Screened(NamedTuple):
     said: tuple[TraceEntry, ...]
 
 
-def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> Screened:
+def screen_content(view: NodeContext, place: Place, text: str, subject: str) -> ScreeningResult:
     """Run every enabled detector over a text."""
     worst, rule, said = SEVERITIES[0], "", []
     safety = [policy.safety for policy in view.policies]
-    seen = Seen(text, normalize_for_detection(text), view.pins.boundary.denied_words)
+    seen = DetectorInput(text, normalize_for_detection(text), view.pins.boundary.denied_words)
     for name, severity, found in run_detectors(seen, place, safety):
         body = SafetyFound(detector=name, rule=found, place=place, subject=subject[:200], severity=severity)
         said.append(trace_event(PHASES[place], body))
         if SEVERITIES.index(severity) > SEVERITIES.index(worst):
             worst, rule = severity, f"{name}:{found}"
-    return Screened(worst, rule, tuple(said))
+    return ScreeningResult(worst, rule, tuple(said))
 
 
 def run_detectors(
-    seen: Seen, place: Place, settings: Iterable["dict[str, Severity]"]
+    seen: DetectorInput, place: Place, settings: Iterable["dict[str, Severity]"]
 ) -> list[tuple[str, Severity, str]]:
     """Return each detector's findings with their severity; of several settings the stricter applies.
 
@@ -73,7 +73,7 @@ def run_detectors(
     return found
 
 
-def with_safety_alarm(state: RunState, screened: Screened) -> RunState:
+def with_safety_alarm(state: RunState, screened: ScreeningResult) -> RunState:
     """Return the state with the finding recorded and, from now on, approval required for every change.
 
     Findings that are off or only noted leave the state unchanged.
@@ -85,7 +85,7 @@ def with_safety_alarm(state: RunState, screened: Screened) -> RunState:
 
 
 def stop_unsafe_run(
-    state: RunState, screened: Screened, subject: str, said: tuple[TraceEntry, ...]
+    state: RunState, screened: ScreeningResult, subject: str, said: tuple[TraceEntry, ...]
 ) -> NodeResult:
     """End a run in which a finding closes it, and notify security."""
     tripped = BreakerTripped(breaker="safety", reason=screened.rule, subject=subject)

@@ -44,7 +44,7 @@ def goes_unasked(view: NodeContext, spec: ToolSpec) -> bool:
     That holds for a tool that only reads, and for a tool with outside access that changes something under a
     class without a gate.
     """
-    if not spec.mutating:
+    if not spec.is_mutating:
         return True
     outside = spec.remote is not None or spec.egress is not None or spec.external
     return outside and not view.needs_gate(spec)
@@ -77,7 +77,7 @@ class ObservedText:
             bare in text.bare and not any(bare in one.bare for one in own) for text, own in self._pairs()
         )
 
-    def vouched(self, url: str, cuts: Sequence[int]) -> int:
+    def count_vouched_cuts(self, url: str, cuts: Sequence[int]) -> int:
         """Return how many of the cuts of an address lie within a text that was read."""
         return max((_count_observed_cuts(url, cuts, text, own) for text, own in self._pairs()), default=0)
 
@@ -211,7 +211,7 @@ def load_of(url: str, known: ObservedText) -> UrlPayload:
         return UrlPayload((url,), (url,))
     start = told.index("//") + 2 + len(parts.netloc)
     cuts = [start, *(found.end() for found in _BREAK.finditer(told, start)), len(told)]
-    known_cuts = known.vouched(told, cuts)
+    known_cuts = known.count_vouched_cuts(told, cuts)
     rest = told[cuts[known_cuts - 1] :] if known_cuts else told[start:]
     named = known_cuts > 0 or known.names(host)
     labels = () if named else tuple(host.split(".")[:-2])

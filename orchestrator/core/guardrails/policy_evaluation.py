@@ -46,7 +46,7 @@ _STANDINGS: Mapping[Standing, str] = {
 }  # fmt: skip
 
 
-class _Seen(NamedTuple):
+class _SeenLeaf(NamedTuple):
     """One leaf as a policy sees it.
 
     `ordinary` is why it is ordinary, or ""; `words` describe where it comes from.
@@ -97,7 +97,7 @@ NOT_EVALUATED = PolicyDecision(asked=False)
 
 def evaluate_policy(view: NodeContext, call: Call, spec: ToolSpec) -> PolicyDecision:
     """Evaluate the pinned policy, and the newest one if the commit has it."""
-    if not any(policy.reaches(spec.name, mutating=spec.mutating) for policy in view.policies):
+    if not any(policy.reaches(spec.name, mutating=spec.is_mutating) for policy in view.policies):
         return NOT_EVALUATED
     found: list[Finding] = []
     seen = _trace_argument_leaves(view, call, spec)
@@ -124,7 +124,7 @@ def with_planned_calls(view: NodeContext, state: RunState, calls: Iterable[Call]
     found eligible.
     """
     specs = ((call.id, view.pins.by_name.get(call.tool)) for call in calls)
-    planned = tuple([call for call, spec in specs if spec is not None and spec.mutating])
+    planned = tuple([call for call, spec in specs if spec is not None and spec.is_mutating])
     if planned and has_read_untrusted(view, state):
         planned = ()
     return state if planned == state.planned else state.evolve(planned=planned)
@@ -153,13 +153,13 @@ def with_sent(view: NodeContext, state: RunState, call: Call, spec: ToolSpec) ->
     return state.evolve(sent=with_entry(state.sent, f"{len(state.sent):03d} {to}".strip(), call.arguments))
 
 
-def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> list[_Seen]:
+def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> list[_SeenLeaf]:
     """Return each leaf as a policy sees it.
 
     Raises: ContentMissing.
     """
     value = view.desk.json(call.arguments or "")
-    if not spec.mutating and not _has_address(value) and spec.remote is None:
+    if not spec.is_mutating and not _has_address(value) and spec.remote is None:
         # Nothing in such a call leaves for a server outside (G3).
         return []
     tracer = TaintTracker(view, call)
@@ -170,7 +170,7 @@ def _trace_argument_leaves(view: NodeContext, call: Call, spec: ToolSpec) -> lis
         leaf = _build_policy_leaf(call, spec, pointer, one, _match_leaf_scope(view, one, value_there, scope))
         quoted = _find_quoted_source(tracer, one, value_there)
         ordinary = "" if quoted else _ordinary_because(pointer, one, leaf)
-        found.append(_Seen(pointer, leaf, ordinary, _describe_value_source(one.source, quoted)))
+        found.append(_SeenLeaf(pointer, leaf, ordinary, _describe_value_source(one.source, quoted)))
     return found
 
 
@@ -211,7 +211,7 @@ def _build_policy_leaf(
 ) -> Leaf:
     return Leaf(
         tool=spec.name,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         argument=argument_of(pointer),
         kind=traced.kind,
         sensitive=is_sensitive(spec, pointer),
@@ -247,7 +247,7 @@ def is_sensitive(spec: ToolSpec, pointer: str) -> bool:
     return bool(spec.sensitive)
 
 
-def _of_leaf(policy: Policy, seen: _Seen) -> Finding | None:
+def _of_leaf(policy: Policy, seen: _SeenLeaf) -> Finding | None:
     pointer, leaf, ordinary, words = seen
     rule = policy.rule_for(leaf)
     if rule is None or rule.decision == "allow":
@@ -264,7 +264,7 @@ def _find_unplanned_change(view: NodeContext, call: Call, spec: ToolSpec, policy
 
     That is a change that was not foreseen when untrusted content was read.
     """
-    if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.mutating:
+    if policy.after_untrusted == "allow" or call.by != "model" or call.edited or not spec.is_mutating:
         return None
     planned = call.id in view.state.planned or spec.name in view.state.foreseen
     if planned or view.pins.boundary.scope.plans(spec.name) or not has_read_untrusted(view, view.state):

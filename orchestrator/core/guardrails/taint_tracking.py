@@ -95,14 +95,14 @@ class TaintTracker:
         traced = {pointer: self._leaf(pointer, leaf) for pointer, leaf in found}
         texts = {pointer: words_of(leaf) for pointer, leaf in found}
         return {
-            pointer: one._replace(carries=self._chosen(one) and self._carries(pointer, one, texts))
+            pointer: one._replace(carries=self._is_model_chosen(one) and self._carries(pointer, one, texts))
             for pointer, one in traced.items()
         }
 
     def _leaf(self, pointer: str, leaf: Any) -> TaintedLeaf:
         kind = kind_of(pointer, leaf)
         said = bool(text := words_of(leaf)) and is_stated_in_text(text, self.goal)
-        if self.call.edited and (argument_of(pointer), text) not in self.proposed:
+        if self.call.edited and (argument_of(pointer), text) not in self.proposed_values:
             by = self.call.grant.by if self.call.grant else ""
             return TaintedLeaf(Source("person", by), kind, said)
         if (known := undo_source(self.view, self.call, pointer, text)) is not None:
@@ -115,7 +115,7 @@ class TaintTracker:
         return TaintedLeaf(source, kind, said, self.vouches(leaf))
 
     @cached_property
-    def proposed(self) -> frozenset[tuple[str, str]]:
+    def proposed_values(self) -> frozenset[tuple[str, str]]:
         """Return the values of a call before a person edited it, each with its argument.
 
         A value that the person left unchanged keeps its source.
@@ -141,7 +141,7 @@ class TaintTracker:
         failed = [failure for failure in state.failures if failure.observation is not None]
         read = (*(fact.digest for fact in state.facts.values()), *(f.observation or "" for f in failed))
         desk.require([*read, *(state.echoes[name] for name in sorted(state.echoes))])
-        written, room = self._written(), MOST_TEXT
+        written, room = self._collect_model_texts(), MOST_TEXT
         for name, fact in reversed(state.facts_in_order()):
             text = words_of(desk.json(fact.digest))[: max(0, room)]
             room -= len(text)
@@ -155,7 +155,7 @@ class TaintTracker:
             source = Source("untrusted_observation", f"/{name}")
             yield _Place(source, SearchableText(words_of(value)[: max(0, room)]))
 
-    def _written(self) -> dict[str, tuple[SearchableText, ...]]:
+    def _collect_model_texts(self) -> dict[str, tuple[SearchableText, ...]]:
         """Return what the model had written when each fact came, with its own call; all of it under ""."""
         state = self.view.state
         asked = [_asked_in(state, key) for key in sorted(state.echoes)]
@@ -172,7 +172,7 @@ class TaintTracker:
         Those addresses were judged when they were sent.
         """
         value, spec = self.view.desk.json(digest), self.view.pins.by_name.get(tool)
-        reads = spec is not None and not spec.mutating
+        reads = spec is not None and not spec.is_mutating
         told = [
             leaf
             for at, leaf in flatten_json_leaves(value, "")
@@ -192,7 +192,7 @@ class TaintTracker:
             named = extract_identifiers(text)
             rest = [NOWHERE] if len(named) > MOST_THINGS else []
             return least_trusted_source(whole, *(self._whole(one) for one in named[:MOST_THINGS]), *rest)
-        return self._composed(kind, text) if whole is NOWHERE else whole
+        return self._find_composed_source(kind, text) if whole is NOWHERE else whole
 
     def _whole(self, text: str, depth: int = 0) -> Source:
         """Return the worst place that contains the text; an untrusted one if the text resembles any of it."""
@@ -212,7 +212,7 @@ class TaintTracker:
 
         A trusted tool confirms its own knowledge, not its arguments, nor a sum computed from them.
         """
-        given = self._given(place.source.reference)
+        given = self._find_given_arguments(place.source.reference)
         if given is None:
             return place.source
         tool = self.view.pins.by_name.get(place.fact.tool) if place.fact is not None else None
@@ -223,12 +223,12 @@ class TaintTracker:
             return least_trusted_source(place.source, *(self._whole(number, depth + 1) for number in numbers))
         return None if may_come_from_text(text, SearchableText(given)) else place.source
 
-    def _given(self, fact: str) -> str | None:
+    def _find_given_arguments(self, fact: str) -> str | None:
         """Return the arguments that a model gave to the tool of a trusted fact; None if no model did."""
         held = self.view.state.echoes.get(fact)
         return None if held is None else words_of(self.view.desk.json(held))
 
-    def _composed(self, kind: Kind, text: str) -> Source:
+    def _find_composed_source(self, kind: Kind, text: str) -> Source:
         """Return the source of an address by its parts: the least trusted of them."""
         parts = split_value_parts(kind, text)
         if len(parts) <= 1 or len(parts) > MOST_THINGS:
@@ -258,7 +258,7 @@ class TaintTracker:
         return held.with_answers(split_inputs(self.view)[0])
 
     @cached_property
-    def known(self) -> ObservedText:
+    def observed_text(self) -> ObservedText:
         """Return all that was read."""
         return _build_observed_text(self.places, self.goal)
 
@@ -284,7 +284,7 @@ class TaintTracker:
     def _tool(self) -> ToolSpec | None:
         return self.view.pins.by_name.get(self.call.tool)
 
-    def _chosen(self, one: TaintedLeaf) -> bool:
+    def _is_model_chosen(self, one: TaintedLeaf) -> bool:
         """Return whether a model chose the value.
 
         A value that a workflow fixes or a person enters carries nothing out.
@@ -296,9 +296,9 @@ class TaintTracker:
         if one.kind == "url":
             others = [name for name in texts if name != pointer and kind_of(name, texts[name]) == "url"]
             before = self.before + sent_by((texts[name] for name in others if name < pointer), self.goal)
-            return address_carries(text, self.known, before) or self._beside(pointer, texts)
+            return address_carries(text, self.observed_text, before) or self._beside(pointer, texts)
         within = addresses_in(text, bare=True)
-        laden = any(address_carries(url, self.known) for url in within if not self._names(url))
+        laden = any(address_carries(url, self.observed_text) for url in within if not self._names(url))
         if laden or len(within) > MOST_ADDRESSES:
             return True
         if spec is None or spec.remote is None or not goes_unasked(self.view, spec):
@@ -341,7 +341,7 @@ class TaintTracker:
         """Return whether text sent along with an address, in a call without approval, carries content out."""
         if self._tool is None or not goes_unasked(self.view, self._tool):
             return False
-        return any(text_carries(text, self.known) for name, text in texts.items() if name != pointer)
+        return any(text_carries(text, self.observed_text) for name, text in texts.items() if name != pointer)
 
     def _names(self, url: str) -> bool:
         grant = self.view.pins.boundary.scope

@@ -9,14 +9,14 @@ NOTICE: Final = (
 )
 
 
-class Resting(NamedTuple):
+class UntrustedBasis(NamedTuple):
     """One untrusted fact that an answer may be based on, with the tool that read it."""
 
     fact: str
     tool: str
 
 
-def resting_on(document: Mapping[str, Any] | None) -> tuple[Resting, ...]:
+def resting_on(document: Mapping[str, Any] | None) -> tuple[UntrustedBasis, ...]:
     """Return the untrusted facts behind a result or a report, in order.
 
     Empty if there are none, or if the content was erased.
@@ -26,5 +26,7 @@ def resting_on(document: Mapping[str, Any] | None) -> tuple[Resting, ...]:
         return ()
     told = ((name, said) for name, said in facts.items() if isinstance(said, dict))
     return tuple(
-        Resting(name, str(said.get("tool", ""))) for name, said in told if said.get("trust") != "trusted"
+        UntrustedBasis(name, str(said.get("tool", "")))
+        for name, said in told
+        if said.get("trust") != "trusted"
     )

@@ -27,7 +27,7 @@ OWN, WINDOW = "context_tokens", "context_window"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FittedPrompt:
     """A prompt that fits, with the trace entries of its trimming; or the reason why there is none."""
 
     prompt: Prompt
@@ -43,7 +43,7 @@ def fit_prompt(
     *,
     max_output: int,
     compiled: Callable[[tuple[str, ...]], Prompt],
-) -> Fitted:
+) -> FittedPrompt:
     """Compile the prompt with as many exchanges (links of the conversation, oldest first) as fit."""
     reason, limit = context_limit(state, profile, max_output)
     kept, prompt = exchanges, compiled(exchanges)
@@ -53,9 +53,11 @@ def fit_prompt(
         prompt = compiled(kept)
         size = prompt_tokens(profile, prompt.body, prompt.messages, prompt.tools)
     if size > limit:
-        return Fitted(prompt=prompt, halt=_halt_oversized_prompt(state, reason, limit, size))
+        return FittedPrompt(prompt=prompt, halt=_halt_oversized_prompt(state, reason, limit, size))
     dropped = len(exchanges) - len(kept)
-    return Fitted(prompt=prompt, said=(_trace_narrowed_context(dropped, limit, wanted),) if dropped else ())
+    return FittedPrompt(
+        prompt=prompt, said=(_trace_narrowed_context(dropped, limit, wanted),) if dropped else ()
+    )
 
 
 def context_limit(state: RunState, profile: ModelProfile, max_output: int) -> tuple[str, Decimal]:

@@ -11,10 +11,10 @@ from orchestrator.core.common.frozen_model import FrozenModel, with_entry
 from orchestrator.core.common.model_profile import ModelProfile, Role
 from orchestrator.core.domain.effects import CallModel, SetTimer
 from orchestrator.core.domain.run_events import ModelFailed, Recovered
-from orchestrator.core.domain.run_state import Pending, RunState
+from orchestrator.core.domain.run_state import PendingEffect, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.llm import model_wait
-from orchestrator.core.llm.context_window import Fitted, fit_prompt
+from orchestrator.core.llm.context_window import FittedPrompt, fit_prompt
 from orchestrator.core.llm.cost_downgrade import (
     is_cost_threshold_passed,
     profile_in_force,
@@ -53,7 +53,7 @@ from traces.core.integrity.chain import TraceEntry
 LEAST_OUTPUT = 64
 
 
-class Asking(FrozenModel):
+class ModelCallConfig(FrozenModel):
     """The settings with which a node calls its model.
 
     Units are tokens and counts. `exchanges` is the window of the conversation.
@@ -66,7 +66,7 @@ class Asking(FrozenModel):
     empty_retries: int = 2
 
 
-def wanted_output(profile: ModelProfile, config: Asking) -> int:
+def wanted_output(profile: ModelProfile, config: ModelCallConfig) -> int:
     """Return the number of output tokens for a call when no budget is short."""
     return min(profile.max_output_tokens, config.max_output_tokens or profile.max_output_tokens)
 
@@ -77,7 +77,7 @@ def least_output(wanted: int) -> Decimal:
 
 
 def request_model_call(
-    view: NodeContext, state: RunState, config: Asking, tools: tuple[ToolSpec, ...]
+    view: NodeContext, state: RunState, config: ModelCallConfig, tools: tuple[ToolSpec, ...]
 ) -> NodeResult:
     """Call the model now, with an output limit that keeps the cost within the reservation (R-BUDGET-2)."""
     before, state = state, state.evolve(thrifty=is_cost_threshold_passed(state))
@@ -101,7 +101,9 @@ def request_model_call(
         timeout_ms=view.deadline_ms(profile.timeout_ms),
         attempt=attempt,
     )
-    pending = Pending(kind="call_model", call=None, attempt=attempt, reserve=reserve, profile=profile.name)
+    pending = PendingEffect(
+        kind="call_model", call=None, attempt=attempt, reserve=reserve, profile=profile.name
+    )
     body = ModelCalled(
         effect=effect.id,
         role=config.role,
@@ -122,8 +124,8 @@ def request_model_call(
 
 
 def _select_profile_and_prompt(
-    view: NodeContext, state: RunState, config: Asking, tools: tuple[ToolSpec, ...]
-) -> tuple[ModelProfile, int, Fitted]:
+    view: NodeContext, state: RunState, config: ModelCallConfig, tools: tuple[ToolSpec, ...]
+) -> tuple[ModelProfile, int, FittedPrompt]:
     """Return the profile to call, its maximum number of output tokens, and the prompt.
 
     If the prompt is too long for the cheaper model, the usual model is called: saving money must not end a
@@ -140,12 +142,16 @@ def _select_profile_and_prompt(
 
 
 def _fit_profile_prompt(
-    view: NodeContext, state: RunState, config: Asking, tools: tuple[ToolSpec, ...], profile: ModelProfile
-) -> tuple[int, Fitted]:
+    view: NodeContext,
+    state: RunState,
+    config: ModelCallConfig,
+    tools: tuple[ToolSpec, ...],
+    profile: ModelProfile,
+) -> tuple[int, FittedPrompt]:
     wanted = wanted_output(profile, config)
     fresh = view._replace(state=state)
 
-    def compiled(exchanges: tuple[str, ...]) -> Prompt:
+    def compile_exchanges(exchanges: tuple[str, ...]) -> Prompt:
         return compile_prompt(
             fresh,
             role=config.role,
@@ -157,7 +163,9 @@ def _fit_profile_prompt(
         )
 
     window = state.window(config.exchanges)
-    return wanted, fit_prompt(state, profile, view.desk, window, max_output=wanted, compiled=compiled)
+    return wanted, fit_prompt(
+        state, profile, view.desk, window, max_output=wanted, compiled=compile_exchanges
+    )
 
 
 def _output_limit(state: RunState, profile: ModelProfile, prompt: Prompt, wanted: int) -> tuple[int, str]:
@@ -180,7 +188,7 @@ def _output_limit(state: RunState, profile: ModelProfile, prompt: Prompt, wanted
 
 
 def retry_model_call(
-    view: NodeContext, event: ModelFailed | Recovered, config: Asking, tools: tuple[ToolSpec, ...]
+    view: NodeContext, event: ModelFailed | Recovered, config: ModelCallConfig, tools: tuple[ToolSpec, ...]
 ) -> NodeResult | None:
     """Make another attempt after a failure, or return None if no attempt is possible.
 
@@ -195,7 +203,7 @@ def retry_model_call(
     if state.halting is not None:
         return NodeResult(state=state, said=(trace_model_failure(event),), anew=True)
     profile = _get_failed_profile(view)
-    cause = model_wait.Failed(profile, event.effect, get_failure_cause(event), get_retry_after(event))
+    cause = model_wait.FailedCall(profile, event.effect, get_failure_cause(event), get_retry_after(event))
     if cause.cause == model_wait.BUSY:
         return model_wait.in_line(view, state, cause, (trace_model_failure(event),))
     left = _attempts_left(view, event, config)
@@ -219,7 +227,7 @@ def _without_refused_attempt(view: NodeContext, event: ModelFailed | Recovered) 
     return state.evolve(counters=state.counters.evolve(model_attempts=attempts))
 
 
-def _attempts_left(view: NodeContext, event: ModelFailed | Recovered, config: Asking) -> bool:
+def _attempts_left(view: NodeContext, event: ModelFailed | Recovered, config: ModelCallConfig) -> bool:
     """Return whether the retry limit allows the same call once more."""
     usual = base_profile(view.pins, view.state, config.role)
     gauge = view.state.limits.get("retries", Decimal(usual.max_retries))
@@ -288,7 +296,7 @@ def _handed_over(
     view: NodeContext,
     event: ModelFailed | Recovered,
     profile: ModelProfile,
-    config: Asking,
+    config: ModelCallConfig,
     tools: tuple[ToolSpec, ...],
 ) -> NodeResult | None:
     """Repeat the call with the next candidate that can hold the prompt and be paid for (R-TOOL-22).
@@ -331,7 +339,7 @@ def _get_failed_profile(view: NodeContext) -> ModelProfile:
 
 
 def _can_take_over(
-    view: NodeContext, heir: ModelProfile, config: Asking, tools: tuple[ToolSpec, ...]
+    view: NodeContext, heir: ModelProfile, config: ModelCallConfig, tools: tuple[ToolSpec, ...]
 ) -> bool:
     """Return whether the prompt fits the heir's window and the run can pay for the least answer."""
     _, fit = _fit_profile_prompt(view, view.state, config, tools, heir)

@@ -19,7 +19,7 @@ from orchestrator.core.domain.effects import SetTimer
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import ModelFailed, Recovered
-from orchestrator.core.domain.run_state import Away, RunState
+from orchestrator.core.domain.run_state import ModelWait, RunState
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, ModelAwaited
@@ -36,7 +36,7 @@ OUTAGE = frozenset(
 IN_LINE = timedelta(minutes=10)
 
 
-class Failed(NamedTuple):
+class FailedCall(NamedTuple):
     """One failed call: profile, effect, cause, and the retry delay that the provider asked for."""
 
     profile: ModelProfile
@@ -55,7 +55,9 @@ def refused_by_us(event: ModelFailed | Recovered) -> bool:
     return isinstance(event, ModelFailed) and event.error in (BUSY, CIRCUIT)
 
 
-def in_line(view: NodeContext, state: RunState, failed: Failed, said: tuple[TraceEntry, ...]) -> NodeResult:
+def in_line(
+    view: NodeContext, state: RunState, failed: FailedCall, said: tuple[TraceEntry, ...]
+) -> NodeResult:
     """Wait in line for the model.
 
     Working time continues only for an interactive run, in which a person waits too.
@@ -72,7 +74,7 @@ def wait_for_model(
     view: NodeContext,
     state: RunState,
     event: ModelFailed | Recovered,
-    failed: Failed,
+    failed: FailedCall,
     said: tuple[TraceEntry, ...],
 ) -> NodeResult | None:
     """Wait until the model is available again, or return None if the run does not wait.
@@ -111,24 +113,24 @@ def _compute_patience_end(view: NodeContext, state: RunState) -> datetime | None
 def _build_model_outage(
     view: NodeContext,
     state: RunState,
-    failed: Failed,
+    failed: FailedCall,
     by: Literal["timer", "circuit", "line"],
     until: datetime | None,
     *,
     rests: bool = True,
-) -> Away:
+) -> ModelWait:
     before = state.away
     since = view.at if before is None else before.since
     # Keep the provider's last failure as the cause: an open circuit is only a consequence of that failure.
     known = before.cause if before is not None and failed.cause == CIRCUIT else failed.cause
-    return Away(since=since, profile=failed.profile.name, cause=known, by=by, until=until, rests=rests)
+    return ModelWait(since=since, profile=failed.profile.name, cause=known, by=by, until=until, rests=rests)
 
 
 def _schedule_model_wait(
     view: NodeContext,
     state: RunState,
-    away: Away,
-    failed: Failed,
+    away: ModelWait,
+    failed: FailedCall,
     due: datetime,
     said: tuple[TraceEntry, ...],
 ) -> NodeResult:
@@ -143,14 +145,14 @@ def _schedule_model_wait(
     )
 
 
-class Woken(NamedTuple):
+class WaitResult(NamedTuple):
     """The next action of a waiting node: wait on (`state` None), call in `state`, or give up (`over`)."""
 
     state: RunState | None = None
     over: bool = False
 
 
-def resume_model_wait(view: NodeContext) -> Woken:
+def resume_model_wait(view: NodeContext) -> WaitResult:
     """Decide how a node that waits to call its model continues when a timer has fired.
 
     A paused run does not lose its patience: it calls again when a person resumes it.
@@ -158,13 +160,13 @@ def resume_model_wait(view: NodeContext) -> Woken:
     state, away = view.state, view.state.away
     called = is_called_up(state, called_up=view.headroom.called_up)
     if not called and (state.timer is None or view.at < state.timer):
-        return Woken()
+        return WaitResult()
     if away is None:
-        return Woken(state)
+        return WaitResult(state)
     if away.until is not None and view.at >= away.until and not called and not state.paused:
-        return Woken(over=True)
+        return WaitResult(over=True)
     # The turn of a run in line has come, so the run works again. An outage lasts until the model answers.
-    return Woken(state.evolve(away=None) if away.by == "line" else state)
+    return WaitResult(state.evolve(away=None) if away.by == "line" else state)
 
 
 def is_called_up(state: RunState, *, called_up: bool) -> bool:

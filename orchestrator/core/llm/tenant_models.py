@@ -111,7 +111,7 @@ class OwnModels(FrozenModel):
 
     profiles: tuple[OwnModel, ...] = Field(default=(), max_length=MOST_MODELS)
 
-    def named(self, name: str) -> OwnModel | None:
+    def find_model(self, name: str) -> OwnModel | None:
         """Return the model of this name, or None."""
         return next((one for one in self.profiles if one.name == name), None)
 
@@ -124,7 +124,7 @@ def _list_usable_models(models: OwnModels) -> frozenset[str]:
     found, fresh = set[str](), [one.name for one in models.profiles if one.roles]
     while fresh:
         name = fresh.pop()
-        one = models.named(name)
+        one = models.find_model(name)
         if name not in found and one is not None:
             found.add(name)
             fresh += [one.cheaper, *one.failover]
@@ -139,7 +139,7 @@ def put_in_force(before: OwnModels, after: OwnModels) -> Iterator[tuple[int, Own
     """
     asked_before, asked = _list_usable_models(before), _list_usable_models(after)
     for number, one in enumerate(after.profiles):
-        known = before.named(one.name)
+        known = before.find_model(one.name)
         stands = known is not None and (known.place, known.secret) == (one.place, one.secret)
         if one.name in asked and not (stands and one.name in asked_before):
             yield number, one
@@ -191,7 +191,7 @@ def _describe_widenings(before: OwnModels, after: OwnModels) -> Iterator[str]:
         yield "Prompts go to the operator's models again."
     known_ones, asked = _list_usable_models(before), _list_usable_models(after)
     for one in after.profiles:
-        known = before.named(one.name)
+        known = before.find_model(one.name)
         if known is None or known.place != one.place:
             yield f"Prompts go to {one.name}: {one.model} at {one.base_url or AT[one.provider]}."
         elif one.name in asked and one.name not in known_ones:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 from uuid import UUID
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.tools.egress_policy import Leave, Target
+from orchestrator.core.tools.egress_policy import EgressPolicy, Target
 
 # The first try is immediate; another try follows each wait. Three days in all, as in Standard Webhooks.
 WAITS: Final = (
@@ -52,7 +52,7 @@ def wait_after(tries: int, delivery: UUID, wish: timedelta | None = None) -> tim
     return max(wait, min(wish, LONGEST_WISH)) if wish is not None else wait
 
 
-def admit_endpoint(target: Target, leave: Leave) -> None:
+def admit_endpoint(target: Target, leave: EgressPolicy) -> None:
     """Check that an endpoint without TLS is a place that an administrator has named.
 
     Raises: EgressRefused.

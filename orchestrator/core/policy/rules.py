@@ -74,7 +74,7 @@ class Rule(FrozenModel):
 
     @field_validator("tools")
     @classmethod
-    def _named(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_tool_names(cls, tools: tuple[str, ...]) -> tuple[str, ...]:
         for tool in tools:
             bare = tool.removesuffix(".*")
             if not bare or len(tool) > 64 or not bare.replace(".", "").replace("_", "").isalnum():
@@ -83,7 +83,7 @@ class Rule(FrozenModel):
 
     @field_validator("arguments")
     @classmethod
-    def _pointing(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_pointers(cls, arguments: tuple[str, ...]) -> tuple[str, ...]:
         for pointer in arguments:
             if not pointer.startswith("/") or len(pointer) > 200:
                 raise ValueError(f"{pointer[:80]!r} is no pointer: it begins with /")
@@ -126,7 +126,7 @@ class Policy(FrozenModel):
 
     @field_validator("safety")
     @classmethod
-    def _detected(cls, safety: dict[str, Severity]) -> dict[str, Severity]:
+    def _check_detectors(cls, safety: dict[str, Severity]) -> dict[str, Severity]:
         known = {f"{place}:{name}" for place in PLACES for name in discover_detectors()}
         if strange := sorted(set(safety) - known):
             raise ValueError(f"{strange[0][:80]!r} is no place and detector, such as result:injection")
@@ -234,7 +234,7 @@ SHIPPED = Policy(
 # -- comparing two policies
 
 
-class Weaker(NamedTuple):
+class WeakerCase(NamedTuple):
     """One case in which a policy is weaker than the one before it."""
 
     leaf: Leaf
@@ -242,19 +242,19 @@ class Weaker(NamedTuple):
     after: Decision
 
 
-def find_weaker_cases(before: Policy, after: Policy) -> tuple[Weaker, ...]:
+def find_weaker_cases(before: Policy, after: Policy) -> tuple[WeakerCase, ...]:
     """Find every kind of case in which `after` is weaker than `before`, one example each.
 
     An empty result means that `after` is as strict or stricter everywhere. Names fall into finitely many
     classes, each matched by the same patterns, so checking one name of each class checks them all.
     """
-    found: dict[tuple[str, str, Decision, Decision], Weaker] = {}
+    found: dict[tuple[str, str, Decision, Decision], WeakerCase] = {}
     for first, second, leaf in _enumerate_leaf_cases((before, after)):
         was: Decision = first.decision if first is not None else "allow"
         now: Decision = second.decision if second is not None else "allow"
         if RANK[now] < RANK[was]:
             key = (first.name if first else "", second.name if second else "", was, now)
-            found.setdefault(key, Weaker(leaf, was, now))
+            found.setdefault(key, WeakerCase(leaf, was, now))
     return tuple(found.values())
 
 

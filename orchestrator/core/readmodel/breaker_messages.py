@@ -36,7 +36,7 @@ class Trip(FrozenModel):
     ceiling: Decimal | None = None
 
 
-class Words(NamedTuple):
+class BreakerTexts(NamedTuple):
     """The texts of a breaker: a title, what happened, what was refused, the remedy.
 
     `what` and `refused` take the event's figures by name.
@@ -65,64 +65,64 @@ class Setters(FrozenModel):
 
 
 _GIVE_MORE: Final = "More can be given where the boundary asks people for it; else submit it again with more."
-WORDS: Final[Mapping[str, Words]] = MappingProxyType(
+WORDS: Final[Mapping[str, BreakerTexts]] = MappingProxyType(
     {
-        "wall_clock": Words(
+        "wall_clock": BreakerTexts(
             "Wall clock", "the allowed {limit} s of working time were used up",
             "Nothing further was started.", _GIVE_MORE,
         ),
-        "repeated_call": Words(
+        "repeated_call": BreakerTexts(
             "Repeated call",
             "{subject} was asked for with the same arguments again: {actual} times, {limit} are allowed",
             "That call was not made.",
             "The model is told to use the result it has; repair, ask, or escalate.",
         ),
-        "retry_storm": Words(
+        "retry_storm": BreakerTexts(
             "Retry storm", "{subject} kept failing in passing ({reason}), {limit} attempts long",
             "No further attempt was made.",
             "Each attempt waited longer than the one before. Submit it again when the other side is back.",
         ),
-        "budget_gate": Words(
+        "budget_gate": BreakerTexts(
             "Budget gate", "the next step needed {actual} of {reason}, and {limit} was left",
             "That step was not started.", _GIVE_MORE,
         ),
-        "context_pressure": Words(
+        "context_pressure": BreakerTexts(
             "Context pressure", "the next prompt has {actual} tokens at most, {limit} are allowed",
             "The prompt was not sent.", _GIVE_MORE,
         ),
-        "privileged_action": Words(
+        "privileged_action": BreakerTexts(
             "Privileged action", "{subject} is {reason}: its effect is outside this run",
             "It is sent only after an approval.",
             "After a rejection the workflow goes another way.",
         ),
-        "safety": Words(
+        "safety": BreakerTexts(
             "Safety", "a safety rule was broken by the {subject}: {reason}",
             "Nothing of it was used.", "Security reviews the trace, which is kept whole.",
         ),
-        "circuit": Words(
+        "circuit": BreakerTexts(
             "Circuit", "{subject} takes no calls for the moment", "The call was not sent.",
             "After its cooldown one call tries it again; an administrator may close it on the system page.",
         ),
-        "no_progress": Words(
+        "no_progress": BreakerTexts(
             "No progress", "nothing changed over {actual} steps, {limit} are allowed",
             "No further step was started.", "Read what the model tried, then change the goal or its inputs.",
         ),
-        "compensation": Words(
+        "compensation": BreakerTexts(
             "Compensation", "what {subject} did could not be taken back ({reason})",
             "It stands as it is.", "Take it back by hand; the run's report says what was done and with what.",
         ),
-        "tool_errors": Words(
+        "tool_errors": BreakerTexts(
             "Tool errors", "{actual} calls in a row failed, {limit} are allowed",
             "No further call was made.", "Submit it again when the tools answer.",
         ),
     }
 )  # fmt: skip
-_NARROWED: Final = Words(
+_NARROWED: Final = BreakerTexts(
     "Context pressure", "the next prompt would have had {actual} tokens, {limit} are the mark",
     "The oldest {subject} stayed out of the prompt.",
     "What they brought stands in it as facts, and whole in the trace.",
 )  # fmt: skip
-_FORESEEN: Final = Words(
+_FORESEEN: Final = BreakerTexts(
     "Budget gate", "what is left to do needs {actual} of {reason} at least, and {limit} was left",
     "The next step was not started: the run could not have finished.", _GIVE_MORE,
 )  # fmt: skip
@@ -134,15 +134,17 @@ _OWN_FORESEEN: Final = _FORESEEN._replace(
     what="the run's limit of {reason} is {ceiling}: "
     "what is left to do needs {actual} at least, and {limit} was left"
 )
-_CEILING: Final = Words(
+_CEILING: Final = BreakerTexts(
     "Budget gate", "{window} is {ceiling}: the next step needed {actual} of {reason}, and {limit} was left",
     "That step was not started.", CEILING_BACK,
 )  # fmt: skip
-_OVERRUN: Final = Words(
+_OVERRUN: Final = BreakerTexts(
     "Circuit", "{subject} reported {actual} of a dimension of which {limit} was reserved",
     "Nothing more is asked of it in this run.", "Have an administrator look at the model's profile.",
 )  # fmt: skip
-_UNKNOWN: Final = Words("Breaker", "{reason} {subject}", "What came next was not started.", "Read the trace.")
+_UNKNOWN: Final = BreakerTexts(
+    "Breaker", "{reason} {subject}", "What came next was not started.", "Read the trace."
+)
 MONEY: Final = "cost_usd"
 _BY_BOUNDARY: Final = ("repeated_call", "no_progress", "tool_errors")
 
@@ -243,7 +245,7 @@ def describe_limit_origins(
     return found
 
 
-def _select_breaker_texts(trip: Trip) -> Words:
+def _select_breaker_texts(trip: Trip) -> BreakerTexts:
     if trip.breaker == "context_pressure" and trip.reason == "narrowed":
         return _NARROWED
     if trip.breaker == "circuit" and trip.reason == "overrun":
@@ -253,7 +255,7 @@ def _select_breaker_texts(trip: Trip) -> Words:
     return WORDS.get(trip.breaker, _UNKNOWN)
 
 
-def _select_budget_gate_texts(trip: Trip) -> Words:
+def _select_budget_gate_texts(trip: Trip) -> BreakerTexts:
     if trip.account == "estimate":
         return _FORESEEN if trip.ceiling is None else _OWN_FORESEEN
     if trip.ceiling is None:

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.common.run_status import ENDINGS, Status, TerminalCode
-from orchestrator.core.domain.run_state import Away
+from orchestrator.core.domain.run_state import ModelWait
 from orchestrator.core.readmodel.reason_texts import in_words
 
 
-class Awaited(FrozenModel):
+class AwaitedRequest(FrozenModel):
     """An open request: its kind, its tool, its queue, the quorum and approvals so far, its times."""
 
     kind: str
@@ -32,11 +32,11 @@ class Facts(FrozenModel):
     code: TerminalCode | None = None
     reason: str = ""
     since: datetime | None = None
-    awaited: Awaited | None = None
+    awaited: AwaitedRequest | None = None
     deadline: datetime | None = None
     in_flight: tuple[str, ...] = ()
     halting: str = ""
-    away: Away | None = None
+    away: ModelWait | None = None
 
 
 class StatusSummary(FrozenModel):
@@ -91,7 +91,7 @@ def summarize_run_status(facts: Facts) -> StatusSummary:
     )
 
 
-def _summarize_model_wait(facts: Facts, away: Away) -> StatusSummary:
+def _summarize_model_wait(facts: Facts, away: ModelWait) -> StatusSummary:
     """Describe a run that waits for its model.
 
     The run continues by itself, or gives up when its patience is over.
@@ -122,7 +122,7 @@ def _describe_expiry(facts: Facts) -> str:
     return "the run expires" if facts.deadline is not None else ""
 
 
-def _summarize_approval_wait(facts: Facts, awaited: Awaited) -> StatusSummary:
+def _summarize_approval_wait(facts: Facts, awaited: AwaitedRequest) -> StatusSummary:
     who = f"the queue {awaited.queue}" if awaited.queue else "a reviewer"
     if awaited.quorum > 1:
         who = f"{awaited.quorum} people of {who} ({awaited.agreed} agreed)"

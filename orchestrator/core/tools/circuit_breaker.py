@@ -55,7 +55,7 @@ class Ticket(FrozenModel):
     probe: bool = False
 
 
-class Blocked(FrozenModel):
+class BlockedCircuit(FrozenModel):
     """No call is admitted for up to `wait_ms` milliseconds."""
 
     wait_ms: int

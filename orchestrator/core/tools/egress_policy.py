@@ -125,7 +125,7 @@ class Listener(FrozenModel):
     here: bool = False
 
 
-class Leave(FrozenModel):
+class EgressPolicy(FrozenModel):
     """The destinations that one caller may reach: exact origins and private places.
 
     A non-public address is reached only at a `private` host:port that the operator's `bound` covers (None:

@@ -75,7 +75,7 @@ def below_request(after: ToolSpec) -> tuple[str, ...]:
     """Describe where the declaration of an HTTP tool guards less than its request suggests."""
     request = after.remote.request if after.remote is not None else None
     found: list[str] = []
-    if request is not None and request.method != "GET" and not after.risk.gated:
+    if request is not None and request.method != "GET" and not after.risk.is_gated:
         found.append(
             f"It sends {request.method}, which changes something as a rule; it would be {after.risk.value}."
         )
@@ -110,7 +110,7 @@ def _list_property_names(schema: dict[str, Any]) -> list[str]:
 
 def _named_less(schema: dict[str, Any], after: ToolSpec) -> Iterator[str]:
     """Yield where an admission leaves out arguments that would be guarded by default."""
-    if after.mutating:
+    if after.is_mutating:
         left = [name for name in _list_property_names(schema) if f"/{name}" not in after.sensitive]
         if left:
             yield f"Not sensitive would be: {', '.join(sorted(left))[:200]}."
@@ -129,7 +129,7 @@ def _build_request_signature(spec: ToolSpec) -> tuple[Any, ...]:
     """Return the request, its origin, its arguments, and whether it changes anything."""
     remote = spec.remote
     here = (remote.request, remote.origin) if remote else ()
-    return (*here, spec.input_schema, spec.mutating)
+    return (*here, spec.input_schema, spec.is_mutating)
 
 
 def _sent_elsewhere(before: ToolSpec, after: ToolSpec) -> Iterator[str]:

@@ -25,7 +25,7 @@ _OWN_HEADERS = (
 )  # fmt: skip
 
 
-class Prepared(FrozenModel):
+class PreparedRequest(FrozenModel):
     """A request ready to be sent, except for its secret."""
 
     method: str
@@ -69,7 +69,7 @@ def checked_request(request: HttpRequest, arguments: tuple[str, ...]) -> Target:
     return target
 
 
-def prepare_request(request: HttpRequest, arguments: Mapping[str, Any], key: str) -> Prepared:
+def prepare_request(request: HttpRequest, arguments: Mapping[str, Any], key: str) -> PreparedRequest:
     """Build the request for these arguments.
 
     Raises: DefinitionRefused if an argument does not fit its place.
@@ -89,7 +89,7 @@ def prepare_request(request: HttpRequest, arguments: Mapping[str, Any], key: str
         headers["content-type"] = "application/json"
     if request.method != "GET" and request.key_header:
         headers[request.key_header.lower()] = key
-    return Prepared(
+    return PreparedRequest(
         method=request.method, url=f"{url}?{urlencode(query)}" if query else url, headers=headers, body=body
     )
 

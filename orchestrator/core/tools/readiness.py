@@ -20,28 +20,28 @@ class Life(NamedTuple):
     renews: bool
 
 
-class Lack(NamedTuple):
+class CredentialProblem(NamedTuple):
     """The problem with a tool's credential: unusable now (`gone`), or possibly before the end (`soon`)."""
 
     gone: str = ""
     soon: str = ""
 
 
-def credential_lack(secret: str, life: Life | None, at: datetime, until: datetime) -> Lack:
+def credential_lack(secret: str, life: Life | None, at: datetime, until: datetime) -> CredentialProblem:
     """Return the problem of a secret for a run from `at` to `until` at the latest.
 
     `life` None: no secret is stored.
     """
     if life is None:
-        return Lack(gone=f"its secret {secret} is not kept any more")
+        return CredentialProblem(gone=f"its secret {secret} is not kept any more")
     if life.expires_at is None or life.renews:
-        return Lack()
+        return CredentialProblem()
     if life.expires_at <= at:
-        return Lack(gone=f"its secret {secret} expired at {life.expires_at:%Y-%m-%d %H:%M} UTC")
+        return CredentialProblem(gone=f"its secret {secret} expired at {life.expires_at:%Y-%m-%d %H:%M} UTC")
     if life.expires_at <= until:
         said = f"its secret {secret} expires at {life.expires_at:%Y-%m-%d %H:%M} UTC"
-        return Lack(soon=f"{said}, before a run of this kind has to be over")
-    return Lack()
+        return CredentialProblem(soon=f"{said}, before a run of this kind has to be over")
+    return CredentialProblem()
 
 
 def left_out(view: NodeContext, call: Call) -> str | None:

@@ -246,7 +246,7 @@ def _build_egress(inputs: dict[str, Any], admission: Admission, risk: Risk) -> E
     Every address that the tool is given is judged by the web list, which the caller supplies, because even a
     tool that only reads could carry data away.
     """
-    if risk.gated:
+    if risk.is_gated:
         return None
     if admission.addresses is not None:
         return Egress(argument="", marked=admission.addresses, named=False)
@@ -265,14 +265,14 @@ def _collect_field_errors(spec: ToolSpec, admission: Admission) -> list[dict[str
     if admission.category == MEMORY:
         found.append(_make_field_error("/category", "Only the tools that are shipped write to memory."))
     reads_alone = admission.category in CATEGORIES and CATEGORIES[admission.category].final is None
-    if reads_alone and spec.mutating and admission.risk is not None:
+    if reads_alone and spec.is_mutating and admission.risk is not None:
         found.append(_changes_nothing(admission.category))
     if spec.compensation is None and _taken_back(spec):
         detail = (
             f"What is {spec.reversibility.value} names the tool that takes it back; else it is irreversible."
         )
         found.append(_make_field_error("/compensation", detail))
-    if admission.recovery == "read_only" and spec.mutating:
+    if admission.recovery == "read_only" and spec.is_mutating:
         found.append(
             _make_field_error("/recovery", "Only what is read_only and pure may simply be called again.")
         )
@@ -287,7 +287,7 @@ def _collect_field_errors(spec: ToolSpec, admission: Admission) -> list[dict[str
 def _taken_back(spec: ToolSpec) -> bool:
     """Return whether a change outside is declared as one that a tool can undo (R-TOOL-3)."""
     compensable = spec.reversibility is Reversibility.COMPENSABLE
-    return compensable or (spec.reversibility is Reversibility.REVERSIBLE and spec.risk.gated)
+    return compensable or (spec.reversibility is Reversibility.REVERSIBLE and spec.risk.is_gated)
 
 
 def _make_field_error(pointer: str, detail: str) -> dict[str, str]:

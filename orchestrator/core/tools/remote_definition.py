@@ -70,7 +70,7 @@ class Definition(FrozenModel):
         return compute_digest("mcp-tool", self.body)
 
 
-class Listed(FrozenModel):
+class ListedTool(FrozenModel):
     """One entry of a server's list under its original name: the definition, or why it was refused."""
 
     name: str
@@ -81,7 +81,7 @@ class Listed(FrozenModel):
 class Listing(FrozenModel):
     """The tools that a server offered at one moment. `whole` False: only the requested tools were read."""
 
-    tools: tuple[Listed, ...]
+    tools: tuple[ListedTool, ...]
     protocol: str = ""
     server: str = ""
     whole: bool = True
@@ -93,7 +93,7 @@ class Drift(FrozenModel):
     server: str
     tool: str
     admitted: str
-    now: Listed | None
+    now: ListedTool | None
 
 
 def read_definition(raw: Mapping[str, Any]) -> Definition:
@@ -125,7 +125,7 @@ def read_definition(raw: Mapping[str, Any]) -> Definition:
     return found
 
 
-def parse_listed_tool(raw: Mapping[str, Any]) -> Listed:
+def parse_listed_tool(raw: Mapping[str, Any]) -> ListedTool:
     """Parse one entry of a list; a fault is returned together with the name.
 
     Both may hold untrusted text, and are stored, so invisible characters are escaped.
@@ -133,9 +133,9 @@ def parse_listed_tool(raw: Mapping[str, Any]) -> Listed:
     given = raw.get("name")
     name = escape_invisible_characters(given[:LONGEST_NAME])[:LONGEST_NAME] if isinstance(given, str) else "?"
     try:
-        return Listed(name=name, definition=read_definition(raw))
+        return ListedTool(name=name, definition=read_definition(raw))
     except DefinitionRefused as refused:
-        return Listed(name=name, refused=escape_invisible_characters(str(refused.data["detail"]))[:300])
+        return ListedTool(name=name, refused=escape_invisible_characters(str(refused.data["detail"]))[:300])
 
 
 def checked_schema(schema: Any, which: str, *, object_only: bool = True) -> dict[str, Any]:

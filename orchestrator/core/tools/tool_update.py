@@ -77,7 +77,7 @@ def faults_of(spec: ToolSpec) -> list[dict[str, str]]:
                 "/risk", f"It changes something ({spec.reversibility.value}), so it is not read_only."
             )
         )
-    if spec.approval == "never" and spec.risk.gated:
+    if spec.approval == "never" and spec.risk.is_gated:
         found.append(
             _make_field_error("/approval", f"A {spec.risk.value} call is always put before a person.")
         )

@@ -21,7 +21,7 @@ MODEL = "model"
 Parameters = Mapping[str, Small]
 
 
-class Nothing(FrozenModel):
+class NoParameters(FrozenModel):
     """No parameters."""
 
 
@@ -133,11 +133,11 @@ def _coerce_count(value: Small) -> int:
 
 _ALL = (
     Guard(
-        name="queue_left", parameters=Nothing, sentence="A requested call still waits for its turn.",
+        name="queue_left", parameters=NoParameters, sentence="A requested call still waits for its turn.",
         asks=lambda state, _: bool(state.queue),
     ),
     Guard(
-        name="queue_empty", parameters=Nothing, sentence="Every requested call has its result.",
+        name="queue_empty", parameters=NoParameters, sentence="Every requested call has its result.",
         asks=lambda state, _: not state.queue,
     ),
     Guard(
@@ -154,7 +154,7 @@ _ALL = (
         asks=lambda state, given: _find_requester(state) == given["node"],
     ),
     Guard(
-        name="step_failed", parameters=Nothing, sentence="The last call that was carried out failed.",
+        name="step_failed", parameters=NoParameters, sentence="The last call that was carried out failed.",
         asks=lambda state, _: state.counters.errors > 0,
     ),
     Guard(
@@ -186,7 +186,7 @@ _ALL = (
         asks=lambda state, given: state.visits.get(str(given["node"]), 0) < _coerce_count(given["times"]),
     ),
     Guard(
-        name="edited", parameters=Nothing, sentence="A person edited the call at hand.",
+        name="edited", parameters=NoParameters, sentence="A person edited the call at hand.",
         asks=lambda state, _: any(call.edited for call in (*state.batch, *state.queue[:1])),
     ),
     Guard(

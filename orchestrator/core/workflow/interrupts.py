@@ -5,7 +5,7 @@ from decimal import Decimal
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_state import PendingInterrupt
-from orchestrator.core.workflow.node_protocol import NodeContext, Refused, trace_event
+from orchestrator.core.workflow.node_protocol import NodeContext, RefusedEffect, trace_event
 from traces.core.events.phases import Phase
 from traces.core.events.trace_events import BreakerTripped, ReservationRefused
 from traces.core.integrity.chain import TraceEntry
@@ -45,13 +45,13 @@ def find_due_interrupt(view: NodeContext) -> PendingInterrupt | None:
     return None
 
 
-def interrupt_for(refused: Refused) -> PendingInterrupt:
+def interrupt_for(refused: RefusedEffect) -> PendingInterrupt:
     """Running out of time is a timeout; of anything else, an exhausted budget."""
     kind = Interrupt.TIMEOUT if refused.dimension == "wall_clock_seconds" else Interrupt.BUDGET_EXHAUSTED
     return PendingInterrupt(interrupt=kind, reason=refused.dimension)
 
 
-def refusal_said(refused: Refused) -> tuple[TraceEntry, ...]:
+def refusal_said(refused: RefusedEffect) -> tuple[TraceEntry, ...]:
     """The events of a refused reservation: the refusal and the budget gate's breaker (R-BUDGET-12)."""
     body = ReservationRefused(
         dimension=refused.dimension,

@@ -153,7 +153,7 @@ class NodeKind(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedEffect:
     """The reason why an effect may not be requested: a dimension with too little left."""
 
     dimension: str

@@ -8,13 +8,13 @@ from uuid import UUID
 import orjson
 
 from approvals.models import Request
-from approvals.ports import Judged
+from approvals.ports import EditJudgement
 from orchestrator.core.calls.action_digest import exact_action
 from orchestrator.core.calls.effective_risk import risk_of_edit
 from orchestrator.core.calls.sealed_arguments import validate_sealed_references
 from orchestrator.core.common.argument_parsing import (
     Arguments,
-    Malformed,
+    MalformedArguments,
     parse_arguments,
     validate_against_schema,
     validate_no_redactions,
@@ -30,7 +30,7 @@ from traces.core.sealed_references import Place, extract_references, holds_refer
 from traces.queries import load_payloads, vault_of
 
 
-def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> Judged:
+def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> EditJudgement:
     """The judgement of edited arguments, for approvals' port. Inside the tenant's context; writes nothing.
 
     What is sensitive in them is sealed before anything of them is kept. Permission and budget are judged
@@ -46,11 +46,11 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
     packet = orjson.loads(bytes(request.packet))
     fault = (
         parsed
-        if isinstance(parsed, Malformed)
+        if isinstance(parsed, MalformedArguments)
         else _find_argument_error(run_id, spec, parsed, packet["step"])
     )
-    if isinstance(fault, Malformed) or isinstance(parsed, Malformed):
-        return Judged(None, refusal=fault.detail if fault is not None else "")
+    if isinstance(fault, MalformedArguments) or isinstance(parsed, MalformedArguments):
+        return EditJudgement(None, refusal=fault.detail if fault is not None else "")
     body, sealed = _seal_arguments(tenant_id, run_id, spec.name, parsed)
     action = exact_action(
         run=str(run_id),
@@ -62,7 +62,7 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
         boundary=pins.boundary_digest,
     )
     amount = amount_of(spec, parsed.value)
-    return Judged(
+    return EditJudgement(
         body,
         quorum=count_required_approvers(spec, amount, parsed.value),
         action_digest=action,
@@ -73,7 +73,9 @@ def judge_edit(tenant_id: UUID, run_id: UUID, call_id: str, arguments: Any) -> J
     )
 
 
-def _find_argument_error(run_id: UUID, spec: ToolSpec, parsed: Arguments, by: str) -> Malformed | None:
+def _find_argument_error(
+    run_id: UUID, spec: ToolSpec, parsed: Arguments, by: str
+) -> MalformedArguments | None:
     held = load_payloads(run_id, {found.digest for found in extract_references(parsed.value)})
     return (
         validate_no_redactions(parsed.value)

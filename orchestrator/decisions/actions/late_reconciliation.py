@@ -10,12 +10,12 @@ from django.db import transaction
 
 from approvals.core.errors import NotYours
 from approvals.core.policy import explain_decision_refusal
-from approvals.queries.people import Stands, decider_of
+from approvals.queries.people import AuthorizedPrincipal, decider_of
 from orchestrator.core.admission.errors import RunNotFound
 from orchestrator.core.approval.errors import EffectNotInDoubt, NoLookUp, RunUnderWay
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.effects import SentChange
-from orchestrator.core.engine.late_reconciliation import Doubt
+from orchestrator.core.engine.late_reconciliation import DoubtfulChange
 from orchestrator.decisions.queries.in_doubt_changes import asked_about, doubts_of, is_looked_up_by
 from orchestrator.runs.actions.run_signals import leave_signal
 from orchestrator.runs.models.run import Run
@@ -81,7 +81,7 @@ def _send_late_signal(
         return run
 
 
-def _get_in_doubt_change(run: Run, effect: str) -> Doubt:
+def _get_in_doubt_change(run: Run, effect: str) -> DoubtfulChange:
     if Status(run.status) not in TERMINAL_STATUSES:
         raise RunUnderWay(status=run.status)
     found = next((one for one in doubts_of(run) if one.change.effect == effect), None)
@@ -103,7 +103,7 @@ def _check_may_say(run: Run, change: SentChange, by: UUID, at: datetime) -> None
         raise NotYours(reason=why.sentence, rule=why.rule.value)
 
 
-def why_not(run: Run, change: SentChange, who: Stands) -> str:
+def why_not(run: Run, change: SentChange, who: AuthorizedPrincipal) -> str:
     """Return in a sentence why an actor may not judge a change, "" if permitted. Call in the tenant's
     context.
     """

@@ -38,22 +38,22 @@ class Effects(APIView):
         return Response({"results": [_serialize_in_doubt_change(one) for one in found]})
 
 
-class _Saying(APIView):
+class _InDoubtView(APIView):
     """A door at which those who may decide say something of one change."""
 
     permission_classes: list[type[BasePermission]] = [make_scope_permission(Scope.DECIDE)]
 
 
-class Reconcile(_Saying):
+class Reconcile(_InDoubtView):
     """Say whether a change in doubt happened."""
 
     @extend_schema(operation_id="reconcile_effect", request=ReconcileBody, responses={202: RunRow})
     def post(self, request: Request, run_id: str) -> Response:
         """Take the word: 202 with the run, whose next record has it. Its end stays as it is."""
         run, body = _parse_run_id(run_id), validate_input(ReconcileBody, request.data)
-        return post_once(request, lambda: self._reconciled(request, run, body))
+        return post_once(request, lambda: self._reconcile_effect(request, run, body))
 
-    def _reconciled(self, request: Request, run: UUID, body: dict[str, Any]) -> StoredResponse:
+    def _reconcile_effect(self, request: Request, run: UUID, body: dict[str, Any]) -> StoredResponse:
         who, given = get_caller(request), {"verdict": body["verdict"], "reason": body["reason"]}
         return StoredResponse(
             202,
@@ -63,16 +63,16 @@ class Reconcile(_Saying):
         )
 
 
-class LookUp(_Saying):
+class LookUp(_InDoubtView):
     """Have a change in doubt looked up."""
 
     @extend_schema(operation_id="look_up_effect", request=LookUpBody, responses={202: RunRow})
     def post(self, request: Request, run_id: str) -> Response:
         """Ask for the look-up: 202 with the run, whose next record has what it brought."""
         run, effect = _parse_run_id(run_id), validate_input(LookUpBody, request.data)["effect"]
-        return post_once(request, lambda: self._asked(request, run, effect))
+        return post_once(request, lambda: self._request_look_up(request, run, effect))
 
-    def _asked(self, request: Request, run: UUID, effect: str) -> StoredResponse:
+    def _request_look_up(self, request: Request, run: UUID, effect: str) -> StoredResponse:
         who = get_caller(request)
         return StoredResponse(
             202, presenters.serialize_run_row(ask_look_up(who.tenant, run, effect, by=who.principal))

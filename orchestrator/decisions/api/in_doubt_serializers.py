@@ -5,7 +5,7 @@ from typing import Any, get_args
 from rest_framework import serializers
 
 from orchestrator.core.engine.late_reconciliation import Why
-from tenancy.rest.serializer_fields import Formed, StrictCharField, StrictSerializer
+from tenancy.rest.serializer_fields import FormattedCharField, StrictCharField, StrictSerializer
 
 EFFECT = r"^[0-9a-f]{32}$"
 
@@ -13,13 +13,13 @@ EFFECT = r"^[0-9a-f]{32}$"
 class LookUpBody(StrictSerializer):
     """Which change is looked up."""
 
-    effect = Formed(EFFECT)
+    effect = FormattedCharField(EFFECT)
 
 
 class ReconcileBody(StrictSerializer):
     """Whether a change happened, and how that is known."""
 
-    effect = Formed(EFFECT)
+    effect = FormattedCharField(EFFECT)
     verdict = serializers.ChoiceField(choices=["happened", "not_happened"])
     reason = StrictCharField(max_length=500)
 

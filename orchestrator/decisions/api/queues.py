@@ -20,7 +20,7 @@ from tenancy.rest.api_helpers import get_caller, post_once
 from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.permissions import make_scope_permission
 from tenancy.rest.serializer_fields import (
-    Formed,
+    FormattedCharField,
     StrictCharField,
     StrictSerializer,
     page_of,
@@ -61,7 +61,7 @@ class DescribeQueueBody(QueueReasonBody):
 class QueueBody(DescribeQueueBody):
     """A queue to add. Its name never changes: lower-case letters, digits, - and _, a letter first."""
 
-    name = Formed(rf"^{QUEUE_NAME.pattern}$")
+    name = FormattedCharField(rf"^{QUEUE_NAME.pattern}$")
 
 
 class ByInspector(ScopedAPIView):
@@ -86,11 +86,11 @@ class Queues(ByInspector):
         InvalidInput (400)."""
         body, who = validate_input(QueueBody, request.data), get_caller(request)
 
-        def added() -> StoredResponse:
+        def build_response() -> StoredResponse:
             add_queue(who.tenant, body["name"], body["description"], by=who.principal, reason=body["reason"])
             return StoredResponse(201, _load_serialized_queue(who.tenant, body["name"]))
 
-        return post_once(request, added)
+        return post_once(request, build_response)
 
 
 class OneQueue(ByInspector):
@@ -120,11 +120,11 @@ class CloseQueue(ByInspector):
         it."""
         reason, who = validate_input(QueueReasonBody, request.data)["reason"], get_caller(request)
 
-        def closed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             close_queue(who.tenant, path_name(queue), by=who.principal, reason=reason)
             return StoredResponse(200, _load_serialized_queue(who.tenant, queue))
 
-        return post_once(request, closed)
+        return post_once(request, build_response)
 
 
 class ReopenQueue(ByInspector):
@@ -135,11 +135,11 @@ class ReopenQueue(ByInspector):
         """It may be named again. Raises NotFound."""
         reason, who = validate_input(QueueReasonBody, request.data)["reason"], get_caller(request)
 
-        def opened() -> StoredResponse:
+        def build_response() -> StoredResponse:
             reopen_queue(who.tenant, path_name(queue), by=who.principal, reason=reason)
             return StoredResponse(200, _load_serialized_queue(who.tenant, queue))
 
-        return post_once(request, opened)
+        return post_once(request, build_response)
 
 
 def _load_serialized_queue(tenant_id: UUID, name: str) -> dict[str, Any]:

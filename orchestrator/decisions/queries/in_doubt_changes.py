@@ -10,13 +10,13 @@ from uuid import UUID
 import orjson
 from django.db.models import Q
 
-from approvals.core.policy import Asked
+from approvals.core.policy import RequestFacts
 from approvals.models import Request
 from orchestrator.core.approval.reconciliation import QUEUE as RECONCILIATION
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status
 from orchestrator.core.domain.effects import CallTool, SentChange
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.engine.late_reconciliation import NOTHING_SENT, Doubt, list_doubts
+from orchestrator.core.engine.late_reconciliation import NOTHING_SENT, DoubtfulChange, list_doubts
 from orchestrator.runs.models.run import Intent, ManifestRow, Run
 from orchestrator.runs.queries.pending_signals import is_asked_of_effect
 from orchestrator.runs.queries.retry_lineage import retried_as, retriers_of
@@ -29,7 +29,7 @@ from traces.queries import load_payloads
 LATE_KINDS: Final = ("reconciled", "look_up")
 
 
-def doubts_of(run: Run, state: RunState | None = None) -> tuple[Doubt, ...]:
+def doubts_of(run: Run, state: RunState | None = None) -> tuple[DoubtfulChange, ...]:
     """Return the in-doubt changes of an ended run, in the order of their requests.
 
     The result is empty for a run that has not ended.
@@ -85,14 +85,14 @@ def is_looked_up_by(run: Run, tool: str) -> bool:
     return spec is not None and spec.lookup
 
 
-def asked_about(run: Run, change: SentChange) -> Asked:
+def asked_about(run: Run, change: SentChange) -> RequestFacts:
     """Return the input of the decision rule for a change in doubt, the same as while the run is live."""
     row = ManifestRow.objects.get(id=run.id)
     manifest = manifest_of(bytes(row.body), pins_of(row.tenant_id, row.pins_digest))
     spec = manifest.pins.by_name.get(change.tool)
     retriers = retriers_of(run.id)
     held = load_payloads(run.id, (change.arguments,)).get(change.arguments, b"")
-    return Asked(
+    return RequestFacts(
         kind="reconciliation", queue=RECONCILIATION, risk=spec.risk.value if spec is not None else "",
         amount=None, has_amount=False, submitter=str(manifest.principal),
         submitter_owner=str(manifest.owner), retriers=tuple(str(one.principal) for one in retriers),
@@ -108,7 +108,7 @@ class ShownDoubt:
     live, None without one.
     """
 
-    doubt: Doubt
+    doubt: DoubtfulChange
     arguments: Any
     can_look_up: bool
     being_recorded: bool

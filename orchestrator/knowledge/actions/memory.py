@@ -18,7 +18,7 @@ from orchestrator.core.domain.memory_gate import (
 from orchestrator.knowledge.models.memory import MemoryProposal, MemoryVerdict
 from orchestrator.knowledge.queries.memory import (
     WAITING,
-    Remembered,
+    JudgedProposal,
     build_gate_input,
     facts_of_run,
     proposal_of,
@@ -64,7 +64,7 @@ def propose_memory(
 
 def judge_memory(
     tenant_id: UUID, proposal: UUID | None, verdict: Verdict, *, by: UUID, reason: str
-) -> Remembered:
+) -> JudgedProposal:
     """Keep a proposal, refuse it, or put what was kept into quarantine. Outermost verb: owns the transaction.
 
     Nothing is kept but through the gate, whoever asks, nor by somebody related to those behind the run where
@@ -98,7 +98,7 @@ def judge_memory(
         return proposal_of(found.row.id)
 
 
-def _check_verdict_allowed(found: Remembered, verdict: Verdict) -> None:
+def _check_verdict_allowed(found: JudgedProposal, verdict: Verdict) -> None:
     """A proposal is decided once; what was kept may be put into quarantine, and kept again from there."""
     may = {
         WAITING: ("kept", "refused"), "kept": ("quarantined",),

@@ -13,7 +13,7 @@ from orchestrator.core.files.workspace import (
 )
 from orchestrator.knowledge.models.workspace import FileContent, WorkspaceRevision
 from orchestrator.knowledge.queries.workspace import (
-    Held,
+    WorkspaceState,
     get_newest_revision,
     get_workspace_revision,
     made_by,
@@ -33,7 +33,7 @@ SELECT gen_random_uuid(), tenant_id, %(run)s, number, key, cause, tree, digest, 
   FROM orchestrator_workspacerevision WHERE run_id = %(source)s"""
 
 
-def hand_in(tenant_id: UUID, run: UUID, files: Mapping[str, bytes]) -> Held:
+def hand_in(tenant_id: UUID, run: UUID, files: Mapping[str, bytes]) -> WorkspaceState:
     """Store the files that a task comes with, as revision 0. Joins the caller's transaction.
 
     Raises: PathRefused, WorkspaceRefused.
@@ -49,7 +49,7 @@ def change_files(
     base: str,
     changes: Mapping[str, bytes | None],
     summary: str,
-) -> Held:
+) -> WorkspaceState:
     """Store the next revision of a run's files. Joins the caller's transaction.
 
     The same key again returns the revision that it made. `base` is the digest of the revision that the
@@ -65,7 +65,7 @@ def change_files(
     return _store_revision(tenant_id, run, now.number + 1, key, "changed", tree, put, summary)
 
 
-def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: int) -> Held:
+def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: int) -> WorkspaceState:
     """Store an earlier revision's files as the next revision, once per key. Joins the caller's transaction.
 
     Raises: WorkspaceMoved, WorkspaceRefused, NotFound.
@@ -78,7 +78,9 @@ def restore_files(tenant_id: UUID, run: UUID, *, key: str, base: str, number: in
     return _store_revision(tenant_id, run, now.number + 1, key, "restored", earlier.tree, {}, summary)
 
 
-def _lock_base_revision(tenant_id: UUID, run: UUID, key: str, base: str) -> tuple[Held | None, Held]:
+def _lock_base_revision(
+    tenant_id: UUID, run: UUID, key: str, base: str
+) -> tuple[WorkspaceState | None, WorkspaceState]:
     """Return the revision that the key has already made, if any, and the newest one. One writer at a time.
 
     Raises: WorkspaceMoved, WorkspaceRefused.
@@ -102,7 +104,7 @@ def _store_revision(
     tree: Tree,
     files: Mapping[str, bytes],
     summary: str,
-) -> Held:
+) -> WorkspaceState:
     FileContent.objects.bulk_create(
         [
             FileContent(tenant_id=tenant_id, run_id=run, digest=digest, body=content)
@@ -114,7 +116,9 @@ def _store_revision(
         tenant_id=tenant_id, run_id=run, number=number, key=key, cause=cause, digest=tree.digest,
         tree=[entry.model_dump() for entry in tree.entries], summary=summary[:300], at=database_now(),
     )  # fmt: skip
-    return Held(run=run, number=number, tree=tree, cause=cause, key=key, summary=row.summary, at=row.at)
+    return WorkspaceState(
+        run=run, number=number, tree=tree, cause=cause, key=key, summary=row.summary, at=row.at
+    )
 
 
 def carry_files(source: UUID, run: UUID) -> None:
@@ -133,10 +137,12 @@ class RunFiles:
     def __init__(self, tenant_id: UUID, run: UUID) -> None:
         self._tenant, self._run = tenant_id, run
 
-    def change(self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str) -> Held:
+    def change(
+        self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str
+    ) -> WorkspaceState:
         """Call `change_files` for this run."""
         return change_files(self._tenant, self._run, key=key, base=base, changes=changes, summary=summary)
 
-    def restore(self, *, key: str, base: str, number: int) -> Held:
+    def restore(self, *, key: str, base: str, number: int) -> WorkspaceState:
         """Call `restore_files` for this run."""
         return restore_files(self._tenant, self._run, key=key, base=base, number=number)

@@ -9,7 +9,12 @@ from rest_framework import serializers
 
 from orchestrator.core.files.workspace import MOST_FILES
 from tenancy.core.errors import InvalidInput
-from tenancy.rest.serializer_fields import Formed, StrictCharField, StrictIntegerField, StrictSerializer
+from tenancy.rest.serializer_fields import (
+    FormattedCharField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 
 
 class FileBody(StrictSerializer):
@@ -19,7 +24,9 @@ class FileBody(StrictSerializer):
 
     path = StrictCharField(max_length=240, trim_whitespace=False)
     text = StrictCharField(required=False, allow_blank=True, trim_whitespace=False)
-    base64 = Formed(r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$", required=False)
+    base64 = FormattedCharField(
+        r"^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$", required=False
+    )
 
 
 @extend_schema_field({"type": "string", "pattern": "^[0-9a-f]{64}$"})

@@ -11,11 +11,11 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestrator.api.runs import Reading
+from orchestrator.api.runs import ReadOnlyView
 from orchestrator.core.files.unified_diff import format_unified_diff
 from orchestrator.knowledge.api.file_serializers import DiffQuery, FilesField, RevisionQuery
 from orchestrator.knowledge.queries.workspace import (
-    Held,
+    WorkspaceState,
     build_zip_archive,
     find_file_content,
     get_newest_revision,
@@ -52,7 +52,7 @@ class DiffRenderer(JSONLinesRenderer):
     format = "diff"
 
 
-class Files(Reading):
+class Files(ReadOnlyView):
     """A run's files."""
 
     @extend_schema(operation_id="list_run_files", parameters=[RevisionQuery], responses=FilesField)
@@ -72,7 +72,7 @@ class Files(Reading):
         )  # fmt: skip
 
 
-class FileContent(Reading):
+class FileContent(ReadOnlyView):
     """One file of a run."""
 
     renderer_classes = [BytesRenderer, JSONRenderer]
@@ -92,7 +92,7 @@ class FileContent(Reading):
         return build_attachment_response(body, file)
 
 
-class Archive(Reading):
+class Archive(ReadOnlyView):
     """All files of a run."""
 
     renderer_classes = [ZipRenderer, JSONRenderer]
@@ -111,7 +111,7 @@ class Archive(Reading):
             )
 
 
-class Diff(Reading):
+class Diff(ReadOnlyView):
     """What was changed in a run's files."""
 
     renderer_classes = [DiffRenderer, JSONRenderer]
@@ -147,11 +147,11 @@ def build_attachment_response(
     return HttpResponse(body, content_type=kind, headers=headers)
 
 
-def _get_workspace_revision(run: UUID, number: int | None) -> Held:
+def _get_workspace_revision(run: UUID, number: int | None) -> WorkspaceState:
     return get_newest_revision(run) if number is None else get_workspace_revision(run, number)
 
 
-def _serialize_revision(held: Held) -> dict[str, Any]:
+def _serialize_revision(held: WorkspaceState) -> dict[str, Any]:
     return {
         "number": held.number, "cause": held.cause, "digest": held.digest, "summary": held.summary,
         "at": held.at,

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.knowledge.actions.memory import judge_memory
-from orchestrator.knowledge.queries.memory import Remembered, build_memory_entry, list_memory_proposals
+from orchestrator.knowledge.queries.memory import JudgedProposal, build_memory_entry, list_memory_proposals
 from tenancy.core.roles import Scope
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import get_caller, paginate_rows, post_once, uuid_or_none
@@ -80,7 +80,7 @@ class Memory(APIView):
             return paginate_rows(request, found, lambda row: _serialize_memory(build_memory_entry(row)))
 
 
-class Judging(APIView):
+class MemoryVerdictView(APIView):
     """One verdict on one proposal."""
 
     permission_classes = [make_scope_permission(Scope.ADMIN)]
@@ -89,9 +89,9 @@ class Judging(APIView):
     def post(self, request: Request, memory_id: str) -> Response:
         """Say it. Raises NotFound, MemoryRefused."""
         reason = validate_input(MemoryWordBody, request.data)["reason"]
-        return post_once(request, lambda: self._judged(request, memory_id, reason))
+        return post_once(request, lambda: self._judge_proposal(request, memory_id, reason))
 
-    def _judged(self, request: Request, memory_id: str, reason: str) -> StoredResponse:
+    def _judge_proposal(self, request: Request, memory_id: str, reason: str) -> StoredResponse:
         who = get_caller(request)
         found = judge_memory(
             who.tenant, uuid_or_none(memory_id), self.verdict, by=who.principal, reason=reason
@@ -102,7 +102,7 @@ class Judging(APIView):
 @extend_schema_view(
     post=extend_schema(operation_id="keep_memory", request=MemoryWordBody, responses=MemoryRow)
 )
-class Keep(Judging):
+class Keep(MemoryVerdictView):
     """Let later runs find it; the gate is asked."""
 
     verdict = "kept"
@@ -111,7 +111,7 @@ class Keep(Judging):
 @extend_schema_view(
     post=extend_schema(operation_id="refuse_memory", request=MemoryWordBody, responses=MemoryRow)
 )
-class Refuse(Judging):
+class Refuse(MemoryVerdictView):
     """Never."""
 
     verdict = "refused"
@@ -120,13 +120,13 @@ class Refuse(Judging):
 @extend_schema_view(
     post=extend_schema(operation_id="quarantine_memory", request=MemoryWordBody, responses=MemoryRow)
 )
-class Quarantine(Judging):
+class Quarantine(MemoryVerdictView):
     """Hide what was kept from later runs."""
 
     verdict = "quarantined"
 
 
-def _serialize_memory(found: Remembered) -> dict[str, Any]:
+def _serialize_memory(found: JudgedProposal) -> dict[str, Any]:
     row = found.row
     return {
         "id": row.id, "run": row.run_id, "kind": row.kind, "text": row.text, "trust": found.trust,

@@ -14,7 +14,7 @@ from django.contrib.postgres.search import SearchQuery, SearchRank
 from django.db.models import F, OuterRef, QuerySet, Subquery
 
 from orchestrator.core.common.run_status import Status
-from orchestrator.core.domain.memory_gate import Evidence, MemoryStatus, Proposed
+from orchestrator.core.domain.memory_gate import Evidence, MemoryStatus, ProposalFacts
 from orchestrator.core.policy.provenance.value_matching import words_of
 from orchestrator.knowledge.models.memory import MemoryProposal, MemoryVerdict
 from orchestrator.runs.models.run import Run
@@ -27,7 +27,7 @@ WAITING = "waiting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class JudgedProposal:
     """A proposal with its newest decision; `rank` is its search rank."""
 
     row: MemoryProposal
@@ -66,7 +66,7 @@ def list_memory_proposals(verdict: str = "") -> QuerySet[MemoryProposal]:
     return found.order_by("-id")
 
 
-def search_kept_memory(words: str, at: datetime, limit: int) -> list[Remembered]:
+def search_kept_memory(words: str, at: datetime, limit: int) -> list[JudgedProposal]:
     """Search kept memory for these words and return unexpired entries, best match first."""
     query = SearchQuery(words, config="simple", search_type="websearch")
     rows = (
@@ -76,7 +76,7 @@ def search_kept_memory(words: str, at: datetime, limit: int) -> list[Remembered]
     return [build_memory_entry(row) for row in rows]
 
 
-def proposal_of(proposal: UUID | None) -> Remembered:
+def proposal_of(proposal: UUID | None) -> JudgedProposal:
     """Return one proposal.
 
     Raises: NotFound, also for another tenant's.
@@ -87,9 +87,9 @@ def proposal_of(proposal: UUID | None) -> Remembered:
     return build_memory_entry(row)
 
 
-def build_memory_entry(row: Any) -> Remembered:
+def build_memory_entry(row: Any) -> JudgedProposal:
     """Build the typed form of a row of `list_memory_proposals`."""
-    return Remembered(
+    return JudgedProposal(
         row=row, verdict=row.verdict or WAITING, reason=row.reason or "", decided_at=row.decided_at,
         rank=float(getattr(row, "rank", 0.0)),
     )  # fmt: skip
@@ -152,9 +152,9 @@ def standing_of_run(run: UUID) -> MemoryStatus:
     )
 
 
-def build_gate_input(found: Remembered) -> Proposed:
+def build_gate_input(found: JudgedProposal) -> ProposalFacts:
     """Return the data of a proposal that the gate checks."""
     row = found.row
-    return Proposed.model_validate(
+    return ProposalFacts.model_validate(
         {"text": row.text, "kind": row.kind, "evidence": found.evidence, "expires_at": row.expires_at}
     )

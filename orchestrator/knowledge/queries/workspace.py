@@ -13,7 +13,7 @@ from tenancy.core.errors import NotFound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class WorkspaceState:
     """A state of a run's files. A run that was given none is at revision 0, and empty."""
 
     run: UUID
@@ -30,29 +30,29 @@ class Held:
         return self.tree.digest
 
 
-def get_newest_revision(run: UUID) -> Held:
+def get_newest_revision(run: UUID) -> WorkspaceState:
     """A run's files as they are."""
     row = WorkspaceRevision.objects.filter(run_id=run).order_by("-number").first()
-    return _build_revision(row) if row is not None else Held(run=run, number=0, tree=Tree())
+    return _build_revision(row) if row is not None else WorkspaceState(run=run, number=0, tree=Tree())
 
 
-def get_workspace_revision(run: UUID, number: int) -> Held:
+def get_workspace_revision(run: UUID, number: int) -> WorkspaceState:
     """A run's files as they were. Raises NotFound."""
     row = WorkspaceRevision.objects.filter(run_id=run, number=number).first()
     if row is not None:
         return _build_revision(row)
     if number == 0:
-        return Held(run=run, number=0, tree=Tree())
+        return WorkspaceState(run=run, number=0, tree=Tree())
     raise NotFound
 
 
-def made_by(run: UUID, key: str) -> Held | None:
+def made_by(run: UUID, key: str) -> WorkspaceState | None:
     """The state that the call with this key made, if it did."""
     row = WorkspaceRevision.objects.filter(run_id=run, key=key).first()
     return None if row is None else _build_revision(row)
 
 
-def list_workspace_revisions(run: UUID) -> list[Held]:
+def list_workspace_revisions(run: UUID) -> list[WorkspaceState]:
     """Every state of a run's files, oldest first."""
     return [_build_revision(row) for row in WorkspaceRevision.objects.filter(run_id=run).order_by("number")]
 
@@ -68,13 +68,13 @@ def load_file_contents(run: UUID, entries: Iterable[Entry]) -> dict[str, bytes]:
     return {path: found[digest] for path, digest in wanted.items()}
 
 
-def find_file_content(held: Held, path: str) -> bytes | None:
+def find_file_content(held: WorkspaceState, path: str) -> bytes | None:
     """One file's bytes; None where there is none."""
     entry = held.tree.by_path.get(path)
     return None if entry is None else load_file_contents(held.run, (entry,))[path]
 
 
-def build_zip_archive(held: Held) -> bytes:
+def build_zip_archive(held: WorkspaceState) -> bytes:
     """All files as a zip archive, the same bytes for the same state. Raises NotFound as
     `load_file_contents`."""
     packed = io.BytesIO()
@@ -84,9 +84,9 @@ def build_zip_archive(held: Held) -> bytes:
     return packed.getvalue()
 
 
-def _build_revision(row: WorkspaceRevision) -> Held:
+def _build_revision(row: WorkspaceRevision) -> WorkspaceState:
     entries = tuple(Entry.model_construct(**entry) for entry in row.tree)
-    return Held(
+    return WorkspaceState(
         run=row.run_id, number=row.number, tree=Tree(entries=entries), cause=row.cause, key=row.key,
         summary=row.summary, at=row.at,
     )  # fmt: skip

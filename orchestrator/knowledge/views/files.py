@@ -11,7 +11,7 @@ from orchestrator.core.files.unified_diff import format_unified_diff
 from orchestrator.core.files.workspace import list_changed_paths
 from orchestrator.knowledge.api.files import build_attachment_response
 from orchestrator.knowledge.queries.workspace import (
-    Held,
+    WorkspaceState,
     build_zip_archive,
     find_file_content,
     get_newest_revision,
@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class FileChange:
     """The change of one file; `more` is the number of lines that are not shown."""
 
     path: str
@@ -85,7 +85,7 @@ def download_workspace_archive(request: PageRequest, run_id: UUID) -> HttpRespon
         )
 
 
-def _load_requested_revision(request: PageRequest, run_id: UUID) -> Held:
+def _load_requested_revision(request: PageRequest, run_id: UUID) -> WorkspaceState:
     run, number = run_of(run_id).id, request.GET.get("revision", "")
     if not number:
         return get_newest_revision(run)
@@ -94,17 +94,19 @@ def _load_requested_revision(request: PageRequest, run_id: UUID) -> Held:
     return get_workspace_revision(run, int(number))
 
 
-def _list_changed_files(first: Held, now: Held, paths: tuple[str, ...]) -> list[Changed]:
+def _list_changed_files(
+    first: WorkspaceState, now: WorkspaceState, paths: tuple[str, ...]
+) -> list[FileChange]:
     was = load_file_contents(first.run, [entry for entry in first.tree.entries if entry.path in paths])
     became = load_file_contents(now.run, [entry for entry in now.tree.entries if entry.path in paths])
     return [_build_file_change(path, was.get(path), became.get(path)) for path in paths]
 
 
-def _build_file_change(path: str, before: bytes | None, after: bytes | None) -> Changed:
+def _build_file_change(path: str, before: bytes | None, after: bytes | None) -> FileChange:
     text = format_unified_diff(_to_single_file_tree(path, before), _to_single_file_tree(path, after))
     every = [line for line in text.split("\n")[:-1] if not line.startswith(HEADS)]
     shown = tuple(Line(SIGNS.get(line[:1], "kept"), _without_sign(line)) for line in every[:MOST_LINES])
-    return Changed(
+    return FileChange(
         path=path, what="added" if before is None else "deleted" if after is None else "changed",
         added=sum(line.startswith("+") for line in every),
         removed=sum(line.startswith("-") for line in every),

@@ -137,7 +137,7 @@ def look_at_models(tenant_id: UUID, wanted: OwnModels, prices: Prices) -> None:
             for field, fault in _find_missing_settings(tenant_id, one, prices)
         ]
     for number, one in enumerate(wanted.profiles):
-        known = standing.named(one.name)
+        known = standing.find_model(one.name)
         if known is not None and (known.place, known.secret) == (one.place, one.secret):
             continue
         if fault := _address_fault(tenant_id, one):

@@ -20,20 +20,25 @@ from django.db import Error
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.effects import CallModel
 from orchestrator.core.llm.model_wait import OUTAGE
-from orchestrator.core.tools.circuit_breaker import LONGEST_SUBJECT, Blocked, Ticket, model_silence_tells
+from orchestrator.core.tools.circuit_breaker import (
+    LONGEST_SUBJECT,
+    BlockedCircuit,
+    Ticket,
+    model_silence_tells,
+)
 from orchestrator.llm.gateways.catalog import ModelEnvironment
 from orchestrator.llm.gateways.credentials import Access, operators_access, tenants_access
-from orchestrator.llm.gateways.live_text import PACE_SECONDS, Audience, Utterance
+from orchestrator.llm.gateways.live_text import PACE_SECONDS, Audience, LiveReply
 from orchestrator.llm.gateways.model_queue import Lines
 from orchestrator.llm.gateways.model_request import ModelCall
 from orchestrator.llm.gateways.providers.scripted_provider import play_scenario, split_reply_text
 from orchestrator.llm.gateways.response import build_failure_outcome
 from orchestrator.outbound.gateways.async_executor import EffectLoop
-from orchestrator.outbound.gateways.circuit_breaker_client import Admitted, Circuits, LocalCircuits
+from orchestrator.outbound.gateways.circuit_breaker_client import AdmittedCall, Circuits, LocalCircuits
 from orchestrator.outbound.gateways.counters import TALLY
 from orchestrator.outbound.gateways.effect_result import (
     BeforeWait,
-    Performed,
+    EffectResult,
     do_nothing,
     make_completed_future,
 )
@@ -51,7 +56,7 @@ class Remote(Protocol):
 
     def __call__(
         self, loop: EffectLoop, access: Access, call: ModelCall
-    ) -> Coroutine[Any, Any, Performed]: ...
+    ) -> Coroutine[Any, Any, EffectResult]: ...
 
 
 @cache
@@ -91,7 +96,7 @@ class ModelGateway:
         before_wait: BeforeWait = do_nothing,
         audience: Audience | None = None,
         vault: Vault | None = None,
-    ) -> "Future[Performed]":
+    ) -> "Future[EffectResult]":
         """Start one call and return a future of its outcome (ModelReplied or ModelFailed).
 
         `request` is the neutral request's bytes. `circuits` are those of the deployment; without them the
@@ -105,7 +110,7 @@ class ModelGateway:
         refused = check_before_send(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}"
-            return self._ended(
+            return self._complete_call(
                 profile,
                 build_failure_outcome(
                     effect, salt, "refused_by_wall", transient=refused.transient, detail=detail
@@ -119,34 +124,34 @@ class ModelGateway:
                 else ()
             )
             if not words:
-                return self._ended(profile, performed)
+                return self._complete_call(profile, performed)
             before_wait()
             return loop.submit(self._recite(effect, profile, performed, words, audience))
         board, subject = circuits or self.circuits, subject_of(profile)
         bounded = lines if profile.at_once is not None else None
         if bounded is not None and not _enter_model_queue(bounded, effect, profile, subject):
             waits = build_failure_outcome(effect, salt, "model_busy", transient=True, detail=subject)
-            return self._ended(profile, waits)
+            return self._complete_call(profile, waits)
         own = board.admit("use", subject, timeout_ms=effect.timeout_ms)
         # The result of a model that one tenant configured, or of a tenant's own short timeout, is no
         # evidence about a provider for other tenants.
-        alone = profile.own or isinstance(own, Blocked)
+        alone = profile.own or isinstance(own, BlockedCircuit)
         ticket = own if alone else board.admit("model", subject, timeout_ms=effect.timeout_ms)
-        if isinstance(own, Ticket) and isinstance(ticket, Blocked):
-            Admitted(circuits=board, ticket=own).tell(healthy=None, reason="")
-        if isinstance(own, Blocked) or isinstance(ticket, Blocked):
+        if isinstance(own, Ticket) and isinstance(ticket, BlockedCircuit):
+            AdmittedCall(circuits=board, ticket=own).tell(healthy=None, reason="")
+        if isinstance(own, BlockedCircuit) or isinstance(ticket, BlockedCircuit):
             if bounded is not None:
                 bounded.leave()
             if lines is not None:
-                lines.stand_behind("use" if isinstance(own, Blocked) else "model", subject)
+                lines.stand_behind("use" if isinstance(own, BlockedCircuit) else "model", subject)
             turned_away = build_failure_outcome(effect, salt, "circuit_open", transient=True, detail=subject)
             wait = {**turned_away.fields, "retry_after_ms": _compute_wait_ms(own, ticket)}
-            return self._ended(profile, replace(turned_away, fields=wait))
+            return self._complete_call(profile, replace(turned_away, fields=wait))
         before_wait()
         call = ModelCall(
             effect=effect, request=request, profile=profile, salt=salt, audience=audience, vault=vault
         )
-        use, admitted = Admitted(circuits=board, ticket=own), Admitted(circuits=board, ticket=ticket)
+        use, admitted = AdmittedCall(circuits=board, ticket=own), AdmittedCall(circuits=board, ticket=ticket)
         return loop.submit(
             self._in_turn(self._call(loop, call, use, admitted, tenant), admitted, lines, bounded)
         )
@@ -155,15 +160,15 @@ class ModelGateway:
         self,
         effect: CallModel,
         profile: ModelProfile,
-        performed: Performed,
+        performed: EffectResult,
         words: tuple[str, ...],
         audience: Audience | None,
-    ) -> Performed:
+    ) -> EffectResult:
         """Send a scripted reply to the audience as if it were being written.
 
         This takes only a part of the call's timeout.
         """
-        utterance = Utterance(audience)
+        utterance = LiveReply(audience)
         try:
             for part in words:
                 utterance.add(part)
@@ -184,7 +189,7 @@ class ModelGateway:
             return Access(key=None, why="this model is asked for a tenant alone")
         return await asyncio.to_thread(tenants_access, tenant, call.profile)
 
-    async def _performed(self, loop: EffectLoop, call: ModelCall, tenant: UUID | None) -> Performed:
+    async def _perform_call(self, loop: EffectLoop, call: ModelCall, tenant: UUID | None) -> EffectResult:
         try:
             access = await self._access(call, tenant)
         except Error as error:
@@ -194,11 +199,11 @@ class ModelGateway:
 
     async def _in_turn(
         self,
-        asked: Coroutine[Any, Any, Performed],
-        admitted: Admitted,
+        asked: Coroutine[Any, Any, EffectResult],
+        admitted: AdmittedCall,
         lines: Lines | None,
         bounded: Lines | None,
-    ) -> Performed:
+    ) -> EffectResult:
         """Run a call that holds a place in the model queue, and release the place in every case.
 
         The queue is then informed of the result: a successful probe has closed its circuit for the runs
@@ -214,13 +219,18 @@ class ModelGateway:
         return performed
 
     async def _call(
-        self, loop: EffectLoop, call: ModelCall, use: Admitted, admitted: Admitted, tenant: UUID | None
-    ) -> Performed:
+        self,
+        loop: EffectLoop,
+        call: ModelCall,
+        use: AdmittedCall,
+        admitted: AdmittedCall,
+        tenant: UUID | None,
+    ) -> EffectResult:
         """Perform the call and report its result to both circuits.
 
         A cancelled call reports nothing; if it was the probe, its lease expires.
         """
-        performed = await self._performed(loop, call, tenant)
+        performed = await self._perform_call(loop, call, tenant)
         error = performed.fields.get("error")
         await admitted.tell_aside(healthy=_assess_health(call, error), reason=error or "")
         if over := _compute_overrun(call.effect, performed):
@@ -234,11 +244,11 @@ class ModelGateway:
         self._count(_choose_metric_label(call.profile), performed)
         return performed
 
-    def _ended(self, profile: ModelProfile, performed: Performed) -> "Future[Performed]":
+    def _complete_call(self, profile: ModelProfile, performed: EffectResult) -> "Future[EffectResult]":
         self._count(_choose_metric_label(profile), performed)
         return make_completed_future(performed)
 
-    def _count(self, label: str, performed: Performed) -> None:
+    def _count(self, label: str, performed: EffectResult) -> None:
         TALLY.add("model", label, str(performed.fields.get("error", "replied")))
 
 
@@ -267,11 +277,11 @@ def _choose_metric_label(profile: ModelProfile) -> str:
     return "own" if profile.own else profile.name
 
 
-def _compute_wait_ms(*answers: Ticket | Blocked) -> int:
-    return max(answer.wait_ms for answer in answers if isinstance(answer, Blocked))
+def _compute_wait_ms(*answers: Ticket | BlockedCircuit) -> int:
+    return max(answer.wait_ms for answer in answers if isinstance(answer, BlockedCircuit))
 
 
-def _compute_overrun(effect: CallModel, performed: Performed) -> dict[str, str]:
+def _compute_overrun(effect: CallModel, performed: EffectResult) -> dict[str, str]:
     """Return the usage that the provider reported beyond the reservation, by dimension (R-BUDGET-2)."""
     usage: Mapping[str, Decimal] = performed.fields.get("usage") or {}
     return {

@@ -14,7 +14,7 @@ from django.db import connection
 
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.llm.tenant_models import AT
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from orchestrator.llm.gateways.catalog import NO_KEY, ModelEnvironment, key_for
 from orchestrator.tools.queries.tool_servers import leave_for
 from tenancy.core.errors import SecretUnusable
@@ -35,7 +35,7 @@ class Access:
 
     key: str | None = field(repr=False)
     own: bool = False
-    leave: Leave | None = None
+    leave: EgressPolicy | None = None
     why: str = "no key is configured for this address"
 
     @property

@@ -33,7 +33,7 @@ class Audience(Protocol):
         ...
 
 
-class Utterance:
+class LiveReply:
     """The live text of one reply.
 
     The text is sent at most five times a second, without secrets (R-TRACE-5); its last, incomplete word is
@@ -66,7 +66,7 @@ class Utterance:
         if self._due is not None:
             self._due.cancel()
 
-    def _hidden(self, text: str) -> str:
+    def _hide_secret(self, text: str) -> str:
         """Return the text without the key, and without a possible beginning of the key at the end."""
         if not self._secret:
             return text
@@ -85,7 +85,7 @@ class Utterance:
         now = clock()
         if self._audience.there():
             self._parts = ["".join(self._parts)]
-            shown = redact_begun(self._hidden(self._parts[0]))
+            shown = redact_begun(self._hide_secret(self._parts[0]))
             at = max(0, len(shown) - WINDOW)
             if shown and ((at, shown[at:]) != self._last or now - self._last_at >= AGAIN_SECONDS):
                 self._last, self._last_at = (at, shown[at:]), now

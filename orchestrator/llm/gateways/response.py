@@ -9,7 +9,7 @@ from budgets.core.pricing import sane_usage
 from orchestrator.core.domain.effects import CallModel
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolRequest
 from orchestrator.llm.gateways.sealed_arguments import sealed_arguments
-from orchestrator.outbound.gateways.effect_result import Keeper, Performed
+from orchestrator.outbound.gateways.effect_result import ContentSink, EffectResult
 from orchestrator.tools.gateways.secret_redaction import without_secret
 from traces.core.sealed_references import text_without
 from traces.sealed_values import Vault
@@ -58,13 +58,13 @@ def estimate_usage(effect: CallModel, request: bytes, reply_bytes: int) -> dict[
 
 def build_reply_outcome(
     effect: CallModel, request: bytes, reply: Reply, salt: bytes, vault: Vault | None = None
-) -> Performed:
+) -> EffectResult:
     """Build the outcome of a call that brought a reply.
 
     Sensitive values in the arguments of its calls are sealed in the `vault` and kept as references. Without
     a vault they are redacted.
     """
-    keeper = Keeper(salt)
+    keeper = ContentSink(salt)
     bounded = _truncate_reply(reply)
     written = len(bounded.text.encode()) + sum(
         len(call.name) + len(call.arguments.encode()) for call in bounded.calls
@@ -87,7 +87,7 @@ def build_reply_outcome(
         "counted": counted,
     }
     fields["redacted"] = tuple(sorted(keeper.redacted))
-    return Performed(kind=ModelReplied, fields=fields, bodies=keeper.bodies)
+    return EffectResult(kind=ModelReplied, fields=fields, bodies=keeper.bodies)
 
 
 def build_failure_outcome(
@@ -99,15 +99,15 @@ def build_failure_outcome(
     detail: str = "",
     retry_after_ms: int | None = None,
     usage: Mapping[str, Decimal] | None = None,
-) -> Performed:
+) -> EffectResult:
     """Build the outcome of a call that brought no reply. `retry_after_ms` is capped at 30 s (M10)."""
-    keeper = Keeper(salt)
+    keeper = ContentSink(salt)
     wish = None if retry_after_ms is None else max(0, min(MAX_RETRY_AFTER_MS, retry_after_ms))
     fields = {
         "effect": effect.id, "error": error, "transient": transient, "detail": keeper.keep_text(detail),
         "retry_after_ms": wish, "usage": dict(usage or {}),
     }  # fmt: skip
-    return Performed(kind=ModelFailed, fields=fields, bodies=keeper.bodies)
+    return EffectResult(kind=ModelFailed, fields=fields, bodies=keeper.bodies)
 
 
 def redact_secret(text: str, secret: str, *, cut: bool = False) -> str:
@@ -201,7 +201,7 @@ def _truncate_reply(reply: Reply) -> Reply:
     )  # fmt: skip
 
 
-def _seal_reply(reply: Reply, vault: Vault, keeper: Keeper) -> Reply:
+def _seal_reply(reply: Reply, vault: Vault, keeper: ContentSink) -> Reply:
     """Replace sensitive values in a reply by references.
 
     This runs twice, because a value that one call marks as secret may appear in another call, too.

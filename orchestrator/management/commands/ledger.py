@@ -14,9 +14,9 @@ from orchestrator.spending.actions.price_corrections import (
     apply_price_correction,
     preview_price_correction,
 )
-from orchestrator.spending.queries.mispriced_calls import Wrong
+from orchestrator.spending.queries.mispriced_calls import WrongPrice
 from orchestrator.tenants.queries.cross_tenant import tenant_of_run
-from orchestrator.worker.effects.ledger_audit import Proof, prove_ledger
+from orchestrator.worker.effects.ledger_audit import AuditResult, prove_ledger
 from tenancy.core.errors import InterlockError
 from tenancy.models import Tenant
 from tenancy.queries import tenant_by_slug
@@ -79,16 +79,16 @@ class Command(BaseCommand):
             raise CommandError("a ledger is not what was written")
 
 
-def _wrong(options: dict[str, Any]) -> Wrong:
+def _wrong(options: dict[str, Any]) -> WrongPrice:
     if options["tool"] is not None:
-        return Wrong(tool=options["tool"], version=options["price"])
+        return WrongPrice(tool=options["tool"], version=options["price"])
     provider, colon, model = options["model"].partition(":")
     if not (provider and colon and model):
         raise CommandError("--model takes a provider, a colon and the model")
-    return Wrong(provider=provider, model=model, version=options["price"])
+    return WrongPrice(provider=provider, model=model, version=options["price"])
 
 
-def _stretch(house: Tenant, wrong: Wrong, options: dict[str, Any], after: UUID | None) -> Correction:
+def _stretch(house: Tenant, wrong: WrongPrice, options: dict[str, Any], after: UUID | None) -> Correction:
     try:
         if options["apply"]:
             return apply_price_correction(house.id, wrong, by=None, reason=options["reason"], after=after)
@@ -112,7 +112,7 @@ def _houses(options: dict[str, Any]) -> list[Tenant]:
     return [found]
 
 
-def _document(proofs: dict[str, Proof]) -> dict[str, Any]:
+def _document(proofs: dict[str, AuditResult]) -> dict[str, Any]:
     return {
         "whole": not any(proof.faults for proof in proofs.values()),
         "tenants": [

@@ -78,22 +78,22 @@ class Command(BaseCommand):
         changes = {name: options[name] for name in CHANGEABLE if options[name] is not None}
         if not changes:
             raise CommandError("say what to change: --name, --time-zone, --tier or --autonomy")
-        update_tenant(_named(options).id, changes, by=None, reason=options["reason"])
+        update_tenant(_get_tenant(options).id, changes, by=None, reason=options["reason"])
         self.stdout.write("changed")
 
     def _suspend(self, options: dict[str, Any]) -> None:
-        paused = suspend_with_runs(_named(options).id, by=None, reason=options["reason"])
+        paused = suspend_with_runs(_get_tenant(options).id, by=None, reason=options["reason"])
         if paused is None:
             raise CommandError(f"{options['slug']} is suspended already")
         self.stdout.write(f"suspended; {paused} runs pause")
 
     def _resume(self, options: dict[str, Any]) -> None:
-        if not resume_tenant(_named(options).id, by=None, reason=options["reason"]):
+        if not resume_tenant(_get_tenant(options).id, by=None, reason=options["reason"]):
             raise CommandError(f"{options['slug']} is not suspended")
         self.stdout.write("Its people and keys may act again. An operator resumes its paused runs.")
 
 
-def _named(options: dict[str, Any]) -> Tenant:
+def _get_tenant(options: dict[str, Any]) -> Tenant:
     found = tenant_by_slug(options["slug"])
     if found is None:
         raise CommandError(f"there is no tenant {options['slug']!r}")

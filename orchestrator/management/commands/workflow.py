@@ -68,7 +68,7 @@ class Command(BaseCommand):
         with tenant_transaction(house.id):
             found = versions_of(options["slug"])
             number = options["number"]
-            version = in_force(found) if number is None else _numbered(found, number)
+            version = in_force(found) if number is None else _find_version(found, number)
             if version is None:
                 raise NotFound
             self.stdout.write(format_workflow_yaml(document_of(version)), ending="")
@@ -94,7 +94,7 @@ def fault_line(file: str, found: dict[str, Any]) -> str:
     return f"{where}{f'{place}: ' if place else ''}{found['sentence']}"
 
 
-def _numbered(versions: list[WorkflowVersion], number: int) -> WorkflowVersion | None:
+def _find_version(versions: list[WorkflowVersion], number: int) -> WorkflowVersion | None:
     return next((version for version in versions if version.version == number), None)
 
 

@@ -16,7 +16,7 @@ from django.db.models import F
 
 from orchestrator.core.notifications.delivery_policy import PATIENCE, verdict_of, wait_after
 from orchestrator.notifications.actions.webhook_disabled_mail import tell_off
-from orchestrator.notifications.gateways.webhook_sender import Sending, Sent, send_webhook
+from orchestrator.notifications.gateways.webhook_sender import AttemptResult, OutgoingMessage, send_webhook
 from orchestrator.notifications.queries import sending_of
 from tenancy.actions import write_audit_entry
 from tenancy.core.errors import SecretUnusable
@@ -32,14 +32,14 @@ CLAIM: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedDelivery:
     """A delivery in hand: its try's number, and what to send or why that cannot be."""
 
     tenant: UUID
     delivery: UUID
     number: int
     at: datetime
-    sending: Sending | None
+    sending: OutgoingMessage | None
     fault: str = ""
 
 
@@ -74,7 +74,7 @@ def deliver_now(tenant_id: UUID, only: UUID | None = None) -> int:
     return len(claimed)
 
 
-def claim_of(tenant_id: UUID, only: UUID | None = None) -> list[Claimed]:
+def claim_of(tenant_id: UUID, only: UUID | None = None) -> list[ClaimedDelivery]:
     """Take deliveries of a tenant that are due, or the one asked for, for this sender."""
     with tenant_transaction(tenant_id):
         now = database_now()
@@ -92,18 +92,18 @@ def _claim_delivery(row: WebhookDelivery, now: datetime) -> bool:
     return bool(same.update(attempts=F("attempts") + 1, tries=F("tries") + 1, next_at=now + CLAIM))
 
 
-def _build_claimed_delivery(row: WebhookDelivery, now: datetime) -> Claimed:
+def _build_claimed_delivery(row: WebhookDelivery, now: datetime) -> ClaimedDelivery:
     sending, fault = None, ""
     try:
         sending = sending_of(row, now)
     except SecretUnusable as error:
         fault = str(error)
-    return Claimed(
+    return ClaimedDelivery(
         tenant=row.tenant_id, delivery=row.id, number=row.attempts + 1, at=now, sending=sending, fault=fault
     )
 
 
-def _send_claimed_deliveries(claimed: Sequence[Claimed]) -> None:
+def _send_claimed_deliveries(claimed: Sequence[ClaimedDelivery]) -> None:
     """Send them side by side and write down each try."""
     if not claimed:
         return
@@ -111,17 +111,17 @@ def _send_claimed_deliveries(claimed: Sequence[Claimed]) -> None:
         note_try(one, sent)
 
 
-async def _all_sent(claimed: Sequence[Claimed]) -> list[Sent]:
+async def _all_sent(claimed: Sequence[ClaimedDelivery]) -> list[AttemptResult]:
     return await asyncio.gather(*(_send_claimed_delivery(one) for one in claimed))
 
 
-async def _send_claimed_delivery(one: Claimed) -> Sent:
+async def _send_claimed_delivery(one: ClaimedDelivery) -> AttemptResult:
     if one.sending is None:
-        return Sent(status=None, error=one.fault[:300])
+        return AttemptResult(status=None, error=one.fault[:300])
     return await send_webhook(one.sending)
 
 
-def note_try(one: Claimed, sent: Sent) -> None:
+def note_try(one: ClaimedDelivery, sent: AttemptResult) -> None:
     """Write down a try and what follows from it. Outermost verb: owns the transaction."""
     with tenant_transaction(one.tenant):
         WebhookAttempt.objects.create(
@@ -143,7 +143,7 @@ def note_try(one: Claimed, sent: Sent) -> None:
             _record_failed_try(row, sent, verdict == "gone", now)
 
 
-def _record_failed_try(row: WebhookDelivery, sent: Sent, gone: bool, now: datetime) -> None:
+def _record_failed_try(row: WebhookDelivery, sent: AttemptResult, gone: bool, now: datetime) -> None:
     webhook = row.webhook
     since = webhook.failing_since or now
     wait = None if gone else wait_after(row.tries, row.id, sent.wish)

@@ -6,10 +6,16 @@ from rest_framework import serializers
 
 from orchestrator.api.serializers import format_timestamp
 from orchestrator.core.notifications.delivery_policy import FEWEST_DAYS, MOST_DAYS
-from orchestrator.notifications.queries import Endpoint, KeepingNow, Logged
+from orchestrator.notifications.queries import DeliveryLog, Endpoint, KeepingNow
 from tenancy.core.event_kinds import KINDS, TEST
 from tenancy.models import WebhookDelivery
-from tenancy.rest.serializer_fields import URL, Formed, StrictCharField, StrictIntegerField, StrictSerializer
+from tenancy.rest.serializer_fields import (
+    URL,
+    FormattedCharField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 
 STATES = (("waiting", "waiting"), ("delivered", "delivered"), ("failed", "failed"))
 
@@ -43,7 +49,7 @@ class WebhookBody(StrictSerializer):
     """An endpoint to add: https, or http at one of the tenant's private places."""
 
     name = StrictCharField(max_length=80)
-    url = Formed(URL)
+    url = FormattedCharField(URL)
     events = serializers.ListField(
         child=serializers.ChoiceField(choices=list(KINDS)), min_length=1, max_length=len(KINDS)
     )
@@ -137,7 +143,7 @@ def delivery_shown(row: WebhookDelivery) -> dict[str, Any]:
     }
 
 
-def whole_delivery(one: Logged) -> dict[str, Any]:
+def whole_delivery(one: DeliveryLog) -> dict[str, Any]:
     """Serialize a delivery with its body and its attempts."""
     log = [
         {

@@ -66,13 +66,13 @@ class Webhooks(ByAdmin):
         (422), NameTaken (409)."""
         body, who = validate_input(WebhookBody, request.data), get_caller(request)
 
-        def added() -> NewSecret:
+        def add_new_webhook() -> NewSecret:
             return add_webhook(
                 who.tenant, name=body["name"], url=body["url"], events=tuple(body["events"]),
                 by=who.principal, reason=body["reason"],
             )  # fmt: skip
 
-        return _secret_once(request, 201, added)
+        return _secret_once(request, 201, add_new_webhook)
 
 
 class OneWebhook(ByAdmin):
@@ -99,10 +99,10 @@ class Rotate(ByAdmin):
         """A new secret; the old one signs beside it for a day. Raises NotFound."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def rotated() -> NewSecret:
+        def rotate_webhook_secret() -> NewSecret:
             return rotate_secret(who.tenant, uuid_or_none(webhook_id), by=who.principal, reason=reason)
 
-        return _secret_once(request, 200, rotated)
+        return _secret_once(request, 200, rotate_webhook_secret)
 
 
 class TurnOn(ByAdmin):
@@ -113,11 +113,11 @@ class TurnOn(ByAdmin):
         """Send to it again, what has waited first. Raises NotFound."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def turned() -> StoredResponse:
+        def build_response() -> StoredResponse:
             made = turn_on(who.tenant, uuid_or_none(webhook_id), by=who.principal, reason=reason)
             return StoredResponse(200, _serialize_webhook(who.tenant, made.id))
 
-        return post_once(request, turned)
+        return post_once(request, build_response)
 
 
 class Try(ByAdmin):
@@ -130,11 +130,11 @@ class Try(ByAdmin):
         validate_input(ReasonBody, request.data)
         who, wanted = get_caller(request), uuid_or_none(webhook_id)
 
-        def tried() -> StoredResponse:
+        def build_response() -> StoredResponse:
             delivery = try_webhook(who.tenant, wanted, by=who.principal)
             return StoredResponse(200, _serialize_delivery(who.tenant, wanted, delivery))
 
-        return post_once(request, tried)
+        return post_once(request, build_response)
 
 
 class Deliveries(ByAdmin):
@@ -170,11 +170,11 @@ class ReplayDelivery(ByAdmin):
         validate_input(ReasonBody, request.data)
         who, hook, wanted = get_caller(request), uuid_or_none(webhook_id), uuid_or_none(delivery_id)
 
-        def replayed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             replay_delivery(who.tenant, hook, wanted, by=who.principal)
             return StoredResponse(200, _serialize_delivery(who.tenant, hook, wanted))
 
-        return post_once(request, replayed)
+        return post_once(request, build_response)
 
 
 def _secret_once(request: Request, status: int, make: Any) -> Response:

@@ -17,7 +17,7 @@ from standardwebhooks.webhooks import Webhook as Signer
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.notifications.delivery_policy import admit_endpoint
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from orchestrator.tools.gateways.egress.guarded_transport import Resolver, guarded_client, system_resolver
 from traces.core.redaction import redact_secrets
 
@@ -29,7 +29,7 @@ PREFIX = "whsec_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
+class OutgoingMessage:
     """A message to an endpoint.
 
     Each of the `secrets` signs it separately: the previous secret serves receivers that do not use the new
@@ -40,12 +40,12 @@ class Sending:
     url: str
     body: bytes
     at: datetime
-    leave: Leave
+    leave: EgressPolicy
     secrets: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class AttemptResult:
     """The result of one attempt.
 
     `status` is None without an answer, and `error` gives the reason. `wish` is the Retry-After, `length`
@@ -64,7 +64,7 @@ def secret_of(chance: bytes) -> str:
     return PREFIX + b64encode(chance).decode()
 
 
-def build_signed_headers(sending: Sending) -> dict[str, str]:
+def build_signed_headers(sending: OutgoingMessage) -> dict[str, str]:
     """Build the headers: the message's id, this attempt's time in seconds, and a signature per secret."""
     text = sending.body.decode()
     signatures = [Signer(secret).sign(sending.id, sending.at, text) for secret in sending.secrets]
@@ -75,28 +75,28 @@ def build_signed_headers(sending: Sending) -> dict[str, str]:
     }
 
 
-async def send_webhook(sending: Sending, *, resolver: Resolver = system_resolver) -> Sent:
+async def send_webhook(sending: OutgoingMessage, *, resolver: Resolver = system_resolver) -> AttemptResult:
     """Send a message and return the result. Raises nothing: every failure is an attempt to be recorded."""
     began = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS):
             answer = await _post_message(sending, resolver)
     except EgressRefused as error:
-        answer = Sent(status=None, error=f"not sent: {error.data['detail']}"[:KEPT])
+        answer = AttemptResult(status=None, error=f"not sent: {error.data['detail']}"[:KEPT])
     except (TimeoutError, httpx2.TimeoutException):
-        answer = Sent(status=None, error=f"no answer within {SECONDS:.0f} seconds")
+        answer = AttemptResult(status=None, error=f"no answer within {SECONDS:.0f} seconds")
     except httpx2.ConnectError as error:
-        answer = Sent(status=None, error=_redact_error_text(f"no connection: {error}"))
+        answer = AttemptResult(status=None, error=_redact_error_text(f"no connection: {error}"))
     except Exception as error:  # noqa: BLE001 - what breaks in a new way must not hold up the others of its round
         # The error's own message is dropped, because it may quote the answer.
-        answer = Sent(status=None, error=f"{type(error).__name__}: the try broke off"[:KEPT])
+        answer = AttemptResult(status=None, error=f"{type(error).__name__}: the try broke off"[:KEPT])
     took = int((time.monotonic() - began) * 1000)
-    return Sent(
+    return AttemptResult(
         status=answer.status, error=answer.error, length=answer.length, wish=answer.wish, milliseconds=took
     )
 
 
-async def _post_message(sending: Sending, resolver: Resolver) -> Sent:
+async def _post_message(sending: OutgoingMessage, resolver: Resolver) -> AttemptResult:
     admit_endpoint(target_of(sending.url), sending.leave)
     headers = {
         "content-type": "application/json",
@@ -107,7 +107,7 @@ async def _post_message(sending: Sending, resolver: Resolver) -> Sent:
         request = client.build_request("POST", sending.url, content=sending.body)
         response = await client.send(request, stream=True)
         try:
-            return Sent(
+            return AttemptResult(
                 status=response.status_code,
                 length=await _count_response_bytes(response),
                 wish=_parse_retry_after(response),

@@ -44,11 +44,11 @@ class EffectLoop:
 
     def start(self) -> None:
         """Start the thread; does nothing when it runs."""
-        self._running()
+        self._get_running_loop()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
         """Perform `work` on the loop. Cancelling the future cancels the work."""
-        return asyncio.run_coroutine_threadsafe(self._worked(work), self._running())
+        return asyncio.run_coroutine_threadsafe(self._run_tracked(work), self._get_running_loop())
 
     def run(self, work: Coroutine[Any, Any, T], timeout_ms: int) -> T:
         """Perform and wait. Raises TimeoutError after `timeout_ms`; the work is then cancelled."""
@@ -78,7 +78,7 @@ class EffectLoop:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(STOP_SECONDS)
 
-    async def _worked(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _run_tracked(self, work: Coroutine[Any, Any, T]) -> T:
         task = asyncio.current_task()
         assert task is not None
         self._working.add(task)
@@ -95,7 +95,7 @@ class EffectLoop:
         for _, close in kept.values():
             await _close_client(close)
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _get_running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()

@@ -15,7 +15,7 @@ WITHIN = SPAN - 1
 KEPT = 1_024
 
 
-class Pace:
+class CallRateLimiter:
     """Windows by whoever calls. Thread-safe, and bounded: what has been quiet for a minute is forgotten."""
 
     def __init__(self, clock: Monotonic = read_monotonic_clock) -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from orchestrator.core.tools import circuit_breaker as rules
-from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
+from orchestrator.core.tools.circuit_breaker import BlockedCircuit, Circuit, Kind, Setting, Ticket
 from orchestrator.outbound.gateways.monotonic_clock import Monotonic, read_monotonic_clock
 
 # A prober's lease lasts this much longer than its call.
@@ -22,19 +22,19 @@ GRACE_MS = 2_000
 class Circuits(Protocol):
     """The circuits of one tenant, and the shared ones. Each method may wait for the database."""
 
-    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
+    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | BlockedCircuit:
         """Return the permission for one call of at most `timeout_ms`, or how long none is given."""
         ...
 
-    def succeeded(self, ticket: Ticket) -> None:
+    def record_success(self, ticket: Ticket) -> None:
         """Record that the service answered."""
         ...
 
-    def failed(self, ticket: Ticket, reason: str) -> None:
+    def record_failure(self, ticket: Ticket, reason: str) -> None:
         """Record that the service failed; `reason` is a closed code."""
         ...
 
-    def released(self, ticket: Ticket) -> None:
+    def record_inconclusive(self, ticket: Ticket) -> None:
         """Record that the call was inconclusive about the service."""
         ...
 
@@ -44,7 +44,7 @@ class Circuits(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class AdmittedCall:
     """One admitted call, and the circuits to report its outcome to."""
 
     circuits: Circuits
@@ -64,11 +64,11 @@ class Admitted:
         if not self.matters(healthy=healthy):
             return
         if healthy is None:
-            self.circuits.released(self.ticket)
+            self.circuits.record_inconclusive(self.ticket)
         elif healthy:
-            self.circuits.succeeded(self.ticket)
+            self.circuits.record_success(self.ticket)
         else:
-            self.circuits.failed(self.ticket, reason)
+            self.circuits.record_failure(self.ticket, reason)
 
     async def tell_aside(self, *, healthy: bool | None, reason: str) -> None:
         """Report the outcome from the effect loop: a thread waits for the database.
@@ -87,7 +87,7 @@ class LocalCircuits:
         self._lock = threading.Lock()
         self._held: dict[tuple[str, str], Circuit] = {}
 
-    def blocked(self, kind: Kind, *subjects: str) -> tuple[str, ...]:
+    def list_blocked(self, kind: Kind, *subjects: str) -> tuple[str, ...]:
         """Return the `subjects` that take no call now; the check uses up no probe."""
         with self._lock:
             now = self._now()
@@ -95,7 +95,7 @@ class LocalCircuits:
                 s for s in subjects if rules.is_circuit_blocking(self._held.get((kind, s), Circuit()), now)
             )
 
-    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | Blocked:
+    def admit(self, kind: Kind, subject: str, *, timeout_ms: int) -> Ticket | BlockedCircuit:
         """Admit a call as in `Circuits.admit`."""
         with self._lock:
             found, now = self._held.get((kind, subject)), self._now()
@@ -105,26 +105,26 @@ class LocalCircuits:
                 return Ticket(kind=kind, subject=subject, changes=found.changes, marked=found.failures > 0)
             probe = rules.with_probe(found, now, timedelta(milliseconds=timeout_ms + GRACE_MS))
             if probe is None:
-                return Blocked(wait_ms=rules.wait_ms(found, now))
+                return BlockedCircuit(wait_ms=rules.wait_ms(found, now))
             self._held[kind, subject] = probe
             return Ticket(kind=kind, subject=subject, changes=probe.changes, probe=True)
 
-    def succeeded(self, ticket: Ticket) -> None:
-        """Record a success as in `Circuits.succeeded`."""
+    def record_success(self, ticket: Ticket) -> None:
+        """Record a success as in `Circuits.record_success`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:
                 self._held[ticket.kind, ticket.subject] = rules.with_success(found, ticket.changes)
 
-    def failed(self, ticket: Ticket, reason: str) -> None:
-        """Record a failure as in `Circuits.failed`."""
+    def record_failure(self, ticket: Ticket, reason: str) -> None:
+        """Record a failure as in `Circuits.record_failure`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject), Circuit())
             after = rules.with_failure(found, ticket.changes, self._now(), reason, self._setting)
             self._held[ticket.kind, ticket.subject] = after
 
-    def released(self, ticket: Ticket) -> None:
-        """Record an inconclusive call as in `Circuits.released`."""
+    def record_inconclusive(self, ticket: Ticket) -> None:
+        """Record an inconclusive call as in `Circuits.record_inconclusive`."""
         with self._lock:
             found = self._held.get((ticket.kind, ticket.subject))
             if found is not None:

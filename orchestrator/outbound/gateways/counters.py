@@ -10,7 +10,7 @@ BREAKER = "breaker"
 CIRCUIT = "circuit"
 
 
-class Tally:
+class OutcomeCounters:
     """Counts by (gateway, subject, outcome). Thread-safe; counts never decrease."""
 
     def __init__(self) -> None:
@@ -28,4 +28,4 @@ class Tally:
             return dict(self._counts)
 
 
-TALLY = Tally()
+TALLY = OutcomeCounters()

@@ -64,10 +64,10 @@ class DatabasePermit:
         """None when the effect may be sent now, else why not. One statement, one round trip, or none."""
         known, self._known = self._known, None
         fresh = known is not None and read_monotonic_clock() - known.at <= FRESH_SECONDS
-        reason = known.reason if known is not None and fresh else self._asked()
+        reason = known.reason if known is not None and fresh else self._query_permission()
         return None if reason == "ok" else SendRefused(reason=reason)
 
-    def _asked(self) -> str:
+    def _query_permission(self) -> str:
         connection.ensure_connection()
         with connection.wrap_database_errors:
             # psycopg's own cursor prepares; the guard has nothing to see here, for the function names no

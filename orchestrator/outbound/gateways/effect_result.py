@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolAnswered, ToolFailed
-from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.domain.run_state import UnreadAnswer
 from orchestrator.tools.gateways.echoes import replace_opened_values
 from traces.core.canonical import canonical_outside, payload_digest
 from traces.core.redaction import redact_secrets
@@ -25,7 +25,7 @@ BeforeWait = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Performed:
+class EffectResult:
     """The outcome of one effect.
 
     `fields` are the event's fields except its time; `bodies` hold the content that its digests name. `unread`
@@ -35,7 +35,7 @@ class Performed:
     kind: type[Outcome]
     fields: Mapping[str, Any]
     bodies: Mapping[str, bytes] = field(default_factory=dict)
-    unread: Unread | None = None
+    unread: UnreadAnswer | None = None
 
     def event(self, at: datetime) -> Outcome:
         """Return the event, with the commit's time."""
@@ -43,7 +43,7 @@ class Performed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class LookUpResult:
     """The result of a look-up.
 
     `answered` False: the outcome is unknown, and `why` is a short code. `observation` None with `answered`:
@@ -57,7 +57,7 @@ class Found:
     bodies: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class Keeper:
+class ContentSink:
     """Collects content under the run's salted digests, redacted before it is hashed (R-TRACE-5).
 
     `redacted` are the kinds of removed secrets. `opened` are the values that were opened for the call, with
@@ -87,8 +87,8 @@ class Keeper:
         return self.keep(text[:limit].encode("utf-8", "backslashreplace")) if text else None
 
 
-def make_completed_future(performed: Performed) -> "Future[Performed]":
+def make_completed_future(performed: EffectResult) -> "Future[EffectResult]":
     """Return a completed future, for an effect that needs no waiting."""
-    future: Future[Performed] = Future()
+    future: Future[EffectResult] = Future()
     future.set_result(performed)
     return future

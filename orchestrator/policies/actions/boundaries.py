@@ -13,7 +13,7 @@ from orchestrator.core.compiler.boundary_change import list_widenings, read_boun
 from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.domain.boundary import Boundary, ToolGrant
 from orchestrator.core.domain.tool_spec import Risk
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.policies.queries.boundaries import (
     boundaries_now,
     boundary_document,
@@ -80,7 +80,12 @@ def preview_boundary(tenant_id: UUID, document: Mapping[str, Any]) -> BoundaryPr
 
 
 def ask_to_publish_boundary(
-    tenant_id: UUID, document: Mapping[str, Any], *, expected: int | None = None, who: Who, reason: str
+    tenant_id: UUID,
+    document: Mapping[str, Any],
+    *,
+    expected: int | None = None,
+    who: ChangeAuthor,
+    reason: str,
 ) -> BoundaryPublication | ToolProposal:
     """Publish a boundary, or store a proposal if it lets runs do more. Outermost verb: owns the transaction.
 
@@ -103,7 +108,7 @@ def ask_to_publish_boundary(
 
 
 def ask_to_allow_tool(
-    tenant_id: UUID, slug: str, tool: str, ceiling: Risk, *, who: Who, reason: str
+    tenant_id: UUID, slug: str, tool: str, ceiling: Risk, *, who: ChangeAuthor, reason: str
 ) -> BoundaryPublication | ToolProposal:
     """Publish a boundary with one more tool or another ceiling for it, or store a proposal.
 
@@ -167,7 +172,7 @@ def publish_read_boundary(
 
 
 def ask_to_retire_boundary(
-    tenant_id: UUID, slug: str, number: int, *, who: Who, reason: str
+    tenant_id: UUID, slug: str, number: int, *, who: ChangeAuthor, reason: str
 ) -> BoundaryVersion | ToolProposal:
     """Retire a version of a boundary, or store a proposal if the remaining version lets runs do more.
 

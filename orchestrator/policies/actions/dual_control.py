@@ -21,14 +21,14 @@ Settled = Literal["agreed", "refused", "withdrawn", "outdated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
+class ChangeAuthor:
     """The author of a change: the principal and the person behind it. All keys of a person are one person."""
 
     principal: UUID
     owner: UUID
 
 
-def not_own(row: Proposal, who: Who) -> None:
+def not_own(row: Proposal, who: ChangeAuthor) -> None:
     """Check that a proposal is neither by this person nor by a related one. Call in the tenant's context.
 
     Raises: OwnProposal for the proposer, with any key; BroughtAlong for a person related to the proposer.
@@ -40,12 +40,12 @@ def not_own(row: Proposal, who: Who) -> None:
         raise BroughtAlong
 
 
-def dropped_as(row: Proposal, who: Who) -> Settled:
+def dropped_as(row: Proposal, who: ChangeAuthor) -> Settled:
     """Return the status after a rejection: one's own proposal is withdrawn, another person's refused."""
     return "withdrawn" if who.owner == row.owner else "refused"
 
 
-def close_proposal(row: Proposal, status: Settled, who: Who | None, reason: str) -> None:
+def close_proposal(row: Proposal, status: Settled, who: ChangeAuthor | None, reason: str) -> None:
     """Close a proposal: by whom, when and why. `who` None is the system itself. Joins the caller's
     transaction.
     """

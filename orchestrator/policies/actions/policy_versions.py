@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from orchestrator.core.approval.errors import ProposalOpen
 from orchestrator.core.policy.rules import Policy, is_weaker_policy
-from orchestrator.policies.actions.dual_control import Who as Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor as ChangeAuthor
 from orchestrator.policies.actions.dual_control import close_proposal, dropped_as, not_own
 from orchestrator.policies.models import PolicyProposal, PolicyVersion
 from orchestrator.policies.queries.policies import PolicyNow, policy_in, policy_now
@@ -27,7 +27,7 @@ OBJECT = "policy:origin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class PolicyChange:
     """The result of a change: the policy in force, and the proposal if a second person is needed."""
 
     now: PolicyNow
@@ -58,7 +58,9 @@ def asked_policy(given: dict[str, Any]) -> Policy:
         ) from None
 
 
-def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who: Who, reason: str) -> Changed:
+def change_policy(
+    tenant_id: UUID, policy: Policy, *, expected: int | None, who: ChangeAuthor, reason: str
+) -> PolicyChange:
     """Set the tenant's policy. Outermost verb: owns the transaction.
 
     A policy that is nowhere weaker applies at once, to running runs from their next call on. Any other
@@ -74,16 +76,16 @@ def change_policy(tenant_id: UUID, policy: Policy, *, expected: int | None, who:
             raise Stale
         after = policy.evolve(version=before.version + 1)
         if after == before.policy.evolve(version=after.version):
-            return Changed(now=before)
+            return PolicyChange(now=before)
         if is_weaker_policy(before.policy, after):
-            return Changed(
+            return PolicyChange(
                 now=before, proposal=_create_policy_proposal(tenant_id, before, after, who, reason)
             )
         _publish_policy_version(tenant_id, before, after, who=who, agreed=None, reason=reason)
-        return Changed(now=policy_now())
+        return PolicyChange(now=policy_now())
 
 
-def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> Changed:
+def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: ChangeAuthor, reason: str) -> PolicyChange:
     """Approve a weaker policy as the second person: it applies to new runs. Outermost verb: owns the
     transaction.
 
@@ -97,14 +99,14 @@ def agree_to_policy(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str
         if row.before != before.version:
             raise Stale
         close_proposal(row, "agreed", who, reason)
-        proposer = Who(principal=row.by, owner=row.owner)
+        proposer = ChangeAuthor(principal=row.by, owner=row.owner)
         _publish_policy_version(
             tenant_id, before, policy_in(bytes(row.body)), who=proposer, agreed=who, reason=row.reason
         )  # fmt: skip
-        return Changed(now=policy_now())
+        return PolicyChange(now=policy_now())
 
 
-def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: Who, reason: str) -> None:
+def drop_proposal(tenant_id: UUID, proposal_id: UUID, *, who: ChangeAuthor, reason: str) -> None:
     """Refuse a proposal, or withdraw one's own. Outermost verb: owns the transaction.
 
     Raises: NotFound.
@@ -136,7 +138,7 @@ def _get_open_proposal(proposal_id: UUID) -> PolicyProposal:
 
 
 def _create_policy_proposal(
-    tenant_id: UUID, before: PolicyNow, after: Policy, who: Who, reason: str
+    tenant_id: UUID, before: PolicyNow, after: Policy, who: ChangeAuthor, reason: str
 ) -> PolicyProposal:
     waiting = PolicyProposal.objects.filter(status="open").first()
     if waiting is not None:
@@ -158,7 +160,13 @@ def _create_policy_proposal(
 
 
 def _publish_policy_version(
-    tenant_id: UUID, before: PolicyNow, after: Policy, *, who: Who, agreed: Who | None, reason: str
+    tenant_id: UUID,
+    before: PolicyNow,
+    after: Policy,
+    *,
+    who: ChangeAuthor,
+    agreed: ChangeAuthor | None,
+    reason: str,
 ) -> None:
     """Publish a new version and notify the runs under way.
 

@@ -17,7 +17,7 @@ from orchestrator.policies.actions.boundaries import (
     ask_to_retire_boundary,
     read_boundary_text,
 )
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.policies.queries.boundaries import (
     boundaries_now,
     boundary_document,
@@ -117,15 +117,15 @@ class Boundaries(ScopedAPIView):
             raise InvalidInput(errors=[{"pointer": "/document", "code": "required", "detail": detail}])
         document = body["document"] if "document" in body else read_boundary_text(body["yaml"])
         expected = expected_version(request)
-        asking = Who(principal=who.principal, owner=who.owner)
+        asking = ChangeAuthor(principal=who.principal, owner=who.owner)
 
-        def published() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_publish_boundary(
                 who.tenant, document, expected=expected, who=asking, reason=body["reason"]
             )
             return _build_publication_response(found, request)
 
-        return post_once(request, published)
+        return post_once(request, build_response)
 
 
 class OneBoundary(ScopedAPIView):
@@ -173,9 +173,9 @@ class RetireBoundary(ScopedAPIView):
         body, who = validate_input(RetireBody, request.data), get_caller(request)
         if not (number.isascii() and number.isdigit() and len(number) < 9):
             raise NotFound
-        asking = Who(principal=who.principal, owner=who.owner)
+        asking = ChangeAuthor(principal=who.principal, owner=who.owner)
 
-        def retired() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_retire_boundary(
                 who.tenant, path_name(slug), int(number), who=asking, reason=body["reason"]
             )
@@ -184,7 +184,7 @@ class RetireBoundary(ScopedAPIView):
             with tenant_transaction(who.tenant):
                 return StoredResponse(200, _serialize_boundary(found))
 
-        return post_once(request, retired)
+        return post_once(request, build_response)
 
 
 class AllowTool(ScopedAPIView):
@@ -195,16 +195,16 @@ class AllowTool(ScopedAPIView):
         """Publish the boundary's newest version with this tool first among its tools. It waits for a second
         administrator, where there is one (202). Raises NotFound, InvalidInput (400), ProposalOpen (409)."""
         body, who = validate_input(AllowBody, request.data), get_caller(request)
-        asking = Who(principal=who.principal, owner=who.owner)
+        asking = ChangeAuthor(principal=who.principal, owner=who.owner)
 
-        def allowed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = ask_to_allow_tool(
                 who.tenant, path_name(slug), body["tool"], Risk(body["risk_ceiling"]), who=asking,
                 reason=body["reason"],
             )  # fmt: skip
             return _build_publication_response(found, request)
 
-        return post_once(request, allowed)
+        return post_once(request, build_response)
 
 
 def boundary_field(found: BoundaryPublication) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from orchestrator.api.serializers import format_timestamp
 from orchestrator.core.policy.detectors import PLACES, SEVERITIES, discover_detectors
-from orchestrator.core.policy.rules import MOST_RULES, Policy, Rule, Weaker
+from orchestrator.core.policy.rules import MOST_RULES, Policy, Rule, WeakerCase
 from orchestrator.policies.actions.policy_versions import (
-    Who,
+    ChangeAuthor,
     agree_to_policy,
     asked_policy,
     change_policy,
@@ -20,7 +20,7 @@ from orchestrator.policies.actions.policy_versions import (
 )
 from orchestrator.policies.queries.policies import (
     PolicyNow,
-    Proposed,
+    ProposedPolicy,
     find_open_proposal,
     policy_now,
     policy_versions,
@@ -30,7 +30,13 @@ from tenancy.core.errors import NotFound
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.rest.api_helpers import expected_version, get_caller, post_once, uuid_or_none
 from tenancy.rest.idempotency import StoredResponse
-from tenancy.rest.serializer_fields import Judged, StrictCharField, StrictSerializer, page_of, validate_input
+from tenancy.rest.serializer_fields import (
+    PydanticField,
+    StrictCharField,
+    StrictSerializer,
+    page_of,
+    validate_input,
+)
 
 DECISIONS = ("allow", "gate", "deny")
 
@@ -82,7 +88,7 @@ class SafetyField(serializers.DictField):
 class PolicyBody(StrictSerializer):
     """The whole policy as it is to be, and why. Without `safety` the detectors mean what they mean now."""
 
-    rules = serializers.ListField(child=Judged(Rule), max_length=MOST_RULES)
+    rules = serializers.ListField(child=PydanticField(Rule), max_length=MOST_RULES)
     after_untrusted = serializers.ChoiceField(choices=DECISIONS, required=False, default="gate")
     safety = SafetyField(
         child=serializers.ChoiceField(choices=SEVERITIES), required=False, allow_null=True, default=None
@@ -150,13 +156,13 @@ class AgreeToPolicy(ScopedAPIView):
         """A second person's yes: it holds for new runs. Raises NotFound, OwnProposal (403), Stale (412)."""
         reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def agreed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             agree_to_policy(
                 who.tenant, _parse_proposal_id(proposal_id), who=_build_requester(request), reason=reason
             )
             return StoredResponse(200, _serialize_current_policy(who.tenant))
 
-        return post_once(request, agreed)
+        return post_once(request, build_response)
 
 
 class DropPolicy(ScopedAPIView):
@@ -167,18 +173,18 @@ class DropPolicy(ScopedAPIView):
         """It waits no longer. Raises NotFound."""
         reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def dropped() -> StoredResponse:
+        def build_response() -> StoredResponse:
             drop_proposal(
                 who.tenant, _parse_proposal_id(proposal_id), who=_build_requester(request), reason=reason
             )
             return StoredResponse(200, _serialize_current_policy(who.tenant))
 
-        return post_once(request, dropped)
+        return post_once(request, build_response)
 
 
-def _build_requester(request: Request) -> Who:
+def _build_requester(request: Request) -> ChangeAuthor:
     found = get_caller(request)
-    return Who(principal=found.principal, owner=found.owner)
+    return ChangeAuthor(principal=found.principal, owner=found.owner)
 
 
 def _parse_proposal_id(text: str) -> UUID:
@@ -198,7 +204,7 @@ def _serialize_current_policy(tenant_id: UUID) -> dict[str, Any]:
         return _serialize_policy_version(policy_now(), find_open_proposal())
 
 
-def _serialize_policy_version(now: PolicyNow, waiting: Proposed | None) -> dict[str, Any]:
+def _serialize_policy_version(now: PolicyNow, waiting: ProposedPolicy | None) -> dict[str, Any]:
     row = now.row
     return {
         **_serialize_policy_rules(now.policy), "version": now.version, "digest": now.policy.digest,
@@ -209,7 +215,7 @@ def _serialize_policy_version(now: PolicyNow, waiting: Proposed | None) -> dict[
     }  # fmt: skip
 
 
-def _serialize_proposal(waiting: Proposed) -> dict[str, Any]:
+def _serialize_proposal(waiting: ProposedPolicy) -> dict[str, Any]:
     row = waiting.row
     return {
         **_serialize_policy_rules(waiting.policy),
@@ -222,7 +228,7 @@ def _serialize_proposal(waiting: Proposed) -> dict[str, Any]:
     }
 
 
-def _serialize_weaker_case(case: Weaker) -> dict[str, Any]:
+def _serialize_weaker_case(case: WeakerCase) -> dict[str, Any]:
     return {**case.leaf._asdict(), "before": case.before, "after": case.after}
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from orchestrator.core.policy.rules import SHIPPED, Policy, Weaker, find_weaker_cases
+from orchestrator.core.policy.rules import SHIPPED, Policy, WeakerCase, find_weaker_cases
 from orchestrator.core.policy.task_scope import ScopeGrant, TaskScope
 from orchestrator.policies.models import PolicyProposal, PolicyVersion
 from orchestrator.policies.queries.boundaries import newest_boundary
@@ -48,12 +48,12 @@ class ScopeHeld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class ProposedPolicy:
     """A weaker policy that waits for a second person, with the cases in which it is weaker."""
 
     row: PolicyProposal
     policy: Policy
-    weaker: tuple[Weaker, ...]
+    weaker: tuple[WeakerCase, ...]
     additions: bool
 
 
@@ -95,17 +95,17 @@ def granted_by(boundary: str) -> ScopeGrant:
     return ScopeGrant.model_validate(found or {})
 
 
-def find_open_proposal() -> Proposed | None:
+def find_open_proposal() -> ProposedPolicy | None:
     """Return the policy proposal that waits for a second person; None without one."""
     row = PolicyProposal.objects.filter(status="open").first()
     return None if row is None else shown_proposal(row, policy_now().policy)
 
 
-def shown_proposal(row: PolicyProposal, before: Policy) -> Proposed:
+def shown_proposal(row: PolicyProposal, before: Policy) -> ProposedPolicy:
     """Return a proposal compared with the policy that it would replace."""
     policy = policy_in(bytes(row.body))
     weaker = find_weaker_cases(before, policy)
-    return Proposed(
+    return ProposedPolicy(
         row=row, policy=policy, weaker=weaker, additions=policy.after_untrusted != before.after_untrusted
     )
 

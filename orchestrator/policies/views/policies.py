@@ -26,8 +26,8 @@ from orchestrator.core.policy.rules import (
     list_weakened_detectors,
 )
 from orchestrator.policies.actions.policy_versions import (
-    Changed,
-    Who,
+    ChangeAuthor,
+    PolicyChange,
     agree_to_policy,
     asked_policy,
     change_policy,
@@ -270,17 +270,17 @@ def _build_initial_data(policy: Policy, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _request_policy_change(request: PageRequest, after: Policy, expected: int, reason: str) -> Changed:
+def _request_policy_change(request: PageRequest, after: Policy, expected: int, reason: str) -> PolicyChange:
     return change_policy(
         request.member.tenant.id, after, expected=expected, who=_build_requester(request), reason=reason
     )  # fmt: skip
 
 
-def _build_requester(request: PageRequest) -> Who:
-    return Who(principal=request.member.principal, owner=request.member.owner)
+def _build_requester(request: PageRequest) -> ChangeAuthor:
+    return ChangeAuthor(principal=request.member.principal, owner=request.member.owner)
 
 
-def _respond_to_policy_change(request: PageRequest, done: Changed) -> HttpResponse:
+def _respond_to_policy_change(request: PageRequest, done: PolicyChange) -> HttpResponse:
     if done.proposal is not None:
         messages.info(
             request, "It is weaker, so it waits for a second administrator. Nothing is changed yet."

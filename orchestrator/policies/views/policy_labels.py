@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from orchestrator.core.policy.rules import Rule, Weaker
+from orchestrator.core.policy.rules import Rule, WeakerCase
 
 DECISIONS: Final = {
     "allow": "let it pass",
@@ -48,7 +48,7 @@ def rule_in_words(rule: Rule) -> str:
     return f"{' '.join(said)}: {DECISIONS[rule.decision]}."
 
 
-def case_in_words(case: Weaker) -> str:
+def case_in_words(case: WeakerCase) -> str:
     """A case in which a policy would be weaker."""
     leaf = case.leaf
     tool = "a tool" if leaf.tool.endswith("zz_other") else leaf.tool

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from orchestrator.api.serializers import ReasonBody, format_timestamp
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.publishing.actions.workflows import publish_document, publish_source, retire_workflow
 from orchestrator.publishing.api.catalog_serializers import (
     ToolBody,
@@ -79,9 +79,9 @@ class Workflows(ScopedAPIView):
         if ("document" in body) == ("yaml" in body):
             detail = "Give either the document or its text in YAML."
             raise InvalidInput(errors=[{"pointer": "/document", "code": "required", "detail": detail}])
-        return post_once(request, lambda: self._published(request, body))
+        return post_once(request, lambda: self._publish_workflow(request, body))
 
-    def _published(self, request: Request, body: dict[str, Any]) -> StoredResponse:
+    def _publish_workflow(self, request: Request, body: dict[str, Any]) -> StoredResponse:
         who, reason = get_caller(request), body["reason"]
         if "yaml" in body:
             made = publish_source(who.tenant, body["yaml"], by=who.principal, reason=reason)
@@ -128,11 +128,11 @@ class Retire(ScopedAPIView):
             raise NotFound
         wanted = int(number)
 
-        def retired() -> StoredResponse:
+        def build_response() -> StoredResponse:
             row = retire_workflow(who.tenant, path_name(slug), wanted, by=who.principal, reason=reason)
             return StoredResponse(200, _serialize_workflow_version(row))
 
-        return post_once(request, retired)
+        return post_once(request, build_response)
 
 
 class Tools(ScopedAPIView):
@@ -184,7 +184,7 @@ class OneTool(ScopedAPIView):
             who.tenant,
             path_name(name),
             change,
-            who=Who(principal=who.principal, owner=who.owner),
+            who=ChangeAuthor(principal=who.principal, owner=who.owner),
             reason=reason,
             expected=expected_tag(request),
         )
@@ -218,7 +218,7 @@ def _serialize_tool(tool: ToolNow) -> dict[str, Any]:
         "name": spec.name, "version": spec.version, "description": spec.description,
         "risk_class": spec.risk.value, "reversibility": spec.reversibility.value,
         "approval_policy": spec.approval, "needs_approval": spec.needs_gate, "enabled": tool.enabled,
-        "stopped": tool.stopped is not None, "scopes": list(spec.scopes),
+        "stopped": tool.emergency_stop is not None, "scopes": list(spec.scopes),
         "price_usd": None if spec.price_usd is None else format_decimal(spec.price_usd),
         "limits": {name: getattr(spec, name) for name in IN_LIMITS},
         "input_schema": spec.input_schema, "output_schema": spec.output_schema,

@@ -14,7 +14,7 @@ LOOKED_AT: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class OfferedStarter:
     """A starter with the goal it would submit now; `used_up` is a sentence where none is left that was not
     submitted before."""
 
@@ -23,20 +23,20 @@ class Offered:
     used_up: str = ""
 
 
-def list_offered_goals(starters: Iterable[Starter]) -> tuple[Offered, ...]:
+def list_offered_goals(starters: Iterable[Starter]) -> tuple[OfferedStarter, ...]:
     """These starters, in their order."""
     return tuple(map(_build_offered_goal, starters))
 
 
-def _build_offered_goal(starter: Starter) -> Offered:
+def _build_offered_goal(starter: Starter) -> OfferedStarter:
     goals = starter.goals()
     if starter.once is None:
-        return Offered(starter=starter, goal=starter.goal)
+        return OfferedStarter(starter=starter, goal=starter.goal)
     newest = Run.objects.filter(workflow=starter.workflow).order_by("-created_at", "-id")
     looked_at = newest.values("id")[:LOOKED_AT]
     asked = Run.objects.filter(id__in=looked_at, title__in=[goal.objective for goal in goals])
     used = set(asked.values_list("title", flat=True))
     left = next((goal for goal in goals if goal.objective not in used), None)
     if left is None:
-        return Offered(starter=starter, goal=starter.goal, used_up=starter.once.used_up)
-    return Offered(starter=starter, goal=left)
+        return OfferedStarter(starter=starter, goal=starter.goal, used_up=starter.once.used_up)
+    return OfferedStarter(starter=starter, goal=left)

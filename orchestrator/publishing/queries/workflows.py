@@ -26,7 +26,7 @@ SELECT w.slug,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedWorkflow:
     """A workflow in the list: the version in force (or, where all are retired, the newest), its runs."""
 
     row: WorkflowVersion
@@ -39,13 +39,15 @@ class Listed:
         return "retired" if self.row.retired_at is not None else "published"
 
 
-def list_all_workflows() -> list[Listed]:
+def list_all_workflows() -> list[ListedWorkflow]:
     """Every workflow by its slug, retired ones too."""
     published = WorkflowVersion.objects.filter(retired_at=None).order_by("slug", "-version").distinct("slug")
     newest = {row.slug: row for row in WorkflowVersion.objects.order_by("slug", "-version").distinct("slug")}
     rows = newest | {row.slug: row for row in published}
     counted = _count_workflow_runs()
-    return [Listed(row=rows[slug], runs=counted[slug][0], live=counted[slug][1]) for slug in sorted(rows)]
+    return [
+        ListedWorkflow(row=rows[slug], runs=counted[slug][0], live=counted[slug][1]) for slug in sorted(rows)
+    ]
 
 
 def list_workflow_slugs() -> list[str]:

@@ -17,7 +17,7 @@ from orchestrator.core.approval.review_item import (
 from orchestrator.knowledge.queries.memory import facts_of_run
 from orchestrator.reviews.models import ReviewItem, ReviewWord
 from orchestrator.reviews.queries.review_holders import may_release
-from orchestrator.reviews.queries.reviews import Reviewed, item_of, refused_to
+from orchestrator.reviews.queries.reviews import ReviewState, item_of, refused_to
 from tenancy.actions import write_audit_entry
 from tenancy.core.errors import NotFound
 from tenancy.db.clock import database_now
@@ -64,18 +64,20 @@ def request_review(
     return kept
 
 
-def take_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> Reviewed:
+def take_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> ReviewState:
     """Make an item one's own. Outermost verb: owns the transaction. Raises as `answer_review`."""
     return _record_review_action(tenant_id, item, "taken", by)
 
 
-def release_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> Reviewed:
+def release_review(tenant_id: UUID, item: UUID | None, *, by: UUID) -> ReviewState:
     """Give an item back: one's own, or, for an administrator or where its holder may not review it any more,
     another's. Outermost verb: owns the transaction. Raises as `answer_review`."""
     return _record_review_action(tenant_id, item, "released", by)
 
 
-def answer_review(tenant_id: UUID, item: UUID | None, *, by: UUID, finding: Finding, note: str) -> Reviewed:
+def answer_review(
+    tenant_id: UUID, item: UUID | None, *, by: UUID, finding: Finding, note: str
+) -> ReviewState:
     """Answer an item, once. Outermost verb: owns the transaction. It allows no call.
 
     Raises NotFound, NotYours (403: one's own run, another's queue, no right to decide), ReviewRefused (409:
@@ -94,7 +96,7 @@ def _record_review_action(
     *,
     finding: Finding | None = None,
     note: str = "",
-) -> Reviewed:
+) -> ReviewState:
     with tenant_transaction(tenant_id):
         found = item_of(item)
         # Of two who take one item at the same moment, the second sees what the first has written.

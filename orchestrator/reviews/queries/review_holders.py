@@ -2,13 +2,13 @@
 
 from uuid import UUID
 
-from approvals.queries.people import Stands
-from orchestrator.reviews.queries.reviews import Reviewed, refused_to
+from approvals.queries.people import AuthorizedPrincipal
+from orchestrator.reviews.queries.reviews import ReviewState, refused_to
 from tenancy.core.roles import Scope
 from tenancy.queries import standing_of
 
 
-def may_release(tenant_id: UUID, found: Reviewed, who: Stands) -> bool:
+def may_release(tenant_id: UUID, found: ReviewState, who: AuthorizedPrincipal) -> bool:
     """Return whether a person may release an item that another person has taken.
 
     An administrator always may. A reviewer of the item may once its holder may not review it any more. A

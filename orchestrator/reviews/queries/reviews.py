@@ -9,9 +9,9 @@ from uuid import UUID
 import orjson
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from approvals.core.policy import Asked, Refusal, explain_decision_refusal
-from approvals.queries.people import Stands, decider_of
-from orchestrator.core.approval.review_item import SEVERITIES, Finding, Kind, Last, State, state_of
+from approvals.core.policy import Refusal, RequestFacts, explain_decision_refusal
+from approvals.queries.people import AuthorizedPrincipal, decider_of
+from orchestrator.core.approval.review_item import SEVERITIES, Finding, Kind, NewestEntry, State, state_of
 from orchestrator.core.domain.memory_gate import Evidence
 from orchestrator.reviews.models import ReviewItem, ReviewWord
 from orchestrator.runs.queries.retry_lineage import doers_of
@@ -22,11 +22,11 @@ LONGEST: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reviewed:
+class ReviewState:
     """An item and the newest action on it."""
 
     row: ReviewItem
-    last: Last
+    last: NewestEntry
     finding: Finding | None
     note: str
     at: datetime | None
@@ -74,7 +74,7 @@ def list_unanswered_reviews() -> "QuerySet[ReviewItem]":
     return ReviewItem.objects.filter(answered_at=None)
 
 
-def open_items(limit: int, cursor: str = "") -> list[Reviewed]:
+def open_items(limit: int, cursor: str = "") -> list[ReviewState]:
     """Return unanswered items after a cursor, the most severe first, then the oldest."""
     rows = list_review_items().filter(answered_at=None).order_by("-rank", "at", "id")
     beyond = _decode_cursor(cursor)
@@ -87,7 +87,7 @@ def open_items(limit: int, cursor: str = "") -> list[Reviewed]:
     return [build_review_item(row) for row in (*found, *rows.filter(rank__lt=rank)[: limit - len(found)])]
 
 
-def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
+def answered_items(limit: int, cursor: str = "") -> list[ReviewState]:
     """Return answered items after a cursor, the newest answer first."""
     rows = list_review_items("answered")
     if (beyond := _decode_cursor(cursor)) is not None:
@@ -96,7 +96,7 @@ def answered_items(limit: int, cursor: str = "") -> list[Reviewed]:
     return [build_review_item(row) for row in rows.order_by("-answered_at", "-id")[:limit]]
 
 
-def cursor_of(one: Reviewed) -> str:
+def cursor_of(one: ReviewState) -> str:
     """Return the cursor after an item in its list. An invalid cursor means the list's beginning."""
     at = one.at if one.state == "answered" and one.at is not None else one.row.at
     body = [SEVERITIES.index(one.row.severity), at.isoformat(), str(one.row.id)]
@@ -113,7 +113,7 @@ def _decode_cursor(cursor: str) -> tuple[int, datetime, UUID] | None:
         return None
 
 
-def item_of(item: UUID | None) -> Reviewed:
+def item_of(item: UUID | None) -> ReviewState:
     """Return one item.
 
     Raises: NotFound, also for another tenant's.
@@ -124,22 +124,22 @@ def item_of(item: UUID | None) -> Reviewed:
     return build_review_item(row)
 
 
-def build_review_item(row: Any) -> Reviewed:
+def build_review_item(row: Any) -> ReviewState:
     """Build the typed form of a row of `list_review_items`."""
-    last = Last(kind=cast("Kind | None", row.kind), by=str(row.said_by or ""))
-    return Reviewed(
+    last = NewestEntry(kind=cast("Kind | None", row.kind), by=str(row.said_by or ""))
+    return ReviewState(
         row=row, last=last, finding=row.finding or None, note=row.note or "", at=row.said_at
     )  # fmt: skip
 
 
-def refused_to(found: Reviewed, who: Stands) -> Refusal | None:
+def refused_to(found: ReviewState, who: AuthorizedPrincipal) -> Refusal | None:
     """Return why a person may not review an item; None where they may.
 
     A person may not review an item of their own run or of a line of retries that they began, without the
     scope, or outside of their queues (R-APPR-5).
     """
     (submitter, *retriers), (owner, *owners) = doers_of(found.row.run_id)
-    asked = Asked(
+    asked = RequestFacts(
         kind="review", queue=found.row.queue, risk="read_only", amount=None, has_amount=False,
         submitter=str(submitter), submitter_owner=str(owner),
         retriers=tuple(map(str, retriers)), retrier_owners=tuple(map(str, owners)),

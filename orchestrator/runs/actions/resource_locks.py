@@ -28,7 +28,7 @@ UPDATE orchestrator_conflictclaim SET until = clock_timestamp()
  WHERE tenant_id = %(tenant)s AND run_id = %(run)s AND effect = ANY(%(effects)s::text[])"""
 
 
-class Taken(InputsChanged):
+class ResourceTaken(InputsChanged):
     """Another run writes to the same thing at the moment."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
@@ -56,7 +56,7 @@ def claim_resource_locks(
         }  # fmt: skip
         mine = {row[0] for row in cursor.execute(CLAIM, values).fetchall()}
         if taken := tuple(key for key in effect.conflicts if key not in mine):
-            raise Taken(taken)
+            raise ResourceTaken(taken)
 
 
 def let_go(hand: ClaimedRun, settlements: Iterable[Settlement], cursor: "psycopg.Cursor[Any]") -> None:

@@ -11,12 +11,12 @@ from budgets.actions import open_run_account
 from budgets.core.errors import CeilingTooNear, PriceUnknown
 from orchestrator.core.admission.checkpoint_retry import build_retry_state, find_missing_pin
 from orchestrator.core.admission.errors import GoalInvalid, RetryRefused, RunNotFound
-from orchestrator.core.admission.retry_recheck import Judged, judged_again
+from orchestrator.core.admission.retry_recheck import RecheckedState, judged_again
 from orchestrator.core.admission.run_admission import limits_again
 from orchestrator.core.common.errors import ContentMissing
 from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.graph import CompiledGraph
-from orchestrator.core.domain.manifest import Began, Manifest
+from orchestrator.core.domain.manifest import Manifest, RetryStart
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.engine.machine import CORE_VERSION
@@ -26,17 +26,17 @@ from orchestrator.publishing.models import WorkflowVersion
 from orchestrator.runs.actions.affordability_check import begins_within, tell_too_near
 from orchestrator.runs.actions.rate_limits import check_rates, hold_rates
 from orchestrator.runs.actions.run_creation import (
-    Opening,
+    InitialRun,
     check_admission,
     compile_stored_graph,
     goal_fits,
     open_run,
 )
-from orchestrator.runs.actions.submit import Submitted
-from orchestrator.runs.actions.version_pinning import Pinned, pin_versions
+from orchestrator.runs.actions.submit import SubmittedTask
+from orchestrator.runs.actions.version_pinning import PinsWithDigest, pin_versions
 from orchestrator.runs.gateways.job_queue import enqueue_ready
 from orchestrator.runs.models.run import ManifestRow, Run
-from orchestrator.runs.queries.checkpoints import Past
+from orchestrator.runs.queries.checkpoints import EndedRun
 from orchestrator.runs.queries.state_loader import manifest_of, pins_of
 from tenancy.actions import write_audit_entry
 from tenancy.core.roles import Scope
@@ -73,7 +73,7 @@ class Retry:
     key: str = ""
 
 
-def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
+def retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> SubmittedTask:
     """Admit a retry of an ended run; the retry is durable when this returns.
 
     The versions in force now are pinned and checked as at a submission, in the name of the task's submitter.
@@ -97,7 +97,7 @@ def _format_refusal_reason(refused: GoalInvalid | PriceUnknown) -> str:
     return str(refused.data["detail"])
 
 
-def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
+def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> SubmittedTask:
     with tenant_reading(tenant_id, NOW, {}) as ((at,),):
         # Of two concurrent callers, the second finds the retry of the first.
         run = Run.objects.select_for_update().filter(id=run_id).first()
@@ -105,7 +105,7 @@ def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
             raise RunNotFound
         if (known := _retried_before(run, asked)) is not None:
             return known
-        past = Past(run)
+        past = EndedRun(run)
         then, knows = past.checkpoint(asked.record)
         before = _manifest_of(run.id)
         if before.core_version != CORE_VERSION:
@@ -125,7 +125,7 @@ def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         )
         begins_within(graph, manifest, state, at)
         said = (_build_retry_trace_entry(began, asked), *found)
-        opening = Opening(state=state, version=version, keys=keys, said=said, key=asked.key)
+        opening = InitialRun(state=state, version=version, keys=keys, said=said, key=asked.key)
         seq = open_run(manifest, opening, at)
         # The goal may hold sealed values, too.
         named = canonical_model(state) + canonical_model(manifest.goal)
@@ -137,10 +137,10 @@ def _create_retry_run(tenant_id: UUID, run_id: UUID, asked: Retry) -> Submitted:
         _audit_retry(tenant_id, run, manifest, asked)
         transaction.on_commit(lambda: enqueue_ready(manifest.run, tenant=tenant_id))
         transaction.on_commit(lambda: publish_event_hint(tenant_id, manifest.run, seq))
-        return Submitted(task=run.task_id, run=manifest.run, status="queued")
+        return SubmittedTask(task=run.task_id, run=manifest.run, status="queued")
 
 
-def _retried_before(run: Run, asked: Retry) -> Submitted | None:
+def _retried_before(run: Run, asked: Retry) -> SubmittedTask | None:
     """Return the retry already created for the same request under the same key (W6).
 
     A process that died after its commit could not report the retry.
@@ -154,7 +154,7 @@ def _retried_before(run: Run, asked: Retry) -> Submitted | None:
         return None
     if asked.record not in (None, made.retry_record):
         raise KeyReused
-    return Submitted(task=made.task_id, run=made.id, status=made.status)
+    return SubmittedTask(task=made.task_id, run=made.id, status=made.status)
 
 
 def _manifest_of(run_id: UUID) -> Manifest:
@@ -186,9 +186,9 @@ def _load_admitted_graph(
     return graph
 
 
-def _build_retry_origin(run: Run, before: Manifest, then: RunState, asked: Retry) -> Began:
+def _build_retry_origin(run: Run, before: Manifest, then: RunState, asked: Retry) -> RetryStart:
     hashed = Record.objects.values_list("hash", flat=True).get(run_id=run.id, number=then.version)
-    return Began(
+    return RetryStart(
         run=run.id, record=then.version, record_hash=bytes(hashed).hex(), origin=before.line,
         by=asked.principal, owner=asked.owner,
     )  # fmt: skip
@@ -196,10 +196,10 @@ def _build_retry_origin(run: Run, before: Manifest, then: RunState, asked: Retry
 
 def _build_retry_manifest(
     before: Manifest,
-    began: Began,
+    began: RetryStart,
     version: WorkflowVersion,
     graph: CompiledGraph,
-    pinned: Pinned,
+    pinned: PinsWithDigest,
     at: datetime,
 ) -> Manifest:
     """Build a retry's manifest. Its account is its own: what the run before it spent stays with that run."""
@@ -250,7 +250,7 @@ def _load_run_keys(run_id: UUID) -> RunKeys:
 
 def _recheck_initial_state(
     graph: CompiledGraph, manifest: Manifest, state: RunState, room: Headroom, key: bytes
-) -> Judged:
+) -> RecheckedState:
     """Check the retry's initial state against what is in force now.
 
     Raises: RetryRefused.
@@ -266,7 +266,7 @@ def _recheck_initial_state(
     return judged
 
 
-def _build_retry_trace_entry(began: Began, asked: Retry) -> TraceEntry:
+def _build_retry_trace_entry(began: RetryStart, asked: Retry) -> TraceEntry:
     body = RunRetried(
         run=str(began.run), record=began.record, record_hash=began.record_hash, origin=str(began.origin),
         by=str(asked.principal), reason=asked.reason[:500],

@@ -39,7 +39,7 @@ COMPILED: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class InitialRun:
     """The initial data of a run.
 
     `task` is None if the task already exists. `keys` salt and seal the content; a retry uses those of the run
@@ -56,7 +56,7 @@ class Opening:
     key: str = ""
 
 
-def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
+def open_run(manifest: Manifest, opening: InitialRun, at: datetime) -> int:
     """Write a run with its manifest, the first record and the first snapshot, in one statement.
 
     Joins the admission's transaction. Returns the sequence number of the newest event.
@@ -93,7 +93,7 @@ def open_run(manifest: Manifest, opening: Opening, at: datetime) -> int:
 
 
 def _build_run_row(
-    manifest: Manifest, opening: Opening, head: Head, manifest_digest: str, at: datetime
+    manifest: Manifest, opening: InitialRun, head: Head, manifest_digest: str, at: datetime
 ) -> Run:
     version, began = opening.version, manifest.began
     return Run(

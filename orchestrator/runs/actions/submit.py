@@ -29,7 +29,7 @@ from orchestrator.publishing.models import WorkflowVersion
 from orchestrator.runs.actions.affordability_check import begins_within, tell_too_near
 from orchestrator.runs.actions.rate_limits import check_rates, hold_rates
 from orchestrator.runs.actions.run_creation import (
-    Opening,
+    InitialRun,
     check_admission,
     compile_stored_graph,
     goal_fits,
@@ -77,7 +77,7 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submitted:
+class SubmittedTask:
     """The accepted task and its first run."""
 
     task: UUID
@@ -85,7 +85,7 @@ class Submitted:
     status: str
 
 
-def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
+def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> SubmittedTask:
     """Admit a task; the task is durable when this returns, whatever happens to the broker.
 
     Raises: WorkflowOutOfReach, WorkflowUnknown, GoalInvalid, TierTooHigh, Stopped, NoModel, CeilingReached,
@@ -98,7 +98,7 @@ def submit_task(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Sub
         raise
 
 
-def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submission) -> Submitted:
+def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submission) -> SubmittedTask:
     with tenant_reading(tenant_id, NOW, {}) as ((at,),):
         if asked.idempotency_key:
             # The commit of a process that has died may still be under way.
@@ -147,7 +147,7 @@ def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submissi
         )
         state = opening_state(manifest, graph.entry)
         begins_within(graph, manifest, state, at)
-        opening = Opening(state=state, version=version, task=task, keys=vault.keys, sealed=vault.bodies)
+        opening = InitialRun(state=state, version=version, task=task, keys=vault.keys, sealed=vault.bodies)
         seq = open_run(manifest, opening, at)
         run = manifest.run
         if asked.files:
@@ -155,12 +155,12 @@ def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submissi
         hold_rates(tenant_id, submitter.principal, run, at)
         transaction.on_commit(lambda: enqueue_ready(run, tenant=tenant_id))
         transaction.on_commit(lambda: publish_event_hint(tenant_id, run, seq))
-        return Submitted(task=task.id, run=run, status="queued")
+        return SubmittedTask(task=task.id, run=run, status="queued")
 
 
 def _submitted_before(
     tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime
-) -> Submitted | None:
+) -> SubmittedTask | None:
     """Return the run of the same submission under the same key (W6, R-GRAPH-14).
 
     A process that died after its commit could not report the run.
@@ -183,7 +183,7 @@ def _submitted_before(
         return None
     if run.task.asked_digest not in _asked_digests(tenant_id, asked):
         raise KeyReused
-    return Submitted(task=run.task_id, run=run.id, status=run.status)
+    return SubmittedTask(task=run.task_id, run=run.id, status=run.status)
 
 
 def _asked_digests(tenant_id: UUID, asked: Submission) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ import orjson
 
 from orchestrator.core.accounting.remaining_estimate import key_of
 from orchestrator.core.admission.usage_statistics import (
-    Lived,
-    Passed,
+    FinishedRun,
+    PassedPlace,
     expected_of,
     kind_of_goal,
     subject_of,
@@ -17,7 +17,7 @@ from orchestrator.core.admission.usage_statistics import (
 )
 from orchestrator.core.common.run_status import ENDINGS, TerminalClass, TerminalCode
 from orchestrator.core.domain.effects import Amounts
-from orchestrator.core.domain.manifest import Expected
+from orchestrator.core.domain.manifest import UsageStatistics
 from orchestrator.runs.models.run import Intent, ManifestRow, Run
 from orchestrator.runs.models.usage_estimate import Expectation
 from orchestrator.runs.queries.state_loader import graph_of, manifest_of, pins_of
@@ -60,7 +60,7 @@ def _update_usage_statistics(tenant_id: UUID, run: Run) -> None:
     # Two runs that end together are processed one after the other.
     take_advisory_lock(f"{tenant_id}:{subject}")
     row = Expectation.objects.filter(graph=subject).first()
-    known = tuple(Lived.model_validate(one) for one in row.lived) if row is not None else ()
+    known = tuple(FinishedRun.model_validate(one) for one in row.lived) if row is not None else ()
     lived = with_run(known, lived_of(run))
     Expectation.objects.update_or_create(
         tenant_id=tenant_id,
@@ -84,29 +84,29 @@ def subject_of_run(run: Run) -> str:
     return subject_of(graph, pins_of(run.tenant_id, pinned))
 
 
-def expected_for(subject: str) -> Expected:
+def expected_for(subject: str) -> UsageStatistics:
     """Return the expected usage of a run of this subject admitted now. Call in the tenant's context.
 
     See core/admission/usage_statistics.py for subjects.
     """
     found = Expectation.objects.filter(graph=subject).values_list("expected", flat=True).first()
-    return Expected() if found is None else Expected.model_validate(found)
+    return UsageStatistics() if found is None else UsageStatistics.model_validate(found)
 
 
-def lived_of(run: Run) -> Lived:
+def lived_of(run: Run) -> FinishedRun:
     """Return the places that a run passed, from its intents, with the usage at each, from its records."""
     usage = dict(_usage_by_record(run.id))
     asked = Intent.objects.filter(run_id=run.id).order_by("record", "id")
     rows = asked.values_list("record", "kind", "tool", "body", "effect")
-    passed: dict[str, Passed] = {}
+    passed: dict[str, PassedPlace] = {}
     for record, kind, tool, body, effect in rows[:PLACES]:
         used = usage[record]
         name = orjson.loads(bytes(body))["node"] if kind == "call_model" else tool
         key = key_of("m" if kind == "call_model" else "t", name, used)
-        passed.setdefault(effect, Passed(key=key, used=used))
+        passed.setdefault(effect, PassedPlace(key=key, used=used))
     body, pinned = ManifestRow.objects.values_list("body", "pins_digest").get(id=run.id)
     goal = manifest_of(bytes(body), pins_of(run.tenant_id, pinned)).goal
-    return Lived(
+    return FinishedRun(
         run=str(run.id), passed=tuple(passed.values()), used=usage[run.record_number],
         kind=kind_of_goal(str(run.tenant_id), goal),
     )  # fmt: skip

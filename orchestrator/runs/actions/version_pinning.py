@@ -31,14 +31,16 @@ UNSTATED: Final = timedelta(days=1)
 SPECS: Final = 1024
 
 
-class Pinned(NamedTuple):
+class PinsWithDigest(NamedTuple):
     """Pins with the digest of their canonical form."""
 
     pins: Pins
     digest: str
 
 
-def pin_versions(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: datetime) -> Pinned:
+def pin_versions(
+    tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | None, at: datetime
+) -> PinsWithDigest:
     """Collect what is in force at `at` and keep it by digest. Joins the caller's transaction.
 
     Raises GoalInvalid for an unknown boundary, NoModel where no model can play, PriceUnknown where policy
@@ -74,7 +76,7 @@ def pin_versions(tenant_id: UUID, graph: CompiledGraph, boundary_slug: str | Non
         price_book=";".join(sorted({p.price.version for p in profiles if p.price is not None}))[:100],
     )
     body = canonical_model(pins)
-    found = Pinned(pins, compute_digest("pins", body))
+    found = PinsWithDigest(pins, compute_digest("pins", body))
     _store_pin_set(tenant_id, found.digest, body)
     return found
 

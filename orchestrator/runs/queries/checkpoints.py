@@ -14,7 +14,7 @@ import orjson
 from orchestrator.core.admission.checkpoint_retry import (
     KEPT,
     SENTENCES,
-    Unfit,
+    UnfitReason,
     checkpoint_of,
     describe_next_action,
     otherwise_since,
@@ -34,7 +34,7 @@ from orchestrator.core.common.errors import OrchestratorError
 from orchestrator.core.common.run_status import TERMINAL_STATUSES, Status, TerminalCode
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.engine.late_reconciliation import Doubt, settled_calls
+from orchestrator.core.engine.late_reconciliation import DoubtfulChange, settled_calls
 from orchestrator.decisions.queries.in_doubt_changes import doubts_of
 from orchestrator.runs.models.run import Intent, Run
 from orchestrator.runs.queries.pending_signals import has_untaken
@@ -77,7 +77,7 @@ class Page(NamedTuple):
     below: int | None
 
 
-class Past:
+class EndedRun:
     """An ended run, and the records of it that a retry may begin at."""
 
     def __init__(self, run: Run, graph: CompiledGraph | None = None) -> None:
@@ -102,7 +102,7 @@ class Past:
         return state_now(self.run.id)
 
     @cached_property
-    def doubts(self) -> list[Doubt]:
+    def doubts(self) -> list[DoubtfulChange]:
         """The changes that a person has to reconcile before a retry."""
         return [one for one in doubts_of(self.run, self.end) if one.blocks]
 
@@ -134,7 +134,7 @@ class Past:
         effects = [one.change.effect for one in self.doubts]
         return refused(tools=", ".join(tools), effects=effects, see=f"/api/v1/runs/{self.run.id}/effects")
 
-    def refused(self, then: RunState) -> OrchestratorError | None:
+    def find_refusal(self, then: RunState) -> OrchestratorError | None:
         """Return the reason why no retry may begin at a checkpoint; None where it may.
 
         A change made after the checkpoint would be made twice, or its result now differs from the one known
@@ -174,9 +174,9 @@ class Past:
             number = self._newest()
         then = self.state_at(number)
         known = checkpoint_of(self.graph, then)
-        if isinstance(known, Unfit):
+        if isinstance(known, UnfitReason):
             raise NoCheckpoint(why=SENTENCES[known])
-        if (refused := self.refused(then)) is not None:
+        if (refused := self.find_refusal(then)) is not None:
             raise refused
         return then, with_later_refusals(known, self.end)
 
@@ -186,7 +186,7 @@ class Past:
         lowest, found = max(0, top - LOOKED_AT), list[Checkpoint]()
         while top > lowest and len(found) <= limit:
             low = max(lowest, top - WINDOW)
-            found.extend(reversed(list(self._between(low, top))))
+            found.extend(reversed(list(self._iterate_checkpoints(low, top))))
             top = low
         if len(found) > limit:
             return Page(found[:limit], found[limit - 1].record)
@@ -202,7 +202,7 @@ class Past:
                 raise NoCheckpoint(why="the run has no checkpoint")
             below = page.below
 
-    def _between(self, low: int, top: int) -> Iterator[Checkpoint]:
+    def _iterate_checkpoints(self, low: int, top: int) -> Iterator[Checkpoint]:
         """Yield the checkpoints from record `low` up to, but not including, `top`, oldest first."""
         times = dict(
             Record.objects.filter(run_id=self.run.id, number__gte=low, number__lt=top).values_list(
@@ -222,7 +222,7 @@ class Past:
             if state.version >= low:
                 yield Checkpoint(
                     record=state.version, at=times[state.version], position=state.position,
-                    next=describe_next_action(self.graph, state), refused=self.refused(state),
+                    next=describe_next_action(self.graph, state), refused=self.find_refusal(state),
                 )  # fmt: skip
 
     def _states(self, low: int, top: int) -> Iterator[Mapping[str, Any]]:

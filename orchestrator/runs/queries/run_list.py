@@ -56,13 +56,13 @@ class Count:
     number: int
 
     @property
-    def capped(self) -> bool:
+    def is_capped(self) -> bool:
         """True if there are more rows than were counted."""
         return self.number > CAP
 
     def __str__(self) -> str:
         """Format the number as it is shown: 1,204 or 10,000+."""
-        return f"{CAP:,}+" if self.capped else f"{self.number:,}"
+        return f"{CAP:,}+" if self.is_capped else f"{self.number:,}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Filters:
     faults: tuple[str, ...] = ()
 
     @property
-    def given(self) -> dict[str, str]:
+    def active_filters(self) -> dict[str, str]:
         """The filters in force besides the view, as query parameters."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("view", "faults")}
         return {name: _format_filter_value(value) for name, value in found.items() if value is not None}
@@ -98,13 +98,13 @@ class Filters:
     def query_without(self, name: str, **more: str) -> str:
         """Return the query string without one of the filters, and with `more` parameters."""
         parts = {"view": self.view} if self.view != "all" else {}
-        parts |= {given: value for given, value in self.given.items() if given != name}
+        parts |= {given: value for given, value in self.active_filters.items() if given != name}
         return urlencode(parts | more)
 
     @property
     def plain(self) -> bool:
         """True if every run is in the list."""
-        return self.view == "all" and not self.given
+        return self.view == "all" and not self.active_filters
 
 
 def _format_filter_value(value: Any) -> str:
@@ -257,7 +257,7 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingRequest:
     """The request that a run waits for; `until` is its expiry."""
 
     request: UUID
@@ -275,7 +275,7 @@ class ListedRun:
     run: Run
     cost: Meter | None
     steps: Meter | None
-    waiting: Waiting | None
+    waiting: WaitingRequest | None
     started_by: str
 
     @property
@@ -285,7 +285,7 @@ class ListedRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class RunListPage:
     """A page of the list; `following` is the cursor of the next page."""
 
     rows: tuple[ListedRun, ...]
@@ -304,7 +304,7 @@ def plan_anew() -> None:
         cursor.execute(PLANNING)
 
 
-def list_run_page(filters: Filters, cursor: str = "") -> Listed:
+def list_run_page(filters: Filters, cursor: str = "") -> RunListPage:
     """Return a page of runs, newest first.
 
     Raises: ValueError for an invalid cursor.
@@ -320,7 +320,7 @@ def list_run_page(filters: Filters, cursor: str = "") -> Listed:
     more = len(runs) > PAGE
     counted = Count(len(runs)) if not cursor and not more else count_up_to_cap(found)
     following = _encode_cursor(runs[PAGE - 1]) if more else None
-    return Listed(rows=rows_of(runs[:PAGE]), count=counted, following=following)
+    return RunListPage(rows=rows_of(runs[:PAGE]), count=counted, following=following)
 
 
 def _encode_cursor(run: Run) -> str:
@@ -353,12 +353,12 @@ def rows_of(runs: Sequence[Run]) -> tuple[ListedRun, ...]:
     )
 
 
-def waiting_of(ids: Iterable[UUID]) -> dict[UUID, Waiting]:
+def waiting_of(ids: Iterable[UUID]) -> dict[UUID, WaitingRequest]:
     """Return the open request of each run that has one; of several the one that expires first."""
     found = Request.objects.filter(run_id__in=list(ids), status="pending").order_by("-expires_at")
     columns = ("run_id", "id", "kind", "tool", "queue", "created_at", "expires_at")
     return {
-        run: Waiting(request=request, kind=kind, tool=tool, queue=queue, since=since, until=until)
+        run: WaitingRequest(request=request, kind=kind, tool=tool, queue=queue, since=since, until=until)
         for run, request, kind, tool, queue, since, until in found.values_list(*columns)
     }
 

@@ -27,14 +27,14 @@ MOST: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class UnreviewedRuns:
     """Unreviewed runs, oldest first, at most `MOST`; `more` counts the rest."""
 
     runs: tuple[Run, ...]
     more: int
 
 
-def list_unreviewed_runs() -> Waiting:
+def list_unreviewed_runs() -> UnreviewedRuns:
     """Return the unreviewed runs of the last ninety days."""
     closed = Run.objects.filter(CLOSED, finished_at__gt=database_now() - BACK)
     runs = tuple(closed.order_by("finished_at", "id"))
@@ -42,7 +42,7 @@ def list_unreviewed_runs() -> Waiting:
     said = AuditEntry.objects.filter(verb=REVIEWED).values_list("object", flat=True)
     reviewed = set(said.filter(at__gte=runs[0].finished_at)) if runs else set()
     open_ones = [run for run in runs if name_of(run.id) not in reviewed]
-    return Waiting(runs=tuple(open_ones[:MOST]), more=max(0, len(open_ones) - MOST))
+    return UnreviewedRuns(runs=tuple(open_ones[:MOST]), more=max(0, len(open_ones) - MOST))
 
 
 def own_among(runs: Iterable[Run], principal_id: UUID, owner_id: UUID) -> set[UUID]:

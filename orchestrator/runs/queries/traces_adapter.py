@@ -6,7 +6,7 @@ from uuid import UUID
 from orchestrator.publishing.models import PinSet
 from orchestrator.runs.models.run import ManifestRow, Run
 from traces.core.integrity.chain import Head
-from traces.ports import Pinned
+from traces.ports import PinnedManifest
 
 
 class TracedRuns:
@@ -27,10 +27,10 @@ class TracedRuns:
             for run, number, record, seq, event in rows
         }
 
-    def pinned(self, run_id: UUID) -> Pinned | None:
+    def load_pins(self, run_id: UUID) -> PinnedManifest | None:
         """Return a run's manifest and its pins as hashed; None if there is no such run."""
         row = ManifestRow.objects.filter(id=run_id).values_list("body", "pins_digest").first()
         if row is None:
             return None
         pins = PinSet.objects.values_list("body", flat=True).get(digest=row[1])
-        return Pinned(bytes(row[0]), bytes(pins))
+        return PinnedManifest(bytes(row[0]), bytes(pins))

@@ -13,7 +13,7 @@ from orchestrator.console.views.runs import LONGEST_REASON
 from orchestrator.core.admission.errors import EffectInDoubt, LearntLate
 from orchestrator.runs.actions.retry import Retry, retry_run
 from orchestrator.runs.models.run import Run
-from orchestrator.runs.queries.checkpoints import Past
+from orchestrator.runs.queries.checkpoints import EndedRun
 from orchestrator.runs.queries.retry_lineage import newer_version, retried_as
 from orchestrator.runs.queries.runs import run_of
 from tenancy.core.errors import InterlockError
@@ -72,7 +72,7 @@ def show_retry_page(request: PageRequest, run_id: UUID) -> HttpResponse:
 
 
 def _build_retry_context(run: Run, chosen: int | None, below: int | None) -> dict[str, Any]:
-    past = Past(run)
+    past = EndedRun(run)
     found = past.page(below, SHOWN)
     able = [one.record for one in found.found if one.refused is None]
     return {

@@ -67,7 +67,7 @@ class LimitField:
 
 
 @dataclass(slots=True)
-class Sheet:
+class ParsedTaskForm:
     """A parsed form: the requested values, and the faults by field.
 
     `base` is the goal that is submitted again; it supplies the values that the form does not show.
@@ -170,7 +170,7 @@ def show_task_form_page(request: PageRequest, workflow: str) -> HttpResponse:
         return shown
 
 
-def _read_uploaded_files(request: PageRequest, offer: Offer, sheet: Sheet) -> dict[str, bytes]:
+def _read_uploaded_files(request: PageRequest, offer: Offer, sheet: ParsedTaskForm) -> dict[str, bytes]:
     """Read the uploaded files of a workflow that works on files. Faults go into the sheet."""
     sent = request.FILES.getlist("files")
     sheet.folder = request.POST.get("folder", "").strip()[:200]
@@ -237,13 +237,13 @@ def _submit_once(
     raise AssertionError
 
 
-def _build_prefilled_sheet(offer: Offer, goal: Goal | None) -> Sheet:
+def _build_prefilled_sheet(offer: Offer, goal: Goal | None) -> ParsedTaskForm:
     defaults = {
         name: part["default"]
         for name, part in offer.spec.input_schema.get("properties", {}).items()
         if isinstance(part, dict) and "default" in part
     }
-    return Sheet(
+    return ParsedTaskForm(
         base=goal,
         objective=goal.objective if goal is not None else "",
         inputs=goal.inputs if goal is not None else defaults or ABSENT,
@@ -251,10 +251,10 @@ def _build_prefilled_sheet(offer: Offer, goal: Goal | None) -> Sheet:
     )
 
 
-def _parse_task_form(offer: Offer, sent: Mapping[str, Any]) -> Sheet:
+def _parse_task_form(offer: Offer, sent: Mapping[str, Any]) -> ParsedTaskForm:
     """Parse the submitted fields. Never raises."""
     read = read_form(offer.spec.input_schema, sent)
-    sheet = Sheet(
+    sheet = ParsedTaskForm(
         objective=str(sent.get("objective", "")).strip()[:LONGEST],
         inputs=read.value,
         input_faults=read.faults,
@@ -270,7 +270,7 @@ def _parse_task_form(offer: Offer, sent: Mapping[str, Any]) -> Sheet:
     return sheet
 
 
-def _read_deadline(sheet: Sheet) -> None:
+def _read_deadline(sheet: ParsedTaskForm) -> None:
     try:
         found = parse_datetime(sheet.deadline_text)
     except ValueError:
@@ -330,7 +330,7 @@ def _field_of(error: GoalInvalid) -> str:
 def _render_task_form(
     request: PageRequest,
     offer: Offer,
-    sheet: Sheet,
+    sheet: ParsedTaskForm,
     *,
     status: int = 200,
     refused: InterlockError | None = None,
@@ -361,7 +361,7 @@ def _render_task_form(
     return render(request, "orchestrator/submit.html", context, status=status)
 
 
-def _compute_task_reach(request: PageRequest, offer: Offer, sheet: Sheet) -> Reach | None:
+def _compute_task_reach(request: PageRequest, offer: Offer, sheet: ParsedTaskForm) -> Reach | None:
     """Return the reach of the task's changes as the form is filled in; None if the goal is invalid."""
     try:
         goal = sheet.goal()
@@ -372,7 +372,7 @@ def _compute_task_reach(request: PageRequest, offer: Offer, sheet: Sheet) -> Rea
         return reach_of(scope, granted_by(offer.spec.boundary), policy_now().policy)
 
 
-def _format_curl_command(request: HttpRequest, offer: Offer, sheet: Sheet) -> str:
+def _format_curl_command(request: HttpRequest, offer: Offer, sheet: ParsedTaskForm) -> str:
     try:
         goal = sheet.goal()
     except GoalInvalid:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from approvals.core.packet import BudgetLine, BudgetPacket, read_packet
-from approvals.ports import Judged
+from approvals.ports import EditJudgement
 from budgets.actions import newest_ceilings
 from budgets.core.dimension import Dimension
 from orchestrator.core.compiler.compiler import transition_bound
@@ -28,7 +28,7 @@ FINEST = Decimal("0.000001")
 MUTATING = (Dimension.SIDE_EFFECTS.value, Dimension.GRANTED_SIDE_EFFECTS.value)
 
 
-class Refused(Exception):
+class GrantRefused(Exception):
     """The amounts cannot be granted, why, and for which dimension ("": for none of them alone)."""
 
     def __init__(self, sentence: str, dimension: str = "") -> None:
@@ -36,7 +36,9 @@ class Refused(Exception):
         self.dimension = dimension
 
 
-def judge_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]) -> Judged:
+def judge_extension(
+    tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mapping[str, Any]
+) -> EditJudgement:
     """Judge an extension, for approvals' port. Call in the tenant's context.
 
     An extension adds amounts to the run's own limits, enough for the refused effect. A forbidden dimension
@@ -48,7 +50,7 @@ def judge_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mappi
     try:
         asked = read_packet(packet)
         if not isinstance(asked, BudgetPacket):
-            raise Refused("this request asks for no budget")
+            raise GrantRefused("this request asks for no budget")
         lines = {line.dimension: line for line in asked.budget}
         amounts_read = {name: _parse_granted_amount(lines, name, value) for name, value in amounts.items()}
         granted = {name: amount for name, amount in amounts_read.items() if amount}
@@ -57,13 +59,13 @@ def judge_extension(tenant_id: UUID, run_id: UUID, packet: bytes, amounts: Mappi
             _in_measure(manifest, lines[name], amount)
         _check_amount_sufficient(lines[asked.refused], granted)
         _within_ceiling(tenant_id, lines.get(COST), granted)
-    except Refused as refused:
-        return Judged(None, refusal=str(refused), field=refused.dimension)
+    except GrantRefused as refused:
+        return EditJudgement(None, refusal=str(refused), field=refused.dimension)
     risk = Risk.LOCAL_WRITE.value if any(name in granted for name in MUTATING) else ""
     cost = lines[COST].limit + granted[COST] - manifest.limits[COST] if COST in granted else None
     granted = _with_transitions(run_id, granted)
     body = encode_canonical({name: format_decimal(amount) for name, amount in sorted(granted.items())})
-    return Judged(body, amount=cost, risk=risk)
+    return EditJudgement(body, amount=cost, risk=risk)
 
 
 def _load_manifest(tenant_id: UUID, run_id: UUID) -> Manifest:
@@ -82,26 +84,26 @@ def _in_measure(manifest: Manifest, line: BudgetLine, amount: Decimal) -> None:
     given = manifest.pins.boundary.budget.get(name)
     given = manifest.limits.get(name, line.limit) if given is None else given
     if not line.limit or not given:
-        raise Refused(f"{name} is forbidden to this run, its limit is 0: it cannot be given", name)
+        raise GrantRefused(f"{name} is forbidden to this run, its limit is 0: it cannot be given", name)
     if name != COST and amount > given:
         most = f"{format_decimal(given)} {line.unit}"
-        raise Refused(f"{name}: at most as much again as the boundary gave the run, {most}", name)
+        raise GrantRefused(f"{name}: at most as much again as the boundary gave the run, {most}", name)
 
 
 def _parse_granted_amount(lines: Mapping[str, BudgetLine], name: str, value: Any) -> Decimal:
     if name not in lines:
-        raise Refused(f"{name[:60]} is no limit that can be raised here")
+        raise GrantRefused(f"{name[:60]} is no limit that can be raised here")
     try:
         amount = Decimal(str(value)) if not isinstance(value, bool) else Decimal("NaN")
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite() or amount < 0 or amount > MOST:
-        raise Refused(f"{name}: give a number from 0 to {format_decimal(MOST)}", name)
+        raise GrantRefused(f"{name}: give a number from 0 to {format_decimal(MOST)}", name)
     if name in (COST, Dimension.WALL_CLOCK_SECONDS.value):
         if amount != amount.quantize(FINEST):
-            raise Refused(f"{name}: at most six decimal places", name)
+            raise GrantRefused(f"{name}: at most six decimal places", name)
     elif amount != amount.to_integral_value():
-        raise Refused(f"{name} is counted in whole {lines[name].unit}", name)
+        raise GrantRefused(f"{name} is counted in whole {lines[name].unit}", name)
     return amount
 
 
@@ -116,7 +118,7 @@ def _check_amount_sufficient(line: BudgetLine, granted: Mapping[str, Decimal]) -
     given = granted.get(line.dimension, Decimal(0))
     if given <= 0 or given < lacking:
         least = format_decimal(max(lacking, FINEST))
-        raise Refused(f"at least {least} more {line.dimension} is needed to go on", line.dimension)
+        raise GrantRefused(f"at least {least} more {line.dimension} is needed to go on", line.dimension)
 
 
 def _within_ceiling(tenant_id: UUID, line: BudgetLine | None, granted: Mapping[str, Decimal]) -> None:
@@ -126,7 +128,7 @@ def _within_ceiling(tenant_id: UUID, line: BudgetLine | None, granted: Mapping[s
         return
     if line.limit + more > ceiling:
         most = max(Decimal(0), ceiling - line.limit)
-        raise Refused(
+        raise GrantRefused(
             f"the tenant's ceiling is {format_decimal(ceiling)} US$ a run: at most {format_decimal(most)} "
             f"more cost_usd",
             COST,

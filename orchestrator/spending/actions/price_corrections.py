@@ -23,9 +23,9 @@ from orchestrator.runs.actions.run_signals import leave_signal
 from orchestrator.runs.models.run import ManifestRow, Run
 from orchestrator.runs.queries.state_loader import pins_of
 from orchestrator.spending.queries.mispriced_calls import (
-    Charged,
-    Right,
-    Wrong,
+    MispricedCall,
+    RightPrice,
+    WrongPrice,
     list_mispriced_calls,
     runs_charged_at,
     told_of,
@@ -42,7 +42,7 @@ NAMED: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Corrected:
+class CorrectedRun:
     """The effect of a correction on one run: the number of calls and the difference in US$.
 
     `later`: calls that the run has yet to make change too.
@@ -61,8 +61,8 @@ class Correction:
     `beyond` is the run after which to continue; None if there are no further runs.
     """
 
-    right: Right
-    runs: Sequence[Corrected]
+    right: RightPrice
+    runs: Sequence[CorrectedRun]
     applied: bool
     beyond: UUID | None = None
 
@@ -82,7 +82,7 @@ class Correction:
         return sum((one.delta for one in self.runs), ZERO)
 
 
-def right_for(tenant_id: UUID, wrong: Wrong) -> Right:
+def right_for(tenant_id: UUID, wrong: WrongPrice) -> RightPrice:
     """Return the price in force in place of the wrong one. Call in the tenant's context.
 
     Raises: NotFound for an unknown tool, PriceUnknown, InvalidInput if the wrong price is the one in force.
@@ -91,17 +91,17 @@ def right_for(tenant_id: UUID, wrong: Wrong) -> Right:
         spec = tool_now(tenant_id, wrong.tool).spec
         if spec.price_usd is None:
             raise PriceUnknown(provider="the tools", model=spec.name)
-        right = Right(version=price_of_version(spec), a_call=spec.price_usd)
+        right = RightPrice(version=price_of_version(spec), a_call=spec.price_usd)
     else:
         price = price_for(tenant_id, wrong.provider, wrong.model, database_now())
-        right = Right(version=price.version, model=price)
+        right = RightPrice(version=price.version, model=price)
     if right.version == wrong.version:
         detail = "This is the price in force: declare the right one first."
         raise InvalidInput(errors=[{"pointer": "/version", "code": "in-force", "detail": detail}])
     return right
 
 
-def preview_price_correction(tenant_id: UUID, wrong: Wrong, *, after: UUID | None = None) -> Correction:
+def preview_price_correction(tenant_id: UUID, wrong: WrongPrice, *, after: UUID | None = None) -> Correction:
     """Preview the correction of a price in at most `AT_ONCE` runs after a given one. Changes nothing.
 
     Raises: as `right_for`.
@@ -123,7 +123,7 @@ def preview_price_correction(tenant_id: UUID, wrong: Wrong, *, after: UUID | Non
 
 
 def apply_price_correction(
-    tenant_id: UUID, wrong: Wrong, *, by: UUID | None, reason: str, after: UUID | None = None
+    tenant_id: UUID, wrong: WrongPrice, *, by: UUID | None, reason: str, after: UUID | None = None
 ) -> Correction:
     """Correct at most `AT_ONCE` runs charged at the wrong price, each run completely and audited.
 
@@ -141,21 +141,23 @@ def apply_price_correction(
 
 
 def _list_affected_runs(
-    tenant_id: UUID, wrong: Wrong, after: UUID | None
+    tenant_id: UUID, wrong: WrongPrice, after: UUID | None
 ) -> tuple[Sequence[UUID], UUID | None]:
     runs = [run for run in runs_charged_at(tenant_id, wrong) if after is None or run > after]
     return runs[:AT_ONCE], runs[AT_ONCE - 1] if len(runs) > AT_ONCE else None
 
 
-def _summarize_corrected_run(run: UUID, calls: Sequence[Charged], *, later: bool) -> Corrected:
-    return Corrected(run=run, calls=len(calls), delta=sum((call.delta for call in calls), ZERO), later=later)
+def _summarize_corrected_run(run: UUID, calls: Sequence[MispricedCall], *, later: bool) -> CorrectedRun:
+    return CorrectedRun(
+        run=run, calls=len(calls), delta=sum((call.delta for call in calls), ZERO), later=later
+    )
 
 
-def _has_correction(found: Corrected) -> bool:
+def _has_correction(found: CorrectedRun) -> bool:
     return bool(found.calls) or found.later
 
 
-def _find_future_price_change(run_id: UUID, wrong: Wrong, right: Right) -> dict[str, Any] | None:
+def _find_future_price_change(run_id: UUID, wrong: WrongPrice, right: RightPrice) -> dict[str, Any] | None:
     """Build the notice to a run under way about the price of its later calls.
 
     None if the run has ended, was already notified, or uses nothing at that price.
@@ -179,7 +181,7 @@ def _find_future_price_change(run_id: UUID, wrong: Wrong, right: Right) -> dict[
 
 
 def _send_future_price_change(
-    tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
+    tenant_id: UUID, run_id: UUID, wrong: WrongPrice, right: RightPrice, *, by: UUID | None, reason: str
 ) -> bool:
     """Notify a run under way of the price of its later calls; return whether there was anything to send.
 
@@ -199,8 +201,8 @@ def _send_future_price_change(
 
 
 def _reprice_run(
-    tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right, *, by: UUID | None, reason: str
-) -> Corrected:
+    tenant_id: UUID, run_id: UUID, wrong: WrongPrice, right: RightPrice, *, by: UUID | None, reason: str
+) -> CorrectedRun:
     later = _send_future_price_change(tenant_id, run_id, wrong, right, by=by, reason=reason)
     with tenant_transaction(tenant_id):
         # NO KEY: others insert rows that refer to the run meanwhile.
@@ -231,7 +233,14 @@ def _reprice_run(
 
 
 def _send_cost_correction(
-    tenant_id: UUID, run_id: UUID, call: Charged, right: Right, *, by: UUID | None, reason: str, more: bool
+    tenant_id: UUID,
+    run_id: UUID,
+    call: MispricedCall,
+    right: RightPrice,
+    *,
+    by: UUID | None,
+    reason: str,
+    more: bool,
 ) -> None:
     """Send the correction to the run, whose own count follows with its next commit."""
     said = {

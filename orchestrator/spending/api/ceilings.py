@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from budgets.actions import ensure_tenant_windows, newest_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.queries.tenant import Window, windows_now
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.tenants.actions.limit_changes import ask_for_ceilings
 from orchestrator.tools.api.change_requests import ToolProposalField, proposal_field
 from orchestrator.tools.models.tool_proposal import ToolProposal
@@ -87,7 +87,7 @@ class TenantCeilings(APIView):
             tranche = newest_ceilings(who.tenant, raw_cursor()).tranche_usd
         found = ask_for_ceilings(
             who.tenant, Ceilings(**body, tranche_usd=tranche), expected=expected_tag(request),
-            who=Who(principal=who.principal, owner=who.owner), reason=reason,
+            who=ChangeAuthor(principal=who.principal, owner=who.owner), reason=reason,
         )  # fmt: skip
         if isinstance(found, ToolProposal):
             return Response(proposal_field(found), status=202)

@@ -19,7 +19,7 @@ from orchestrator.spending.actions.price_corrections import (
     apply_price_correction,
     preview_price_correction,
 )
-from orchestrator.spending.queries.mispriced_calls import Wrong
+from orchestrator.spending.queries.mispriced_calls import WrongPrice
 from orchestrator.spending.queries.prices import model_prices, stated_versions, tool_prices, unknown_policy
 from orchestrator.tools.queries.tools import ToolNow
 from tenancy.core.errors import InvalidInput
@@ -32,7 +32,7 @@ from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.permissions import make_scope_permission
 from tenancy.rest.serializer_fields import (
     Amount,
-    Formed,
+    FormattedCharField,
     Id,
     StrictBooleanField,
     StrictCharField,
@@ -96,7 +96,7 @@ class PricesField(serializers.Serializer[Any]):
 class PriceBody(StrictSerializer):
     """A new version of a model's price, from now on, for runs to come."""
 
-    provider = Formed(PROVIDER)
+    provider = FormattedCharField(PROVIDER)
     model = StrictCharField(max_length=200)
     kind = serializers.ChoiceField(choices=list(KINDS), required=False, default="contract")
     input_usd_per_mtok = Amount(max_value=MOST)
@@ -113,7 +113,7 @@ class CorrectionBody(StrictSerializer):
 
     one_of = (("tool",), ("provider", "model"))
 
-    provider = Formed(PROVIDER, required=False)
+    provider = FormattedCharField(PROVIDER, required=False)
     model = StrictCharField(max_length=200, required=False)
     tool = StrictCharField(max_length=64, required=False)
     version = StrictCharField(max_length=120)
@@ -230,12 +230,12 @@ def build_stated_price(given: dict[str, Any]) -> ModelPrice:
     })  # fmt: skip
 
 
-def _parse_wrong_price(given: dict[str, Any]) -> Wrong:
+def _parse_wrong_price(given: dict[str, Any]) -> WrongPrice:
     named = {name: given[name] for name in ("provider", "model", "tool") if given.get(name)}
     if set(named) not in ({"tool"}, {"provider", "model"}):
         detail = "Name a tool, or a model with its provider."
         raise InvalidInput(errors=[{"pointer": "/model", "code": "required", "detail": detail}])
-    return Wrong(**named, version=given["version"])
+    return WrongPrice(**named, version=given["version"])
 
 
 def price_field(price: ModelPrice) -> dict[str, Any]:

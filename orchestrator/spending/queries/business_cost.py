@@ -24,7 +24,7 @@ WORDS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Business:
+class BusinessCost:
     """The figure with its parts, without those that amount to zero."""
 
     parts: tuple[Part, ...]
@@ -40,7 +40,7 @@ class Business:
         return [(WORDS[part.name], part) for part in self.parts]
 
 
-def business_of(run: Run) -> Business:
+def business_of(run: Run) -> BusinessCost:
     """Return the cost of a run so far: its charges, and each kind of work at the deployment's own rates."""
     used = Vector.of(
         {name.value: line.used for name, line in get_usage_lines(run.id).items() if not name.gauge}
@@ -48,4 +48,4 @@ def business_of(run: Run) -> Business:
     reviews = Decision.objects.filter(request__run_id=run.id).count()
     rates: Rates = settings.INTERLOCK_BUSINESS_RATES
     parts = business_parts(used, rates, human_reviews=reviews)
-    return Business(parts=tuple(part for part in parts if part.usd))
+    return BusinessCost(parts=tuple(part for part in parts if part.usd))

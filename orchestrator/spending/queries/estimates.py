@@ -11,7 +11,7 @@ from typing import Final
 from budgets.core.dimension import ABOUT, Dimension
 from budgets.core.statistics.forecast import UNKNOWN, Interval
 from budgets.queries import get_usage_lines
-from orchestrator.console.queries.run_summary import Dial
+from orchestrator.console.queries.run_summary import LimitUsage
 from orchestrator.console.queries.tripped_breakers import cost_set_by
 from orchestrator.core.accounting.remaining_estimate import estimate_remaining_usage
 from orchestrator.core.domain.run_state import RunState
@@ -30,7 +30,7 @@ SPENT: Final = "80 % of the cost is spent. The limit of ${limit} was set by {who
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
+class LimitEstimate:
     """A limit with the estimated remaining usage of the run; `note` is an additional sentence."""
 
     label: str
@@ -47,7 +47,7 @@ class Foreseen:
         return None if meter.limit is None else max(Decimal(0), meter.limit - meter.used - meter.reserved)
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """True if there is an estimate of the remaining usage."""
         return self.rest != UNKNOWN
 
@@ -70,11 +70,13 @@ def rest_of(run: Run, state: RunState) -> dict[str, Interval]:
     return estimate_remaining_usage(graph_of(run.tenant_id, run.workflow_version_id), manifest, state)
 
 
-def with_remaining_estimates(dials: tuple[Dial, ...], run: Run, state: RunState) -> tuple[Foreseen, ...]:
+def with_remaining_estimates(
+    dials: tuple[LimitUsage, ...], run: Run, state: RunState
+) -> tuple[LimitEstimate, ...]:
     """Return the dials of a run's page with the remaining usage."""
     rest = rest_of(run, state)
     return tuple(
-        Foreseen(
+        LimitEstimate(
             label=dial.label,
             unit=dial.unit,
             meter=dial.meter,
@@ -87,16 +89,16 @@ def with_remaining_estimates(dials: tuple[Dial, ...], run: Run, state: RunState)
     )
 
 
-def _format_downgrade_note(run: Run, dial: Dial) -> str:
+def _format_downgrade_note(run: Run, dial: LimitUsage) -> str:
     """Return the note that the run uses the cheaper model now, and who set the limit (R-BUDGET-5)."""
     return SPENT.format(limit=format_decimal(dial.meter.limit or Decimal(0)), who=cost_set_by(run))
 
 
-def limits_of(run: Run, state: RunState) -> tuple[Foreseen, ...]:
+def limits_of(run: Run, state: RunState) -> tuple[LimitEstimate, ...]:
     """Return every limit of a run: used, reserved, left and remaining usage (R-BUDGET-14)."""
     rest = rest_of(run, state)
     return tuple(
-        Foreseen(
+        LimitEstimate(
             label=dimension.value.replace("_usd", "").replace("_", " ").capitalize(),
             unit=UNITS.get(dimension, ABOUT[dimension].unit),
             meter=Meter(
@@ -115,6 +117,6 @@ def _count_used(dimension: Dimension, used: Decimal, run: Run) -> Decimal:
     return Decimal(run.record_number) if dimension is Dimension.TRANSITIONS else used
 
 
-def _get_dimension_name(dial: Dial) -> str:
+def _get_dimension_name(dial: LimitUsage) -> str:
     found = LABELS.get(dial.label)
     return found.value if found is not None else ""

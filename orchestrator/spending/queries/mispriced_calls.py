@@ -57,7 +57,7 @@ UNSENT: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
+class WrongPrice:
     """A wrong price: of a model by provider, name and version, or of a tool in one version (`tool@3`)."""
 
     provider: str = ""
@@ -78,7 +78,7 @@ class Wrong:
             if self.model and (profile.provider, profile.model) == (self.provider, self.model)
         )
 
-    def pinned(self, pins: Pins) -> frozenset[str]:
+    def find_mispriced(self, pins: Pins) -> frozenset[str]:
         """Return the profiles, or the tool, that the pins charge at the wrong price."""
         priced = {profile.name: profile.price for profile in pins.profiles}
         models = {n for n in self.profiles(pins) if (one := priced[n]) and one.version == self.version}
@@ -90,11 +90,11 @@ class Wrong:
         """Return the profiles, or the tool, that a run charges at it: by its pins, or since a correction."""
         told = told_of(run_id, self).filter(payload__price_version=self.version)
         taken = told.values_list("payload__tools" if self.tool else "payload__models", flat=True)
-        return self.pinned(pins).union(*taken)
+        return self.find_mispriced(pins).union(*taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Right:
+class RightPrice:
     """The correct price: that of a model, or the cost of one call of the tool in US$."""
 
     version: str
@@ -103,7 +103,7 @@ class Right:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Charged:
+class MispricedCall:
     """One call: the US$ booked for it so far, and its true cost."""
 
     effect: str
@@ -116,12 +116,12 @@ class Charged:
         return self.true - self.booked
 
 
-def told_of(run_id: UUID, wrong: Wrong) -> QuerySet[RunSignal]:
+def told_of(run_id: UUID, wrong: WrongPrice) -> QuerySet[RunSignal]:
     """Return the signals that corrected the price of that model or tool for a run."""
     return RunSignal.objects.filter(run_id=run_id, kind="repriced", payload__subject=wrong.subject)
 
 
-def runs_charged_at(tenant_id: UUID, wrong: Wrong) -> Sequence[UUID]:
+def runs_charged_at(tenant_id: UUID, wrong: WrongPrice) -> Sequence[UUID]:
     """Return the runs admitted under that price, or corrected to it since, ordered by id."""
     held = [
         row.digest
@@ -138,16 +138,20 @@ def runs_charged_at(tenant_id: UUID, wrong: Wrong) -> Sequence[UUID]:
     return sorted({*pinned, *told.values_list("run_id", flat=True), *corrected})
 
 
-def _is_pinned_to_wrong_price(row: PinSet, wrong: Wrong) -> bool:
-    return bool(wrong.pinned(Pins.model_validate_json(bytes(row.body))))
+def _is_pinned_to_wrong_price(row: PinSet, wrong: WrongPrice) -> bool:
+    return bool(wrong.find_mispriced(Pins.model_validate_json(bytes(row.body))))
 
 
-def list_mispriced_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
+def list_mispriced_calls(
+    tenant_id: UUID, run_id: UUID, wrong: WrongPrice, right: RightPrice
+) -> list[MispricedCall]:
     """Return the settled calls of a run that were charged at the wrong price and are not corrected yet."""
     return [call for call in _list_settled_calls(tenant_id, run_id, wrong, right) if call.delta]
 
 
-def _list_settled_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> Iterator[Charged]:
+def _list_settled_calls(
+    tenant_id: UUID, run_id: UUID, wrong: WrongPrice, right: RightPrice
+) -> Iterator[MispricedCall]:
     pinned = ManifestRow.objects.values_list("pins_digest", flat=True).get(id=run_id)
     pins = pins_of(tenant_id, pinned)
     names, ours = wrong.names(run_id, pins), frozenset({wrong.tool} if wrong.tool else wrong.profiles(pins))
@@ -165,10 +169,10 @@ def _list_settled_calls(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Righ
             if body is not None and not unknown:
                 usage = {name: Decimal(amount) for name, amount in body["usage"].items()}
             true = actual_cost(right.model, usage) if tokens_in or tokens_out else cost
-            yield Charged(effect=effect, booked=cost, true=true)
+            yield MispricedCall(effect=effect, booked=cost, true=true)
         elif kind == "call_tool" and wrong.tool:
             sent = took or body is None or body["status"] not in UNSENT
-            yield Charged(effect=effect, booked=cost, true=right.a_call if sent else cost)
+            yield MispricedCall(effect=effect, booked=cost, true=right.a_call if sent else cost)
 
 
 def _load_event_bodies(run_id: UUID, kind: str) -> Mapping[str, Mapping[str, Any]]:

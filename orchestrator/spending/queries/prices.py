@@ -19,7 +19,7 @@ from orchestrator.core.accounting.effect_pricing import price_of_tool, price_of_
 from orchestrator.llm.queries import profiles_now
 from orchestrator.publishing.models import PinSet
 from orchestrator.runs.queries.state_loader import pins_of
-from orchestrator.spending.queries.mispriced_calls import Wrong
+from orchestrator.spending.queries.mispriced_calls import WrongPrice
 from orchestrator.tools.queries.tools import ToolNow, tools_now
 
 VERSIONS: Final = 50
@@ -27,7 +27,7 @@ PINNED: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Priced:
+class PricedModel:
     """A model and the price in force for it (None: unknown). `asked`: new runs are pinned to it."""
 
     provider: str
@@ -37,7 +37,7 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class StatedPrice:
     """One version of a price that the tenant set."""
 
     price: ModelPrice
@@ -46,17 +46,19 @@ class Stated:
     reason: str
 
 
-def model_prices(tenant_id: UUID, at: datetime) -> list[Priced]:
+def model_prices(tenant_id: UUID, at: datetime) -> list[PricedModel]:
     """Return the models that can be called, then those for which the tenant set a price."""
     asked: dict[tuple[str, str], ModelPrice | None] = {
         (profile.provider, profile.model): profile.price for profile in profiles_now(None, at)
     }
     rows = Price.objects.order_by("provider", "model").values_list("provider", "model").distinct()
     models = [*asked, *(named for named in rows if named not in asked)]
-    found: list[Priced] = []
+    found: list[PricedModel] = []
     for provider, model in models:
         price = _find_known_price(tenant_id, provider, model, at) or asked.get((provider, model))
-        found.append(Priced(provider=provider, model=model, asked=(provider, model) in asked, price=price))
+        found.append(
+            PricedModel(provider=provider, model=model, asked=(provider, model) in asked, price=price)
+        )
     return found
 
 
@@ -67,11 +69,11 @@ def _find_known_price(tenant_id: UUID, provider: str, model: str, at: datetime) 
         return None
 
 
-def stated_versions(most: int = VERSIONS) -> list[Stated]:
+def stated_versions(most: int = VERSIONS) -> list[StatedPrice]:
     """Return the prices that the tenant set, newest first."""
     rows = Price.objects.order_by("-valid_from", "-version")[:most]
     return [
-        Stated(
+        StatedPrice(
             price=ModelPrice.model_validate(row.price), at=row.valid_from, by=row.set_by, reason=row.reason
         )
         for row in rows
@@ -83,25 +85,27 @@ def tool_prices(tenant_id: UUID) -> list[ToolNow]:
     return sorted(tools_now(tenant_id), key=lambda tool: (tool.spec.price_usd is not None, tool.spec.name))
 
 
-def replaced_prices(tenant_id: UUID, at: datetime) -> list[Wrong]:
+def replaced_prices(tenant_id: UUID, at: datetime) -> list[WrongPrice]:
     """Return the prices of the newest pin sets that are no longer in force.
 
     These are the prices that may need a correction.
     """
     now = {f"{one.provider}:{one.model}": one.price for one in model_prices(tenant_id, at)}
     tools = {tool.spec.name: price_of_version(tool.spec) for tool in tools_now(tenant_id)}
-    found: dict[Wrong, None] = {}
+    found: dict[WrongPrice, None] = {}
     for digest in _newest_pins():
         pins = pins_of(tenant_id, digest)
         for profile in pins.profiles:
             price = now.get(f"{profile.provider}:{profile.model}")
             if profile.price is not None and price is not None and price.version != profile.price.version:
-                wrong = Wrong(provider=profile.provider, model=profile.model, version=profile.price.version)
+                wrong = WrongPrice(
+                    provider=profile.provider, model=profile.model, version=profile.price.version
+                )
                 found[wrong] = None
         for spec in pins.tools:
             charged = price_of_tool(pins, spec)
             if spec.name in tools and tools[spec.name] != charged:
-                found[Wrong(tool=spec.name, version=charged)] = None
+                found[WrongPrice(tool=spec.name, version=charged)] = None
     return sorted(found, key=lambda wrong: (wrong.tool, wrong.provider, wrong.model, wrong.version))
 
 

@@ -28,7 +28,7 @@ def update_ceilings(request: PageRequest) -> HttpResponse:
         return budgets_page(request, form=form, status=422)
     with tenant_transaction(house):
         tranche = newest_ceilings(house, raw_cursor()).tranche_usd
-    wanted = Ceilings(**form.wanted(), tranche_usd=tranche)
+    wanted = Ceilings(**form.collect_ceilings(), tranche_usd=tranche)
     given = form.cleaned_data
     try:
         found = ask_for_ceilings(

@@ -19,9 +19,9 @@ from orchestrator.spending.actions.price_corrections import (
     preview_price_correction,
 )
 from orchestrator.spending.api.prices import PROVIDER, build_stated_price
-from orchestrator.spending.queries.mispriced_calls import Wrong
+from orchestrator.spending.queries.mispriced_calls import WrongPrice
 from orchestrator.spending.queries.prices import (
-    Priced,
+    PricedModel,
     model_prices,
     replaced_prices,
     stated_versions,
@@ -86,7 +86,7 @@ class CorrectionForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
 
-    def __init__(self, known: list[Wrong], *given: Any, **more: Any) -> None:
+    def __init__(self, known: list[WrongPrice], *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self.known = {_format_price_label(wrong): wrong for wrong in known}
         self.fields["wrong"] = forms.ChoiceField(
@@ -94,12 +94,12 @@ class CorrectionForm(forms.Form):
         )
 
     @property
-    def chosen(self) -> Wrong:
+    def chosen_price(self) -> WrongPrice:
         """The price that is named."""
         return self.known[self.cleaned_data["wrong"]]
 
 
-def _format_price_label(wrong: Wrong) -> str:
+def _format_price_label(wrong: WrongPrice) -> str:
     return wrong.version if wrong.tool else f"{wrong.provider} {wrong.model}: {wrong.version}"
 
 
@@ -140,10 +140,10 @@ def _submit_price_correction(request: PageRequest) -> HttpResponse:
     try:
         if "apply" not in request.POST:
             return _render_prices_page(
-                request, correction_form=form, found=preview_price_correction(house, form.chosen)
+                request, correction_form=form, found=preview_price_correction(house, form.chosen_price)
             )
         done = apply_price_correction(
-            house, form.chosen, by=request.member.principal, reason=form.cleaned_data["reason"]
+            house, form.chosen_price, by=request.member.principal, reason=form.cleaned_data["reason"]
         )
     except (InvalidInput, PriceUnknown) as error:
         told = error.data.get("errors", ())
@@ -185,7 +185,7 @@ def _render_prices_page(
     return render(request, "budgets/prices.html", context, status=status)
 
 
-def _build_price_row(one: Priced) -> dict[str, Any]:
+def _build_price_row(one: PricedModel) -> dict[str, Any]:
     source = SOURCES.get(one.price.source, "") if one.price is not None else ""
     return {"model": one, "source": source, **_build_price_amounts(one.price)}
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.publishing.actions.versions import hold_registry
 from orchestrator.tools.actions.private_hosts import set_places
 from orchestrator.tools.actions.relaxation_proposals import or_propose
@@ -19,7 +19,7 @@ from tenancy.people.sign_in_rules import RulesNow
 
 
 def ask_for_ceilings(
-    tenant_id: UUID, wanted: Ceilings, *, expected: str | None, who: Who, reason: str
+    tenant_id: UUID, wanted: Ceilings, *, expected: str | None, who: ChangeAuthor, reason: str
 ) -> Ceilings | ToolProposal:
     """Set the ceilings, or keep what was asked where one is raised or removed. Outermost verb: owns the
     transaction. Raises InvalidInput, Stale, ProposalOpen."""
@@ -36,7 +36,7 @@ def ask_for_ceilings(
 
 
 def ask_for_places(
-    tenant_id: UUID, places: tuple[str, ...], *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID, places: tuple[str, ...], *, expected: int | None, who: ChangeAuthor, reason: str
 ) -> PlacesNow | ToolProposal:
     """Make exactly these the private places, or keep what was asked where they are more than before.
     Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
@@ -51,7 +51,7 @@ def ask_for_places(
 
 
 def ask_for_sign_in_rules(
-    tenant_id: UUID, wanted: SignInRules, *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID, wanted: SignInRules, *, expected: int | None, who: ChangeAuthor, reason: str
 ) -> RulesNow | ToolProposal:
     """Make these the rules of signing in, or keep what was asked where they ask for less than before.
     Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestrator.api.serializers import format_timestamp
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.publishing.api.catalog import ScopedAPIView
 from orchestrator.tenants.actions.limit_changes import ask_for_sign_in_rules
 from orchestrator.tools.api.change_requests import ToolProposalField, proposal_field
@@ -81,7 +81,7 @@ class SignInRulesDoor(ScopedAPIView):
         body, who = validate_input(SignInRulesBody, request.data), get_caller(request)
         now = ask_for_sign_in_rules(
             who.tenant, read_rules(body), expected=expected_version(request),
-            who=Who(principal=who.principal, owner=who.owner), reason=body["reason"],
+            who=ChangeAuthor(principal=who.principal, owner=who.owner), reason=body["reason"],
         )  # fmt: skip
         if isinstance(now, ToolProposal):
             return Response(proposal_field(now), status=202)

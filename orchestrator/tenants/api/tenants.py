@@ -33,7 +33,7 @@ from tenancy.rest.api_helpers import build_etag_header, expected_tag, paginate_r
 from tenancy.rest.idempotency import StoredResponse
 from tenancy.rest.platform_api import ByPlatform, platform_caller, post_once_about
 from tenancy.rest.serializer_fields import (
-    Formed,
+    FormattedCharField,
     PageQuery,
     ReasonBody,
     StrictCharField,
@@ -102,7 +102,7 @@ class AdministratorBody(StrictSerializer):
 class TenantBody(TenantSettings):
     """A tenant to open, with the address and the name of its first administrator."""
 
-    slug = Formed(SLUG)
+    slug = FormattedCharField(SLUG)
     administrator = serializers.EmailField(max_length=254)
     administrator_name = StrictCharField(max_length=200)
 
@@ -149,14 +149,14 @@ class Tenants(ByPlatform):
         body, who, tenant_id = validate_input(TenantBody, request.data), platform_caller(request), fresh_id()
         links: list[str] = []
 
-        def opened() -> StoredResponse:
+        def build_response() -> StoredResponse:
             made = open_tenant(
                 NewTenant(**body), by=who.actor, tenant_id=tenant_id, origin=_get_request_origin(request)
             )  # fmt: skip
             shown = {"tenant": _serialize_tenant(request, made.tenant)}
             return StoredResponse(201, shown | _serialize_link_delivery(request, made.administrator, links))
 
-        return _with_link(post_once_about(request, tenant_id, opened), links)
+        return _with_link(post_once_about(request, tenant_id, build_response), links)
 
 
 class OneTenant(ByPlatform):
@@ -193,11 +193,11 @@ class SuspendTenant(ByPlatform):
         beforehand. The same again changes nothing. Raises NotFound."""
         reason, row = validate_input(SuspendBody, request.data)["reason"], _get_tenant(tenant_slug)
 
-        def suspended() -> StoredResponse:
+        def build_response() -> StoredResponse:
             suspend_with_runs(row.id, by=platform_caller(request).actor, reason=reason)
             return StoredResponse(200, _serialize_tenant(request, _get_tenant(tenant_slug)))
 
-        return post_once_about(request, row.id, suspended)
+        return post_once_about(request, row.id, build_response)
 
 
 class ResumeTenant(ByPlatform):
@@ -209,11 +209,11 @@ class ResumeTenant(ByPlatform):
         changes nothing. Raises NotFound."""
         reason, row = validate_input(ReasonBody, request.data)["reason"], _get_tenant(tenant_slug)
 
-        def resumed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             resume_tenant(row.id, by=platform_caller(request).actor, reason=reason)
             return StoredResponse(200, _serialize_tenant(request, _get_tenant(tenant_slug)))
 
-        return post_once_about(request, row.id, resumed)
+        return post_once_about(request, row.id, build_response)
 
 
 class InviteAdministrator(ByPlatform):
@@ -231,14 +231,14 @@ class InviteAdministrator(ByPlatform):
             list[str](),
         )
 
-        def invited() -> StoredResponse:
+        def build_response() -> StoredResponse:
             found = invite_first_administrator(
                 row.id, body["email"], body["name"], by=platform_caller(request).actor,
                 origin=_get_request_origin(request),
             )  # fmt: skip
             return StoredResponse(200, _serialize_link_delivery(request, found, links))
 
-        return _with_link(post_once_about(request, row.id, invited), links)
+        return _with_link(post_once_about(request, row.id, build_response), links)
 
 
 def _get_tenant(slug: str) -> Tenant:

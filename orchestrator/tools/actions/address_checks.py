@@ -7,7 +7,7 @@ from uuid import UUID
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import Databases, MailServer
-from orchestrator.core.tools.egress_policy import Leave, Target
+from orchestrator.core.tools.egress_policy import EgressPolicy, Target
 from orchestrator.tools.gateways.egress.guarded_transport import resolve_allowed_addresses
 from orchestrator.tools.queries.destinations import get_allowed_databases, mail_server
 from orchestrator.tools.queries.tool_servers import leave_for
@@ -40,10 +40,10 @@ def check_mail_address(tenant_id: UUID, wanted: MailServer) -> None:
     _raise_faults([("/host", refusals_of([(wanted.target, leave)])[0])])
 
 
-def refusals_of(asked: Sequence[tuple[Target, Leave]]) -> list[EgressRefused | None]:
+def refusals_of(asked: Sequence[tuple[Target, EgressPolicy]]) -> list[EgressRefused | None]:
     """Why each target may not be reached, or None where it may; all are looked at side by side."""
 
-    async def look(target: Target, leave: Leave) -> EgressRefused | None:
+    async def look(target: Target, leave: EgressPolicy) -> EgressRefused | None:
         try:
             await resolve_allowed_addresses(target, leave)
         except EgressRefused as refused:

@@ -27,7 +27,7 @@ from orchestrator.policies.actions.boundaries import (
     publish_read_boundary,
     retire_boundary,
 )
-from orchestrator.policies.actions.dual_control import Who, not_own
+from orchestrator.policies.actions.dual_control import ChangeAuthor, not_own
 from orchestrator.tools.actions.address_checks import check_database_addresses, check_mail_address
 from orchestrator.tools.actions.destinations import (
     set_databases,
@@ -59,7 +59,13 @@ TAKEN: Final = {"code": "taken", "detail": "There is a model of this name; chang
 
 
 def ask_to_change(
-    tenant_id: UUID, name: str, change: ToolChange, *, who: Who, reason: str, expected: str | None = None
+    tenant_id: UUID,
+    name: str,
+    change: ToolChange,
+    *,
+    who: ChangeAuthor,
+    reason: str,
+    expected: str | None = None,
 ) -> Asked:
     """Change a tool, or keep what was asked until a second person agrees. Outermost verb: owns the
     transaction. Raises NotFound, InvalidInput, Stale, ProposalOpen."""
@@ -74,7 +80,7 @@ def ask_to_change(
 
 
 def ask_to_admit(
-    tenant_id: UUID, slug: str, tool: str, seen: str, admission: Admission, *, who: Who, reason: str
+    tenant_id: UUID, slug: str, tool: str, seen: str, admission: Admission, *, who: ChangeAuthor, reason: str
 ) -> Asked:
     """Admit a server's tool as it was seen, or keep what was asked. Outermost verb: owns the transaction.
     Raises NotFound, Stale, InvalidInput, NameTaken, ProposalOpen."""
@@ -89,7 +95,7 @@ def ask_to_admit(
     )
 
 
-def ask_to_declare(tenant_id: UUID, declaration: HttpDeclaration, *, who: Who, reason: str) -> Asked:
+def ask_to_declare(tenant_id: UUID, declaration: HttpDeclaration, *, who: ChangeAuthor, reason: str) -> Asked:
     """Publish an HTTP tool, or keep what was asked. Outermost verb: owns the transaction. Raises
     InvalidInput, DefinitionRefused, EgressRefused, SecretUnusable, NameTaken, ProposalOpen."""
     given = declaration.model_dump(mode="json", exclude_unset=True)
@@ -104,7 +110,7 @@ def ask_to_declare(tenant_id: UUID, declaration: HttpDeclaration, *, who: Who, r
 
 
 def ask_to_list(
-    tenant_id: UUID, allow: tuple[str, ...], *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID, allow: tuple[str, ...], *, expected: int | None, who: ChangeAuthor, reason: str
 ) -> OutsideNow | ToolProposal:
     """Make these the web addresses that tools read without asking, or keep what was asked where they are more
     than before. Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
@@ -119,7 +125,12 @@ def ask_to_list(
 
 
 def ask_for_databases(
-    tenant_id: UUID, given: tuple[Mapping[str, Any], ...], *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID,
+    given: tuple[Mapping[str, Any], ...],
+    *,
+    expected: int | None,
+    who: ChangeAuthor,
+    reason: str,
 ) -> OutsideNow | ToolProposal:
     """Make these the databases that tools may ask, or keep what was asked where they reach more than before.
     Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
@@ -136,7 +147,7 @@ def ask_for_databases(
 
 
 def ask_for_mail(
-    tenant_id: UUID, given: Mapping[str, Any], *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID, given: Mapping[str, Any], *, expected: int | None, who: ChangeAuthor, reason: str
 ) -> OutsideNow | ToolProposal:
     """Say where letters go, or keep what was asked where they reach more than before. Outermost verb: owns
     the transaction. Raises InvalidInput, Stale, ProposalOpen."""
@@ -152,7 +163,12 @@ def ask_for_mail(
 
 
 def ask_for_models(
-    tenant_id: UUID, given: tuple[Mapping[str, Any], ...], *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID,
+    given: tuple[Mapping[str, Any], ...],
+    *,
+    expected: int | None,
+    who: ChangeAuthor,
+    reason: str,
 ) -> OutsideNow | ToolProposal:
     """Make these the tenant's own models, or keep what was asked where prompts go elsewhere than before.
     Outermost verb: owns the transaction. Raises InvalidInput, Stale, ProposalOpen."""
@@ -172,7 +188,7 @@ def ask_to_name_model(
     given: Mapping[str, Any],
     *,
     expected: int | None,
-    who: Who,
+    who: ChangeAuthor,
     reason: str,
     only: Literal["new", "known", "either"] = "either",
 ) -> OutsideNow | ToolProposal:
@@ -180,7 +196,7 @@ def ask_to_name_model(
     transaction. `only`: whether it has to be a new one, or one that stands. Raises NotFound, InvalidInput
     naming each field of it, Stale, ProposalOpen."""
 
-    def wanted(listed: Models) -> tuple[Models, int]:
+    def compute_wanted_models(listed: Models) -> tuple[Models, int]:
         at = next((place for place, one in enumerate(listed) if one["name"] == name), len(listed))
         stands = at < len(listed)
         if only == "known" and not stands:
@@ -190,22 +206,22 @@ def ask_to_name_model(
         before = listed[at] if stands and only == "known" else {}
         return (*listed[:at], {**before, "name": name, **given}, *listed[at + 1 :]), at
 
-    return _request_model_change(tenant_id, wanted, expected=expected, who=who, reason=reason)
+    return _request_model_change(tenant_id, compute_wanted_models, expected=expected, who=who, reason=reason)
 
 
 def ask_to_forget_model(
-    tenant_id: UUID, name: str, *, expected: int | None, who: Who, reason: str
+    tenant_id: UUID, name: str, *, expected: int | None, who: ChangeAuthor, reason: str
 ) -> OutsideNow | ToolProposal:
     """Ask a model of the tenant's own no more, from the next run on. Outermost verb: owns the transaction.
     Raises NotFound, InvalidInput where others still name it, Stale, ProposalOpen."""
 
-    def wanted(listed: Models) -> tuple[Models, int]:
+    def compute_wanted_models(listed: Models) -> tuple[Models, int]:
         others = tuple(one for one in listed if one["name"] != name)
         if len(others) == len(listed):
             raise NotFound
         return others, len(listed)
 
-    return _request_model_change(tenant_id, wanted, expected=expected, who=who, reason=reason)
+    return _request_model_change(tenant_id, compute_wanted_models, expected=expected, who=who, reason=reason)
 
 
 def _request_model_change(
@@ -213,7 +229,7 @@ def _request_model_change(
     wanted: Callable[[Models], tuple[Models, int]],
     *,
     expected: int | None,
-    who: Who,
+    who: ChangeAuthor,
     reason: str,
 ) -> OutsideNow | ToolProposal:
     """The list with one model of it changed, as nobody else changed it meanwhile: whoever named no version
@@ -242,7 +258,7 @@ def _of_one(error: dict[str, Any], at: int) -> dict[str, Any]:
 Agreed = ToolNow | OutsideNow | PlacesNow | Ceilings | BoundaryPublication | RulesNow
 
 
-def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> Agreed:
+def agree_to_tool(tenant_id: UUID, proposal: UUID | None, *, who: ChangeAuthor, reason: str) -> Agreed:
     """A second person's yes to what waits. Outermost verb: owns the transaction. Raises NotFound,
     OwnProposal, ProposalSettled, InvalidInput, and Stale where it is not what was looked at any more."""
 

@@ -116,7 +116,7 @@ def _check_verifier(spec: ToolSpec) -> None:
     if reader is None:
         return
     known = versions_of(reader.tool)
-    if reader.tool not in registry_tools() or not known or known[0].spec.mutating:
+    if reader.tool not in registry_tools() or not known or known[0].spec.is_mutating:
         detail = "The read-back is an active tool that only reads."
         raise InvalidInput(
             errors=[{"pointer": "/verifier/read_back/tool", "code": "not-allowed", "detail": detail}]

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.conf import settings
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.tools.egress_policy import Leave, Target, place_of, target_of, wider_places
+from orchestrator.core.tools.egress_policy import EgressPolicy, Target, place_of, target_of, wider_places
 from orchestrator.publishing.actions.versions import hold_registry
 from orchestrator.tools.actions.address_checks import refusals_of
 from orchestrator.tools.actions.stale_proposals import outdate_proposals
@@ -120,7 +120,7 @@ def _parse_private_host(text: str, standing: frozenset[str]) -> str:
     return place
 
 
-def _build_host_permission(place: str) -> tuple[Target, Leave]:
+def _build_host_permission(place: str) -> tuple[Target, EgressPolicy]:
     """A place as it would be connected, were it on the list."""
     target = target_of(f"http://{place}")
     return target, leave_with((place,), target.origin)

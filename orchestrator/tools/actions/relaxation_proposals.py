@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from orchestrator.core.approval.errors import ProposalOpen
-from orchestrator.policies.actions.dual_control import Who, close_proposal, dropped_as, not_own
+from orchestrator.policies.actions.dual_control import ChangeAuthor, close_proposal, dropped_as, not_own
 from orchestrator.publishing.actions.versions import hold_registry
 from orchestrator.tools.actions.stale_proposals import outdate_proposals
 from orchestrator.tools.models.tool_proposal import ToolProposal
@@ -32,7 +32,7 @@ def or_propose(
     *,
     kind: str,
     body: dict[str, Any],
-    who: Who,
+    who: ChangeAuthor,
     reason: str,
 ) -> T | ToolProposal:
     """Perform the change, or store it as a proposal if a second person is needed.
@@ -52,7 +52,7 @@ def settle_proposal(
     proposal: UUID | None,
     perform: Callable[[ToolProposal, UUID], T],
     *,
-    who: Who,
+    who: ChangeAuthor,
     reason: str,
 ) -> T:
     """Approve a proposal as the second person and perform it as proposed. Outermost verb: owns the
@@ -71,7 +71,7 @@ def settle_proposal(
         return perform(row, who.principal)
 
 
-def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reason: str) -> None:
+def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: ChangeAuthor, reason: str) -> None:
     """Refuse a proposal, or withdraw one's own. Outermost verb: owns the transaction.
 
     Raises: NotFound, ProposalSettled, InvalidInput.
@@ -90,7 +90,13 @@ def drop_tool_proposal(tenant_id: UUID, proposal: UUID | None, *, who: Who, reas
 
 
 def _create_tool_proposal(
-    tenant_id: UUID, needed: dict[str, Any], *, kind: str, body: dict[str, Any], who: Who, reason: str
+    tenant_id: UUID,
+    needed: dict[str, Any],
+    *,
+    kind: str,
+    body: dict[str, Any],
+    who: ChangeAuthor,
+    reason: str,
 ) -> ToolProposal:
     check_reason(reason)
     with tenant_transaction(tenant_id):

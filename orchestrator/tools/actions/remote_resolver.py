@@ -13,9 +13,9 @@ from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.core.tools.remote_definition import Drift
 from orchestrator.tools.actions.tool_servers import note_drift
 from orchestrator.tools.gateways.egress.service_client import CallFailed
-from orchestrator.tools.gateways.egress.token_renewal import Renewed, ask_token
+from orchestrator.tools.gateways.egress.token_renewal import RenewedSecret, ask_token
 from orchestrator.tools.gateways.registry import Tool
-from orchestrator.tools.gateways.remote_tools import NO_SECRET, Sealed, request_tool, server_tool
+from orchestrator.tools.gateways.remote_tools import NO_SECRET, RequestSecret, request_tool, server_tool
 from orchestrator.tools.models.tool_server import ServerTool
 from orchestrator.tools.queries.tool_servers import leave_for, place_of_server, server_of
 from tenancy.core.errors import NotFound, SecretUnusable
@@ -61,7 +61,7 @@ class TenantRemotes:
             raise _build_call_refusal(
                 f"{spec.name} is in quarantine, or was admitted anew since this run began"
             )
-        return server_tool(spec, place_of_server(self._tenant, server), self._changed)
+        return server_tool(spec, place_of_server(self._tenant, server), self._note_drift)
 
     def _request(self, spec: ToolSpec, remote: Remote) -> Tool[Any, Any]:
         assert remote.request is not None
@@ -69,23 +69,23 @@ class TenantRemotes:
         secret = self._secret(spec, name, remote.origin) if name else NO_SECRET
         return request_tool(spec, leave_for(remote.origin), secret)
 
-    def _secret(self, spec: ToolSpec, name: str, origin: str) -> Sealed:
+    def _secret(self, spec: ToolSpec, name: str, origin: str) -> RequestSecret:
         """Return the secret of a request, valid for as long as the tool may take."""
         lasting = timedelta(milliseconds=spec.timeout_ms)
         found = load_credential(self._tenant, name, origin, lasting=lasting)
         renewal = found.renewal
         if renewal is None:
-            return Sealed(value=found.value, expired=found.expired)
+            return RequestSecret(value=found.value, expired=found.expired)
         leave = leave_for(target_of(renewal.url).origin)
 
         async def renew() -> str:
             fresh = await ask_token(renewal, leave)
-            await asyncio.to_thread(self._renewed, name, origin, renewal, fresh)
+            await asyncio.to_thread(self._store_renewal, name, origin, renewal, fresh)
             return fresh.value
 
-        return Sealed(value=found.value, expired=found.expired, renew=renew)
+        return RequestSecret(value=found.value, expired=found.expired, renew=renew)
 
-    def _renewed(self, name: str, origin: str, renewal: Renewal, fresh: Renewed) -> None:
+    def _store_renewal(self, name: str, origin: str, renewal: Renewal, fresh: RenewedSecret) -> None:
         """Store what the token endpoint returned. A concurrent renewal is overwritten."""
         keep_secret(
             self._tenant, name, fresh.value, origin=origin, by=None, reason="It had expired and was renewed.",
@@ -93,7 +93,7 @@ class TenantRemotes:
             renewal=replace(renewal, refresh_token=fresh.refresh_token),
         )  # fmt: skip
 
-    def _changed(self, drift: Drift) -> None:
+    def _note_drift(self, drift: Drift) -> None:
         note_drift(self._tenant, drift)
 
 

@@ -14,14 +14,14 @@ from django.db import connection
 from orchestrator.core.common.errors import EgressRefused, NameTaken, ServerUnreachable
 from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from orchestrator.core.tools.guard_relaxation import describe_relaxations, describe_weaker_registration
 from orchestrator.core.tools.registration import Admission, build_remote_tool_spec
 from orchestrator.core.tools.remote_definition import (
     MOST_KNOWN,
     Definition,
     Drift,
-    Listed,
+    ListedTool,
     Listing,
     is_server_name,
     list_colliding_names,
@@ -286,7 +286,7 @@ def _check_room(server: ToolServer, listing: Listing) -> None:
         raise ServerUnreachable(server=server.slug, detail=detail)
 
 
-def _record_listed_tool(server: ToolServer, one: Listed, collision: str, *, by: UUID | None) -> None:
+def _record_listed_tool(server: ToolServer, one: ListedTool, collision: str, *, by: UUID | None) -> None:
     """Record one tool as the server lists it now."""
     name = qualify_tool_name(server.slug, one.name) or ""
     refused = collision or one.refused or ("" if name else NAMELESS)
@@ -344,7 +344,7 @@ def _resolve_server_origin(tenant_id: UUID, new: NewServer) -> str:
         raise _build_input_error("/kind", "It is http or stdio.")
     origin = target_of(new.address).origin
     with tenant_transaction(tenant_id):
-        leave: Leave = leave_for(origin)
+        leave: EgressPolicy = leave_for(origin)
     look_before_saving(new.address, leave)
     return origin
 

@@ -6,7 +6,13 @@ from rest_framework import serializers
 
 from orchestrator.core.files.chunking import LANGUAGES, LARGEST
 from orchestrator.core.tools.destinations import Database, MailServer
-from tenancy.rest.serializer_fields import URL, Formed, StrictCharField, StrictIntegerField, StrictSerializer
+from tenancy.rest.serializer_fields import (
+    URL,
+    FormattedCharField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 
 HOST = r"^[A-Za-z0-9._:-]{1,253}$"
 
@@ -28,7 +34,7 @@ class WebField(VersionField):
 class WebBody(StrictSerializer):
     """Every address: one page, all below with /* at the end, any query with ?* after that."""
 
-    allow = serializers.ListField(child=Formed(URL), max_length=200)
+    allow = serializers.ListField(child=FormattedCharField(URL), max_length=200)
     reason = StrictCharField(max_length=500)
 
 
@@ -40,7 +46,7 @@ class DatabaseBody(StrictSerializer):
     judged_by = Database
 
     name = StrictCharField(max_length=32)
-    host = Formed(HOST)
+    host = FormattedCharField(HOST)
     port = StrictIntegerField(min_value=1, max_value=65_535, required=False)
     database = StrictCharField(max_length=63)
     reader = StrictCharField(max_length=64)
@@ -70,7 +76,7 @@ class MailServerBody(StrictSerializer):
 
     judged_by = MailServer
 
-    host = Formed(rf"^$|{HOST}", required=False)
+    host = FormattedCharField(rf"^$|{HOST}", required=False)
     port = StrictIntegerField(min_value=1, max_value=65_535, required=False)
     tls = serializers.ChoiceField(choices=["starttls", "implicit", "off"], required=False)
     secret = StrictCharField(max_length=64, required=False, allow_blank=True)
@@ -124,8 +130,8 @@ class DocumentField(DocumentRow):
 class DocumentBody(StrictSerializer):
     """A document to keep: plain text or Markdown."""
 
-    corpus = Formed(r"^[a-z][a-z0-9_-]{0,63}$")
-    name = Formed(r"^[a-z0-9]([a-z0-9._-]{0,118}[a-z0-9])?$")
+    corpus = FormattedCharField(r"^[a-z][a-z0-9_-]{0,63}$")
+    name = FormattedCharField(r"^[a-z0-9]([a-z0-9._-]{0,118}[a-z0-9])?$")
     title = StrictCharField(max_length=200)
     text = StrictCharField(max_length=LARGEST, trim_whitespace=False)
     language = serializers.ChoiceField(choices=list(LANGUAGES), required=False, default="english")

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from orchestrator.api.serializers import ReasonBody, format_timestamp
 from orchestrator.knowledge.actions.corpora import NewDocument, put_document, remove_document
 from orchestrator.knowledge.queries.corpora import corpora_now, documents_of, newest_of
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.publishing.api.catalog import ScopedAPIView
 from orchestrator.tools.actions.change_requests import ask_for_databases, ask_for_mail, ask_to_list
 from orchestrator.tools.api.change_requests import ToolProposalField, proposal_field
@@ -177,13 +177,13 @@ class RemoveDocument(ScopedAPIView):
         """Out of searches; what was cited of it can still be shown. Raises NotFound."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def removed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             remove_document(
                 who.tenant, path_name(corpus), path_name(document), by=who.principal, reason=reason
             )
             return StoredResponse(204, None)
 
-        return post_once(request, removed)
+        return post_once(request, build_response)
 
 
 def _build_current_response(request: Request, kind: Kind, otherwise: dict[str, Any]) -> Response:
@@ -210,10 +210,10 @@ def _build_change_response(now: OutsideNow | ToolProposal) -> Response:
     )
 
 
-def who_asks(request: Request) -> Who:
+def who_asks(request: Request) -> ChangeAuthor:
     """Return the caller's principal and the person behind it."""
     found = get_caller(request)
-    return Who(principal=found.principal, owner=found.owner)
+    return ChangeAuthor(principal=found.principal, owner=found.owner)
 
 
 def _serialize_document(one: CorpusDocument) -> dict[str, Any]:

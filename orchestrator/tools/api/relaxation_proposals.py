@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from orchestrator.llm.api import ModelsField
 from orchestrator.policies.actions.boundaries import BoundaryPublication
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.policies.api.boundaries import BoundaryField, boundary_field
 from orchestrator.policies.api.policies import WordBody
 from orchestrator.publishing.api.catalog import ScopedAPIView, serialize_tool_definition
@@ -77,12 +77,12 @@ class AgreeToTool(ScopedAPIView):
         ProposalSettled (409), Stale (412)."""
         reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def agreed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             waiting = uuid_or_none(tool_proposal_id)
             now = agree_to_tool(who.tenant, waiting, who=_build_requester(who), reason=reason)
             return StoredResponse(200, _serialize_applied_change(who.tenant, now))
 
-        return post_once(request, agreed)
+        return post_once(request, build_response)
 
 
 class DropToolProposal(ScopedAPIView):
@@ -93,13 +93,13 @@ class DropToolProposal(ScopedAPIView):
         """It waits no longer. Raises NotFound, ProposalSettled (409)."""
         reason, who = validate_input(WordBody, request.data)["reason"], get_caller(request)
 
-        def dropped() -> StoredResponse:
+        def build_response() -> StoredResponse:
             drop_tool_proposal(
                 who.tenant, uuid_or_none(tool_proposal_id), who=_build_requester(who), reason=reason
             )
             return StoredResponse(204, {})
 
-        return post_once(request, dropped)
+        return post_once(request, build_response)
 
 
 def _serialize_applied_change(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
@@ -116,5 +116,5 @@ def _serialize_applied_change(tenant_id: UUID, now: Agreed) -> dict[str, Any]:
     return version_field(now) if isinstance(now, OutsideNow) else ceilings_field(tenant_id)[1]
 
 
-def _build_requester(found: Caller) -> Who:
-    return Who(principal=found.principal, owner=found.owner)
+def _build_requester(found: Caller) -> ChangeAuthor:
+    return ChangeAuthor(principal=found.principal, owner=found.owner)

@@ -6,7 +6,14 @@ from rest_framework import serializers
 
 from orchestrator.core.tools.destinations import A_SECRET
 from orchestrator.core.tools.registration import Admission, DeclarationBesideOperation, HttpDeclaration
-from tenancy.rest.serializer_fields import URL, Formed, Judged, Moment, StrictCharField, StrictSerializer
+from tenancy.rest.serializer_fields import (
+    URL,
+    FormattedCharField,
+    Moment,
+    PydanticField,
+    StrictCharField,
+    StrictSerializer,
+)
 
 SERVER = r"^[a-z][a-z0-9_]{0,30}$"
 NO_SECRET = rf"^$|{A_SECRET}"
@@ -54,11 +61,11 @@ class ServerField(ServerRow):
 class ServerBody(StrictSerializer):
     """A server to add: `http` with its URL, or `stdio` with the name of one of the operator's commands."""
 
-    slug = Formed(SERVER)
+    slug = FormattedCharField(SERVER)
     kind = serializers.ChoiceField(choices=["http", "stdio"])
     address = StrictCharField(max_length=2_000)
-    secret = Formed(NO_SECRET, required=False, default="")
-    secret_header = Formed(r"^[A-Za-z0-9_-]{1,64}$", required=False, default="Authorization")
+    secret = FormattedCharField(NO_SECRET, required=False, default="")
+    secret_header = FormattedCharField(r"^[A-Za-z0-9_-]{1,64}$", required=False, default="Authorization")
     reason = StrictCharField(max_length=500)
 
 
@@ -68,7 +75,7 @@ class AdmitBody(StrictSerializer):
 
     tool = StrictCharField(max_length=128)
     seen = StrictCharField(max_length=64)
-    admission = Judged(Admission)
+    admission = PydanticField(Admission)
     reason = StrictCharField(max_length=500)
 
 
@@ -83,14 +90,14 @@ class HttpToolBody(StrictSerializer):
     """A tool that is one request (docs/tools.md); `declaration` may say `error_means_no_effect` as an
     admission does."""
 
-    declaration = Judged(HttpDeclaration)
+    declaration = PydanticField(HttpDeclaration)
     reason = StrictCharField(max_length=500)
 
 
 class HttpOperationBody(StrictSerializer):
     """A tool that is an operation of an OpenAPI document, which fills in what the declaration leaves out."""
 
-    declaration = Judged(DeclarationBesideOperation)
+    declaration = PydanticField(DeclarationBesideOperation)
     openapi = serializers.DictField(child=serializers.JSONField(allow_null=True))
     operation = StrictCharField(max_length=200)
     server = StrictCharField(max_length=2_000, required=False)
@@ -109,7 +116,7 @@ class PlacesField(serializers.Serializer[Any]):
 class PlacesBody(StrictSerializer):
     """Every private `host:port` that tools may reach, and why."""
 
-    places = serializers.ListField(child=Formed(PLACE), max_length=100)
+    places = serializers.ListField(child=FormattedCharField(PLACE), max_length=100)
     reason = StrictCharField(max_length=500)
 
 
@@ -126,7 +133,7 @@ class SecretRow(serializers.Serializer[Any]):
 class RenewalBody(StrictSerializer):
     """Where a new secret is had: an OAuth 2 token endpoint, and what it is asked with."""
 
-    url = Formed(URL)
+    url = FormattedCharField(URL)
     client_id = StrictCharField(max_length=500)
     client_secret = StrictCharField(max_length=4_000, trim_whitespace=False)
     refresh_token = StrictCharField(max_length=4_000, required=False, allow_blank=True, default="")
@@ -139,7 +146,7 @@ class SecretBody(StrictSerializer):
     expires_at = Moment(required=False, allow_null=True, default=None)
     renewal = RenewalBody(required=False, allow_null=True, default=None)
 
-    name = Formed(A_SECRET)
-    value = Formed(r"^[ -~]{1,8192}$")
+    name = FormattedCharField(A_SECRET)
+    value = FormattedCharField(r"^[ -~]{1,8192}$")
     origin = StrictCharField(max_length=300)
     reason = StrictCharField(max_length=500)

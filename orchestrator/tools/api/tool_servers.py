@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from orchestrator.api.serializers import ReasonBody, format_timestamp
 from orchestrator.core.tools.http_tool import operation_of
 from orchestrator.core.tools.registration import asked_admission, asked_declaration
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.publishing.api.catalog import ScopedAPIView, serialize_tool_definition
 from orchestrator.publishing.api.catalog_serializers import ToolField
 from orchestrator.tenants.actions.limit_changes import ask_for_places
@@ -83,11 +83,11 @@ class ToolServers(ScopedAPIView):
         body, who = validate_input(ServerBody, request.data), get_caller(request)
         reason = body.pop("reason")
 
-        def added() -> StoredResponse:
+        def build_response() -> StoredResponse:
             server = add_server(who.tenant, NewServer(**body), by=who.principal, reason=reason)
             return StoredResponse(201, _serialize_server(who.tenant, server.slug))
 
-        return post_once(request, added)
+        return post_once(request, build_response)
 
 
 class OneToolServer(ScopedAPIView):
@@ -112,11 +112,11 @@ class Refresh(ScopedAPIView):
         validate_input(ReasonBody, request.data)
         who = get_caller(request)
 
-        def looked() -> StoredResponse:
+        def build_response() -> StoredResponse:
             look_at_server(who.tenant, path_name(server), by=who.principal)
             return StoredResponse(200, _serialize_server(who.tenant, server))
 
-        return post_once(request, looked)
+        return post_once(request, build_response)
 
 
 class Admit(ScopedAPIView):
@@ -133,7 +133,7 @@ class Admit(ScopedAPIView):
         body, who = validate_input(AdmitBody, request.data), get_caller(request)
         admission = asked_admission(body["admission"])
 
-        def admitted() -> StoredResponse:
+        def build_response() -> StoredResponse:
             with faults_within("admission"):
                 found = ask_to_admit(
                     who.tenant,
@@ -146,7 +146,7 @@ class Admit(ScopedAPIView):
                 )
             return _build_tool_response(found)
 
-        return post_once(request, admitted)
+        return post_once(request, build_response)
 
 
 class QuarantineTool(ScopedAPIView):
@@ -159,13 +159,13 @@ class QuarantineTool(ScopedAPIView):
         """Put an admitted tool back into quarantine, for runs under way too. Raises NotFound."""
         body, who = validate_input(QuarantineBody, request.data), get_caller(request)
 
-        def quarantined() -> StoredResponse:
+        def build_response() -> StoredResponse:
             quarantine_tool(
                 who.tenant, path_name(server), body["tool"], by=who.principal, reason=body["reason"]
             )
             return StoredResponse(200, _serialize_server(who.tenant, server))
 
-        return post_once(request, quarantined)
+        return post_once(request, build_response)
 
 
 class RemoveToolServer(ScopedAPIView):
@@ -176,13 +176,13 @@ class RemoveToolServer(ScopedAPIView):
         """Remove it; its tools take no further call. Raises NotFound."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def removed() -> StoredResponse:
+        def build_response() -> StoredResponse:
             with tenant_transaction(who.tenant):
                 row = server_of(path_name(server))
             remove_server(who.tenant, row.slug, by=who.principal, reason=reason)
             return StoredResponse(200, _serialize_server_row(ServerNow(row=row, states={})))
 
-        return post_once(request, removed)
+        return post_once(request, build_response)
 
 
 class HttpTools(ScopedAPIView):
@@ -285,15 +285,15 @@ class RevokeSecret(ScopedAPIView):
         """From the next call on: what names it is refused. Raises NotFound."""
         reason, who = validate_input(ReasonBody, request.data)["reason"], get_caller(request)
 
-        def revoked() -> StoredResponse:
+        def build_response() -> StoredResponse:
             revoke_secret(who.tenant, path_name(secret), by=who.principal, reason=reason)
             return StoredResponse(204, None)
 
-        return post_once(request, revoked)
+        return post_once(request, build_response)
 
 
-def _build_requester(found: Caller) -> Who:
-    return Who(principal=found.principal, owner=found.owner)
+def _build_requester(found: Caller) -> ChangeAuthor:
+    return ChangeAuthor(principal=found.principal, owner=found.owner)
 
 
 def _build_tool_response(found: Asked, *, made: int = 200) -> StoredResponse:

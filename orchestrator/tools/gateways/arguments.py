@@ -13,7 +13,7 @@ from orchestrator.core.common.argument_parsing import (
     validate_no_redactions,
 )
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.outbound.gateways.effect_result import Keeper
+from orchestrator.outbound.gateways.effect_result import ContentSink
 from orchestrator.tools.gateways.egress.service_client import CallFailed
 from orchestrator.tools.gateways.registry import Tool
 
@@ -27,20 +27,22 @@ class OpenedArguments(NamedTuple):
     known: Mapping[str, str] = MappingProxyType({})
 
 
-class Sealed(Protocol):
+class ArgumentOpener(Protocol):
     """Opens what is sealed in the arguments of a call, at the moment of sending."""
 
-    def open(self, arguments: bytes) -> OpenedArguments:
+    def open_arguments(self, arguments: bytes) -> OpenedArguments:
         """The arguments as they are sent. Raises CallFailed; nothing was sent then."""
         ...
 
 
-def open_arguments(arguments: bytes, spec: ToolSpec, sealed: Sealed | None, keeper: Keeper) -> bytes:
+def open_arguments(
+    arguments: bytes, spec: ToolSpec, sealed: ArgumentOpener | None, keeper: ContentSink
+) -> bytes:
     """The arguments as they are sent, their sealed values opened; the keeper keeps none of these. A value
     that nobody could look at before is held against the tool's schema now. Raises CallFailed."""
     if sealed is None:
         return arguments
-    opened = sealed.open(arguments)
+    opened = sealed.open_arguments(arguments)
     keeper.opened = {**opened.known, **opened.values}
     if opened.values and (places := find_schema_mismatches(spec.input_schema, opened.arguments)):
         named = ", ".join(place[:80] for place in places[:8])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from orchestrator.core.common.name_patterns import is_listed
 from orchestrator.core.domain.tool_spec import Remote, ToolSpec
-from orchestrator.core.tools.readiness import Lack, Life, credential_lack
+from orchestrator.core.tools.readiness import CredentialProblem, Life, credential_lack
 from orchestrator.tools.gateways.dispatcher import from_environment
 from orchestrator.tools.gateways.egress.service_client import origin_of
 from orchestrator.tools.gateways.registry import particular_tools, shipped_tools
@@ -80,7 +80,7 @@ def _find_missing_setting(spec: ToolSpec) -> str:
     return declared.unset()
 
 
-def _credential_lacks(remote: list[ToolSpec], at: datetime, until: datetime) -> dict[str, Lack]:
+def _credential_lacks(remote: list[ToolSpec], at: datetime, until: datetime) -> dict[str, CredentialProblem]:
     """Return the state of the credentials of remote tools, by tool."""
     if not remote:
         return {}
@@ -90,7 +90,7 @@ def _credential_lacks(remote: list[ToolSpec], at: datetime, until: datetime) -> 
         return {}
     rows = Secret.objects.filter(revoked_at=None, name__in=sorted(set(names.values())))
     kept = {row.name: row for row in rows.only("name", "expires_at", "renews_at")}
-    found: dict[str, Lack] = {}
+    found: dict[str, CredentialProblem] = {}
     for spec in remote:
         if (secret := names.get(spec.name)) is None:
             continue

@@ -6,8 +6,8 @@ from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.tools.circuit_breaker import tool_silence_tells
 from orchestrator.outbound.gateways.counters import TALLY
 from orchestrator.outbound.gateways.effect_result import (
-    Keeper,
-    Performed,
+    ContentSink,
+    EffectResult,
 )
 from orchestrator.tools.gateways.egress.service_client import (
     KEPT,
@@ -18,11 +18,11 @@ from orchestrator.tools.gateways.result_encoding import unread_of
 UNHEALTHY = ("timeout", "crashed", "unreachable")
 
 
-def read_error(performed: Performed) -> str:
+def read_error(performed: EffectResult) -> str:
     return str(performed.fields.get("error", ""))
 
 
-def assess_health(performed: Performed, effect: CallTool, spec: ToolSpec) -> bool | None:
+def assess_health(performed: EffectResult, effect: CallTool, spec: ToolSpec) -> bool | None:
     """Return whether the tool worked; None where the run's own timeout was too short to judge."""
     error = read_error(performed)
     if error in ("timeout", "unreachable") and not tool_silence_tells(effect.timeout_ms, spec.timeout_ms):
@@ -30,7 +30,9 @@ def assess_health(performed: Performed, effect: CallTool, spec: ToolSpec) -> boo
     return error not in UNHEALTHY
 
 
-def build_failure(effect: CallTool, keeper: Keeper, failure: CallFailed, fault: str = "") -> Performed:
+def build_failure(
+    effect: CallTool, keeper: ContentSink, failure: CallFailed, fault: str = ""
+) -> EffectResult:
     TALLY.add("tool", effect.tool, failure.error)
     fields = {
         "effect": effect.id, "error": failure.error, "sent": failure.sent, "transient": failure.transient,
@@ -38,4 +40,4 @@ def build_failure(effect: CallTool, keeper: Keeper, failure: CallFailed, fault: 
         "retry_after_ms": failure.retry_after_ms, "answer": failure.answer,
     }  # fmt: skip
     unread = unread_of(keeper, failure.unread, fault) if failure.unread is not None else None
-    return Performed(kind=ToolFailed, fields=fields, bodies=keeper.bodies, unread=unread)
+    return EffectResult(kind=ToolFailed, fields=fields, bodies=keeper.bodies, unread=unread)

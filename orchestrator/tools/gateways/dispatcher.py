@@ -4,7 +4,7 @@ G9).
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 from uuid import UUID
@@ -16,24 +16,24 @@ from pydantic import BaseModel
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import ToolAnswered
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.tools.circuit_breaker import Blocked
+from orchestrator.core.tools.circuit_breaker import BlockedCircuit
 from orchestrator.core.tools.schema_drift import NO_JSON, fault_of
 from orchestrator.outbound.gateways.async_executor import EffectLoop
-from orchestrator.outbound.gateways.call_rate_limiter import Pace
-from orchestrator.outbound.gateways.circuit_breaker_client import Admitted, Circuits, LocalCircuits
+from orchestrator.outbound.gateways.call_rate_limiter import CallRateLimiter
+from orchestrator.outbound.gateways.circuit_breaker_client import AdmittedCall, Circuits, LocalCircuits
 from orchestrator.outbound.gateways.counters import TALLY
 from orchestrator.outbound.gateways.effect_result import (
     BeforeWait,
-    Found,
-    Keeper,
-    Performed,
+    ContentSink,
+    EffectResult,
+    LookUpResult,
     do_nothing,
     make_completed_future,
 )
 from orchestrator.outbound.gateways.monotonic_clock import read_monotonic_clock
 from orchestrator.outbound.gateways.send_authorization import SendAuthorization, check_before_send
 from orchestrator.tools.gateways.arguments import (
-    Sealed,
+    ArgumentOpener,
     check_sendable,
     keywords_of,
     open_arguments,
@@ -82,11 +82,11 @@ class ToolGateway:
         *,
         tools: Callable[[], Mapping[str, AnyTool]] = shipped_tools,
         env: Environment = from_environment,
-        pace: Pace | None = None,
+        pace: CallRateLimiter | None = None,
     ) -> None:
         self._tools, self._env = tools, env
         self.circuits = LocalCircuits()
-        self._pace = pace or Pace()
+        self._pace = pace or CallRateLimiter()
 
     def start(
         self,
@@ -102,8 +102,8 @@ class ToolGateway:
         tenant: UUID | None = None,
         files: Files | None = None,
         before_wait: BeforeWait = do_nothing,
-        sealed: Sealed | None = None,
-    ) -> "Future[Performed]":
+        sealed: ArgumentOpener | None = None,
+    ) -> "Future[EffectResult]":
         """Start one call and return a future of its outcome (ToolAnswered or ToolFailed).
 
         `arguments` are the very bytes that were hashed and approved; `sealed` resolves references in them.
@@ -111,30 +111,31 @@ class ToolGateway:
         `circuits` are those of the deployment; without them the gateway keeps its own. `remotes` looks up
         remote tools; `tenant` owns the rows that a tool may read; `files` changes the files of the run.
         """
-        keeper = Keeper(salt)
+        keeper = ContentSink(salt)
         refused = check_before_send(permit)
         if refused is not None:
             detail = f"the second wall refused: {refused.reason}".encode()
             failure = CallFailed("refused_by_wall", sent=False, transient=refused.transient, detail=detail)
-            return self._ended(effect, keeper, failure)
+            return make_completed_future(build_failure(effect, keeper, failure))
         try:
             arguments = open_arguments(arguments, spec, sealed, keeper)
-            declared, values = self._prepared(effect, arguments, spec, permit.run, remotes)
+            declared, values = self._prepare_call(effect, arguments, spec, permit.run, remotes)
             context = None
             if declared.waits:
+                run, changes = permit.run, spec.is_mutating
                 context = self._context(
-                    loop, effect, arguments, declared, spec, tenant, permit.run, files, mutating=spec.mutating
+                    loop, effect, arguments, declared, spec, tenant, run, files, mutating=changes
                 )
             admitted = _admit_call(circuits or self.circuits, effect)
         except CallFailed as failure:
-            return self._ended(effect, keeper, failure)
+            return make_completed_future(build_failure(effect, keeper, failure))
         if context is None:
             performed = self._local(effect, declared, values, keeper, spec)
             admitted.tell(healthy=assess_health(performed, effect, spec), reason=read_error(performed))
             return make_completed_future(performed)
         before_wait()
-        call = self._waiting(effect, declared, values, context, keeper, spec)
-        return loop.submit(self._reported(call, spec, admitted, effect))
+        call = self._await_tool(effect, declared, values, context, keeper, spec)
+        return loop.submit(self._report_result(call, spec, admitted, effect))
 
     def look_up(
         self,
@@ -149,14 +150,14 @@ class ToolGateway:
         remotes: Remotes | None = None,
         tenant: UUID | None = None,
         before_wait: BeforeWait = do_nothing,
-        sealed: Sealed | None = None,
-    ) -> Found:
+        sealed: ArgumentOpener | None = None,
+    ) -> LookUpResult:
         """Find out whether a call that was sent took effect, by the tool's look-up; three tries. Waits.
 
         The look-up uses the call's key. It passes the same guard as a call: permit, rate and circuit
         (R-BUDGET-17). Where one of them refuses, the result is unknown.
         """
-        found = self._looked(
+        found = self._look_up_effect(
             loop, effect, arguments, spec, salt, permit, circuits=circuits or self.circuits, remotes=remotes,
             tenant=tenant, before_wait=before_wait, sealed=sealed,
         )  # fmt: skip
@@ -165,7 +166,7 @@ class ToolGateway:
         )
         return found
 
-    def _looked(
+    def _look_up_effect(
         self,
         loop: EffectLoop,
         effect: CallTool,
@@ -178,31 +179,31 @@ class ToolGateway:
         remotes: Remotes | None,
         tenant: UUID | None,
         before_wait: BeforeWait,
-        sealed: Sealed | None,
-    ) -> Found:
-        keeper = Keeper(salt)
+        sealed: ArgumentOpener | None,
+    ) -> LookUpResult:
+        keeper = ContentSink(salt)
         refused = check_before_send(permit)
         if refused is not None:
-            return Found(answered=False, why=f"refused by the wall: {refused.reason}")
+            return LookUpResult(answered=False, why=f"refused by the wall: {refused.reason}")
         try:
-            declared = self._declared(spec, remotes)
+            declared = self._find_declared_tool(spec, remotes)
             if declared.look_up is None:
-                return Found(answered=False, why="no look-up")
+                return LookUpResult(answered=False, why="no look-up")
             arguments = open_arguments(arguments, spec, sealed, keeper)
             values = read_arguments(declared, arguments)
             context = self._context(
                 loop, effect, arguments, declared, spec, tenant, permit.run, None, mutating=False
             )
-            self._paced((permit.run, spec.name, "look_up"), spec)
+            self._check_rate((permit.run, spec.name, "look_up"), spec)
             admitted = _admit_call(circuits, effect)
         except CallFailed as failure:
-            return Found(answered=False, why=failure.error)
+            return LookUpResult(answered=False, why=failure.error)
         before_wait()
         found = loop.submit(_looked_up(declared.look_up, context, values, keeper)).result()
         admitted.tell(healthy=found.answered, reason=found.why)
         return found
 
-    def _paced(self, caller: Hashable, spec: ToolSpec) -> None:
+    def _check_rate(self, caller: Hashable, spec: ToolSpec) -> None:
         """Count one call.
 
         Raises: CallFailed where the rate is exceeded.
@@ -217,7 +218,7 @@ class ToolGateway:
     # -- one call
     # ------------------------------------------------------------------------------------------------
 
-    def _declared(self, spec: ToolSpec, remotes: Remotes | None) -> AnyTool:
+    def _find_declared_tool(self, spec: ToolSpec, remotes: Remotes | None) -> AnyTool:
         """Return the tool behind a pinned version, or raise CallFailed."""
         if spec.remote is not None and remotes is not None:
             return remotes.find(spec)
@@ -228,15 +229,15 @@ class ToolGateway:
             raise CallFailed("refused", sent=False, detail=f"{spec.name} is not available: {why}".encode())
         return declared
 
-    def _prepared(
+    def _prepare_call(
         self, effect: CallTool, arguments: bytes, spec: ToolSpec, run: UUID, remotes: Remotes | None
     ) -> tuple[AnyTool, BaseModel]:
         if effect.tool != spec.name:
             raise CallFailed("refused", sent=False, detail=f"there is no tool {effect.tool} here".encode())
         check_sendable(arguments)
-        declared = self._declared(spec, remotes)
+        declared = self._find_declared_tool(spec, remotes)
         values = read_arguments(declared, arguments)
-        self._paced((run, spec.name), spec)
+        self._check_rate((run, spec.name), spec)
         return declared, values
 
     def _context(
@@ -267,32 +268,32 @@ class ToolGateway:
         )  # fmt: skip
 
     def _local(
-        self, effect: CallTool, declared: AnyTool, values: BaseModel, keeper: Keeper, spec: ToolSpec
-    ) -> Performed:
+        self, effect: CallTool, declared: AnyTool, values: BaseModel, keeper: ContentSink, spec: ToolSpec
+    ) -> EffectResult:
         began = read_monotonic_clock()
         try:
             result = declared.function(**keywords_of(values))
             if (read_monotonic_clock() - began) * 1000 > effect.timeout_ms:
                 raise CallFailed("timeout", sent=True)
-            return self._answered(effect, spec, encode_tool_result(result), keeper)
+            return self._build_answer(effect, spec, encode_tool_result(result), keeper)
         except CallFailed as failure:
             return build_failure(effect, keeper, failure)
         except Exception as error:  # noqa: BLE001 - a tool's fault is an outcome
             return build_failure(effect, keeper, _build_crash_failure(declared, error, sent=True))
 
-    async def _waiting(
+    async def _await_tool(
         self,
         effect: CallTool,
         declared: AnyTool,
         values: BaseModel,
         context: ToolContext,
-        keeper: Keeper,
+        keeper: ContentSink,
         spec: ToolSpec,
-    ) -> Performed:
+    ) -> EffectResult:
         try:
             async with asyncio.timeout(context.seconds):
                 result = await _invoke_tool(declared, context, values)
-            return self._answered(
+            return self._build_answer(
                 effect, spec, encode_tool_result(result, apart=is_isolated_call(context)), keeper
             )
         except TimeoutError:
@@ -307,9 +308,9 @@ class ToolGateway:
                 effect, keeper, _build_crash_failure(declared, error, sent=context.watch.sent)
             )
 
-    async def _reported(
-        self, call: Coroutine[Any, Any, Performed], spec: ToolSpec, admitted: Admitted, effect: CallTool
-    ) -> Performed:
+    async def _report_result(
+        self, call: Awaitable[EffectResult], spec: ToolSpec, admitted: AdmittedCall, effect: CallTool
+    ) -> EffectResult:
         """Await the call and report its result to its circuit.
 
         A cancelled call reports nothing; if it was the probe, its lease expires.
@@ -323,9 +324,9 @@ class ToolGateway:
     # -- outcomes
     # ------------------------------------------------------------------------------------------------
 
-    def _answered(
-        self, effect: CallTool, spec: ToolSpec, answer: ServiceResponse[Any], keeper: Keeper
-    ) -> Performed:
+    def _build_answer(
+        self, effect: CallTool, spec: ToolSpec, answer: ServiceResponse[Any], keeper: ContentSink
+    ) -> EffectResult:
         """Build the outcome of an answer, with the observation as it came.
 
         An answer that is not JSON is kept, too, as malformed. The same holds for an unreadable answer to a
@@ -343,24 +344,21 @@ class ToolGateway:
             "request_id": f"{answer.request_id}{mark}".strip(), "truncated": answer.truncated,
             "status": answer.status, "whole": answer.whole if answer.truncated else "",
         }  # fmt: skip
-        return Performed(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
-
-    def _ended(self, effect: CallTool, keeper: Keeper, failure: CallFailed) -> "Future[Performed]":
-        return make_completed_future(build_failure(effect, keeper, failure))
+        return EffectResult(kind=ToolAnswered, fields=fields, bodies=keeper.bodies)
 
 
-def _admit_call(circuits: Circuits, effect: CallTool) -> Admitted:
+def _admit_call(circuits: Circuits, effect: CallTool) -> AdmittedCall:
     """Return the admission of a call.
 
     Raises: CallFailed where the tool's circuit lets no call through.
     """
     ticket = circuits.admit("tool", effect.tool, timeout_ms=effect.timeout_ms)
-    if isinstance(ticket, Blocked):
+    if isinstance(ticket, BlockedCircuit):
         raise CallFailed(
             "circuit_open", sent=False, transient=True, detail=effect.tool.encode(),
             retry_after_ms=ticket.wait_ms,
         )  # fmt: skip
-    return Admitted(circuits=circuits, ticket=ticket)
+    return AdmittedCall(circuits=circuits, ticket=ticket)
 
 
 async def _invoke_tool(declared: AnyTool, context: ToolContext, values: BaseModel) -> Any:
@@ -369,7 +367,9 @@ async def _invoke_tool(declared: AnyTool, context: ToolContext, values: BaseMode
     return await declared.function(**keywords_of(values))
 
 
-async def _looked_up(look_up: LookUp, context: ToolContext, values: BaseModel, keeper: Keeper) -> Found:
+async def _looked_up(
+    look_up: LookUp, context: ToolContext, values: BaseModel, keeper: ContentSink
+) -> LookUpResult:
     for pause in LOOK_UP_PAUSES:
         try:
             async with asyncio.timeout(context.seconds):
@@ -378,14 +378,14 @@ async def _looked_up(look_up: LookUp, context: ToolContext, values: BaseModel, k
         except Exception as error:  # noqa: BLE001 - not knowing is an answer, and a person gets it
             log.warning("tool.look_up_failed", origin=context.origin, error=type(error).__name__)
             await asyncio.sleep(pause)
-    return Found(answered=False, why="unreachable")
+    return LookUpResult(answered=False, why="unreachable")
 
 
-def _as_found(answer: ServiceResponse[Any] | None, keeper: Keeper) -> Found:
+def _as_found(answer: ServiceResponse[Any] | None, keeper: ContentSink) -> LookUpResult:
     if answer is None:
-        return Found(answered=True)
+        return LookUpResult(answered=True)
     digest = keeper.keep(answer.body)
-    return Found(
+    return LookUpResult(
         answered=True, observation=digest, size=answer.size or len(answer.body), bodies=keeper.bodies
     )
 

@@ -57,7 +57,7 @@ class ToolResult(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Described(TypedDict, total=False):
+class ToolDescription(TypedDict, total=False):
     """The declaration of a tool without its risk class; see ToolSpec for the meaning of each member.
 
     `service` names the variable of its origin. `lacks` returns what this machine lacks for the tool, empty
@@ -106,7 +106,7 @@ class Described(TypedDict, total=False):
     isolation: Literal["none", "copy", "machine"]
 
 
-class Declaration(Described, total=False):
+class Declaration(ToolDescription, total=False):
     """The whole declaration: also the tool's risk and reversibility."""
 
     risk: Required[Risk]
@@ -176,7 +176,7 @@ def tool(**declared: Unpack[Declaration]) -> Callable[[Callable[P, R]], Tool[P, 
     return lambda function: Tool(function, declared)
 
 
-def read_only_tool(**declared: Unpack[Described]) -> Callable[[Callable[P, R]], Tool[P, R]]:
+def read_only_tool(**declared: Unpack[ToolDescription]) -> Callable[[Callable[P, R]], Tool[P, R]]:
     """Make a tool of a function that only looks something up at a service; see `tool` and READING."""
     return lambda function: Tool(function, {**READING, **declared})
 

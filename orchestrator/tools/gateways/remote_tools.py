@@ -15,17 +15,17 @@ from pydantic import BaseModel, ConfigDict
 
 from orchestrator.core.common.errors import DefinitionRefused
 from orchestrator.core.domain.tool_spec import HttpRequest, RemoteLookup, ToolSpec
-from orchestrator.core.tools.egress_policy import Leave
-from orchestrator.core.tools.http_tool import Prepared, prepare_request
+from orchestrator.core.tools.egress_policy import EgressPolicy
+from orchestrator.core.tools.http_tool import PreparedRequest, prepare_request
 from orchestrator.core.tools.remote_definition import Drift
 from orchestrator.core.workflow.goal_inputs import MISSING, resolve_pointer
 from orchestrator.tools.gateways.egress.guarded_transport import Resolver, guarded_client, system_resolver
 from orchestrator.tools.gateways.egress.service_client import (
     CONNECT_SECONDS,
     CallFailed,
+    SendWatch,
     ServiceResponse,
     ToolContext,
-    Watch,
     send_bounded_request,
 )
 from orchestrator.tools.gateways.mcp import mcp_client
@@ -37,7 +37,7 @@ Renew = Callable[[], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
+class RequestSecret:
     """The secret of one request: its value, whether it expires too soon, and a function that renews it."""
 
     value: str = ""
@@ -45,10 +45,10 @@ class Sealed:
     renew: Renew | None = None
 
 
-NO_SECRET = Sealed()
+NO_SECRET = RequestSecret()
 
 
-class Given(BaseModel):
+class CheckedArguments(BaseModel):
     """Arguments that were checked against the pinned schema, and are sent as the bytes that were approved."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -65,12 +65,12 @@ class RemoteTool(Tool[Any, Any]):
     ) -> None:
         self.function = function
         self.waits, self.takes_context, self.service = True, True, None
-        self.arguments = Given
+        self.arguments = CheckedArguments
         self.look_up = look_up
         self.spec = spec
 
 
-def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> RemoteTool:
+def server_tool(spec: ToolSpec, place: mcp_client.ServerAddress, changed: Changed) -> RemoteTool:
     """Build a tool of a server.
 
     `changed` is called in a worker thread when the tool is not what was admitted.
@@ -87,9 +87,9 @@ def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> Re
                 admitted=remote.definition,
                 key=context.key,
                 watch=context.watch,
-                mutating=spec.mutating,
+                mutating=spec.is_mutating,
             )
-        except mcp_client.Changed as found:
+        except mcp_client.ToolChanged as found:
             await asyncio.to_thread(changed, found.drift)
             detail = f"{spec.name} is not what was admitted any more; it is quarantined and was not called"
             raise CallFailed("refused", sent=False, detail=detail.encode()) from None
@@ -103,7 +103,7 @@ def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> Re
             _build_lookup_arguments(lookup, context),
             admitted=lookup.definition,
             key=context.key,
-            watch=Watch(),
+            watch=SendWatch(),
             mutating=False,
         )
         return _extract_lookup_result(lookup, answer)
@@ -112,7 +112,7 @@ def server_tool(spec: ToolSpec, place: mcp_client.Place, changed: Changed) -> Re
 
 
 def request_tool(
-    spec: ToolSpec, leave: Leave, secret: Sealed, *, resolver: Resolver = system_resolver
+    spec: ToolSpec, leave: EgressPolicy, secret: RequestSecret, *, resolver: Resolver = system_resolver
 ) -> RemoteTool:
     """Build a tool that is one HTTP request."""
     remote = spec.remote
@@ -144,11 +144,11 @@ def request_tool(
 
 
 async def _send_with_renewal(
-    prepared: Prepared,
+    prepared: PreparedRequest,
     request: HttpRequest,
     context: ToolContext,
-    leave: Leave,
-    secret: Sealed,
+    leave: EgressPolicy,
+    secret: RequestSecret,
     resolver: Resolver,
 ) -> ServiceResponse[Any]:
     """Send a request under a secret that has not expired, and renew a secret that is rejected.
@@ -179,10 +179,10 @@ def _is_safe_to_repeat(context: ToolContext) -> bool:
 
 
 async def _send_request(
-    prepared: Prepared,
+    prepared: PreparedRequest,
     request: HttpRequest,
     context: ToolContext,
-    leave: Leave,
+    leave: EgressPolicy,
     secret: str,
     resolver: Resolver,
 ) -> ServiceResponse[Any]:

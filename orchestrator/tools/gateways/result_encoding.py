@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.domain.run_state import UnreadAnswer
 from orchestrator.core.tools.isolation import MARK
-from orchestrator.outbound.gateways.effect_result import Keeper
+from orchestrator.outbound.gateways.effect_result import ContentSink
 from orchestrator.tools.gateways.egress.service_client import KEPT, CallFailed, ServiceResponse, ToolContext
 
 UNREADABLE = "the answer cannot be read"
@@ -40,9 +40,9 @@ def encode_tool_result(result: Any, *, apart: bool = False) -> ServiceResponse[A
     return ServiceResponse(body=body, status=0, size=len(body))
 
 
-def unread_of(keeper: Keeper, answer: ServiceResponse[Any], fault: str) -> Unread:
+def unread_of(keeper: ContentSink, answer: ServiceResponse[Any], fault: str) -> UnreadAnswer:
     """Return the record of an unreadable answer: its status, its digest and its first bytes."""
-    return Unread(
+    return UnreadAnswer(
         observation=keeper.keep(answer.body), size=answer.size or len(answer.body), status=answer.status,
         whole=answer.whole or sha256(answer.body).hexdigest(), fault=fault or UNREADABLE,
     )  # fmt: skip

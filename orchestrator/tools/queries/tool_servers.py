@@ -11,10 +11,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Count, Q
 
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.core.tools.remote_definition import Definition, diff_definitions, list_definition_warnings
 from orchestrator.tools.gateways.egress.own_listeners import own_listeners
-from orchestrator.tools.gateways.mcp.mcp_client import Place
+from orchestrator.tools.gateways.mcp.mcp_client import ServerAddress
 from orchestrator.tools.models.tool_server import PrivatePlaces, ServerTool, ToolDefinition, ToolServer
 from tenancy.core.errors import NotFound, SecretUnusable
 from tenancy.models import Secret
@@ -133,7 +133,7 @@ def places_before() -> list[PlacesNow]:
     ]
 
 
-def leave_for(origin: str) -> Leave:
+def leave_for(origin: str) -> EgressPolicy:
     """Build the egress permission of the current tenant for one origin.
 
     It is the only way to connect to an address that a tenant has configured.
@@ -141,9 +141,9 @@ def leave_for(origin: str) -> Leave:
     return leave_with(places_now().places, origin)
 
 
-def leave_with(places: tuple[str, ...], origin: str) -> Leave:
+def leave_with(places: tuple[str, ...], origin: str) -> EgressPolicy:
     """Build the egress permission for one origin under the given private places."""
-    return Leave(
+    return EgressPolicy(
         origins=(origin,), private=places, bound=settings.INTERLOCK_PRIVATE_PLACES, listeners=own_listeners()
     )
 
@@ -175,7 +175,7 @@ def secret_of_server(server: ToolServer) -> Secret | None:
     return Secret.objects.filter(revoked_at=None, name=server.secret).defer("sealed", "renewal").first()
 
 
-def place_of_server(tenant_id: UUID, server: ToolServer) -> Place:
+def place_of_server(tenant_id: UUID, server: ToolServer) -> ServerAddress:
     """Return how to connect to a server now, with its secret decrypted.
 
     Raises: SecretUnusable.
@@ -186,12 +186,12 @@ def place_of_server(tenant_id: UUID, server: ToolServer) -> Place:
         if not argv:
             raise SecretUnusable(name=server.address, detail="the operator allows no such command any more")
         environment = {server.secret_header: secret} if secret else {}
-        return Place(server=server.slug, argv=argv, environment=environment, secret=secret)
+        return ServerAddress(server=server.slug, argv=argv, environment=environment, secret=secret)
     headers = {}
     if secret:
         bearer = server.secret_header.lower() == "authorization"
         headers[server.secret_header] = f"Bearer {secret}" if bearer else secret
-    return Place(
+    return ServerAddress(
         server=server.slug, url=server.address, leave=leave_for(server.origin), headers=headers, secret=secret
     )
 

@@ -48,12 +48,12 @@ class ToolNow:
         return f"{self.digest[:32]}.{'on' if self.enabled else 'off'}"
 
     @property
-    def stopped(self) -> EmergencyStop | None:
+    def emergency_stop(self) -> EmergencyStop | None:
         """The stop that closes the tool now."""
         return self._in_force("tool")
 
     @property
-    def drifted(self) -> EmergencyStop | None:
+    def drift_mark(self) -> EmergencyStop | None:
         """The drift mark of a tool whose answers no longer match its declared schema."""
         return self._in_force("drift")
 

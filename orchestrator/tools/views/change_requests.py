@@ -13,7 +13,7 @@ from budgets.core.ceilings import Ceilings
 from orchestrator.core.approval.errors import OwnProposal
 from orchestrator.core.tools.tool_update import asked_change, diff_tool_specs, with_tool_change
 from orchestrator.policies.actions.boundaries import BoundaryPublication
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.policies.queries.boundaries import boundary_document, newest_boundary, version_left
 from orchestrator.tools.actions.change_requests import Agreed, agree_to_tool
 from orchestrator.tools.actions.relaxation_proposals import drop_tool_proposal
@@ -55,7 +55,7 @@ AREAS: dict[str, tuple[Area, ...]] = {
 """The areas to which a yes to what waits belongs, as the form belongs by which it was asked for."""
 
 
-class Word(NamedTuple):
+class RejectedDecision(NamedTuple):
     """A decision on a proposal that was not accepted, with the reason given and the fault."""
 
     proposal: UUID | None
@@ -86,7 +86,9 @@ def show_change_requests_page(request: PageRequest) -> HttpResponse:
     waiting = uuid_or_none(request.POST.get("proposal", ""))
     if not reason:
         return _render_change_requests_page(
-            request, Word(waiting, reason, "Say why: the reason stands in the audit log."), status=422
+            request,
+            RejectedDecision(waiting, reason, "Say why: the reason stands in the audit log."),
+            status=422,
         )
     try:
         if "agree" in request.POST:
@@ -98,9 +100,13 @@ def show_change_requests_page(request: PageRequest) -> HttpResponse:
     except NotFound:
         raise
     except OwnProposal as error:
-        return _render_change_requests_page(request, Word(waiting, reason, str(error)), status=403)
+        return _render_change_requests_page(
+            request, RejectedDecision(waiting, reason, str(error)), status=403
+        )
     except InterlockError as error:
-        return _render_change_requests_page(request, Word(waiting, reason, str(error)), status=409)
+        return _render_change_requests_page(
+            request, RejectedDecision(waiting, reason, str(error)), status=409
+        )
     return redirect("change-requests")
 
 
@@ -119,9 +125,9 @@ def _format_approval_message(now: Agreed) -> str:
     return f"{name} is at version {now.version} now."
 
 
-def build_requester(request: PageRequest) -> Who:
+def build_requester(request: PageRequest) -> ChangeAuthor:
     """Build the requester: the acting principal and the person who is accountable for it."""
-    return Who(principal=request.member.principal, owner=request.member.owner)
+    return ChangeAuthor(principal=request.member.principal, owner=request.member.owner)
 
 
 def redirect_to_change_requests(request: PageRequest) -> HttpResponse:
@@ -135,7 +141,7 @@ def redirect_to_change_requests(request: PageRequest) -> HttpResponse:
 
 
 def _render_change_requests_page(
-    request: PageRequest, word: Word | None = None, *, status: int = 200
+    request: PageRequest, word: RejectedDecision | None = None, *, status: int = 200
 ) -> HttpResponse:
     with tenant_transaction(request.member.tenant.id):
         waiting, settled = tool_proposals(), tool_proposals(waiting=False)

@@ -230,7 +230,13 @@ def _build_initial_data(spec: ToolSpec) -> dict[str, Any]:
     request, lookup = spec.remote.request, spec.remote.lookup
     assert request is not None
     recovery = (
-        "keys" if spec.honours_keys else "lookup" if spec.lookup else "none" if spec.mutating else "read_only"
+        "keys"
+        if spec.honours_keys
+        else "lookup"
+        if spec.lookup
+        else "none"
+        if spec.is_mutating
+        else "read_only"
     )
     found = {
         "name": spec.name, "description": spec.description, "method": request.method, "url": request.url,

@@ -327,7 +327,7 @@ def _list_reaching_rules(spec: ToolSpec) -> list[dict[str, str]]:
     return [
         {"name": rule.name, "words": rule_in_words(rule)}
         for rule in policy_now().policy.rules
-        if rule.reaches(spec.name, mutating=spec.mutating)
+        if rule.reaches(spec.name, mutating=spec.is_mutating)
     ]
 
 

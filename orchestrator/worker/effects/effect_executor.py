@@ -19,7 +19,7 @@ from django.db import connection
 
 from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.commit.send_once import claim_dispatch
-from orchestrator.core.domain.call_outcomes import Fate, Look, fate_of
+from orchestrator.core.domain.call_outcomes import Fate, LookUpMiss, fate_of
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.run_events import LOOKED, AnyEvent, Recovered, ToolFailed
 from orchestrator.core.llm.model_wait import has_patience
@@ -30,12 +30,12 @@ from orchestrator.llm.gateways.client import ModelGateway
 from orchestrator.outbound.actions import TenantCircuits
 from orchestrator.outbound.gateways.async_executor import EffectLoop
 from orchestrator.outbound.gateways.database_authorization import DatabasePermit
-from orchestrator.outbound.gateways.effect_result import Found, Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult, LookUpResult
 from orchestrator.tools.actions.remote_resolver import TenantRemotes
 from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.worker.effects.payload_loader import body_of
-from orchestrator.worker.effects.sealed_arguments import SealedOfRun, vault_of_reply
-from orchestrator.worker.effects.sent_request import Request
+from orchestrator.worker.effects.sealed_arguments import RunArgumentOpener, vault_of_reply
+from orchestrator.worker.effects.sent_request import SentRequest
 from orchestrator.worker.run_log import log_effect
 from traces.live.text_deltas import RunAudience
 
@@ -95,14 +95,14 @@ class Performer:
         started = [self._one(hand, effect) for effect in effects]
         return merge_outcomes([future.result() for future in started], at)
 
-    def _one(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[Performed]":
+    def _one(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[EffectResult]":
         """Start one effect, whose end is logged, and return a future of its outcome."""
         started = monotonic()
         future = self._start(hand, effect)
         future.add_done_callback(partial(log_effect, hand, effect, hand.state.position, started))
         return future
 
-    def _start(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[Performed]":
+    def _start(self, hand: ClaimedRun, effect: CallModel | CallTool) -> "Future[EffectResult]":
         """Start one effect and return a future of its outcome.
 
         Gateways never raise: an error is an outcome.
@@ -147,7 +147,7 @@ class Performer:
             tenant=hand.tenant,
             files=RunFiles(hand.tenant, hand.run),
             before_wait=connection.close,
-            sealed=SealedOfRun(hand),
+            sealed=RunArgumentOpener(hand),
         )
 
     def _mutate(
@@ -158,7 +158,7 @@ class Performer:
         The table of orchestrator/core/domain/call_outcomes.py defines the handling of a call without a
         result.
         """
-        request = Request(hand=hand, effect=effect, again=again)
+        request = SentRequest(hand=hand, effect=effect, again=again)
         if request.looks_first():
             looked = self.resolve(hand, effect, at)
             (found,) = looked.events
@@ -186,7 +186,7 @@ class Performer:
             return Outcomes(events=(Recovered(at=at, effect=effect.id, resolution="abandoned"),))
         return self._without_result(request, performed, event)
 
-    def _without_result(self, request: Request, performed: Performed, event: ToolFailed) -> Outcomes:
+    def _without_result(self, request: SentRequest, performed: EffectResult, event: ToolFailed) -> Outcomes:
         """Return the outcome of a change that brought no result, after a lookup if that can tell more."""
         came = request.came(event)
         became = fate_of(came)
@@ -196,13 +196,15 @@ class Performer:
             assert isinstance(found, Recovered)
             if found.resolution == "found":
                 return looked
-            look = Look.ABSENT if found.detail == ABSENT else Look.UNKNOWN
+            look = LookUpMiss.ABSENT if found.detail == ABSENT else LookUpMiss.UNKNOWN
             became = fate_of(came._replace(look=look))
             if became in (Fate.REPEAT, Fate.IN_DOUBT):
                 return looked
             event = event.evolve(look=look)
         elif became is Fate.IN_DOUBT:
-            return Outcomes(events=(request.doubted(event.at, performed.unread),), bodies=performed.bodies)
+            return Outcomes(
+                events=(request.build_doubt_event(event.at, performed.unread),), bodies=performed.bodies
+            )
         return Outcomes(events=(request.told(event),), bodies=performed.bodies)
 
     def resolve(
@@ -212,7 +214,7 @@ class Performer:
         at: datetime,
         *,
         late: bool = False,
-        performed: Performed | None = None,
+        performed: EffectResult | None = None,
     ) -> Outcomes:
         """Determine the fate of a call that was sent and brought no result: found, abandoned or in doubt.
 
@@ -240,7 +242,7 @@ class Performer:
         ended = said.evolve(resolution="abandoned" if sure else "in_doubt", detail=detail)
         return Outcomes(events=(ended,), bodies=bodies)
 
-    def look_up(self, hand: ClaimedRun, effect: CallTool, *, late: bool = False) -> Found:
+    def look_up(self, hand: ClaimedRun, effect: CallTool, *, late: bool = False) -> LookUpResult:
         """Ask the tool for the fate of a change; `late` means after the end of its run.
 
         Raises: ContentMissing.
@@ -256,7 +258,7 @@ class Performer:
             remotes=TenantRemotes(hand.tenant),
             tenant=hand.tenant,
             before_wait=connection.close,
-            sealed=SealedOfRun(hand),
+            sealed=RunArgumentOpener(hand),
         )
 
 
@@ -269,7 +271,7 @@ def _is_transiently_unsent(event: AnyEvent) -> bool:
     return isinstance(event, ToolFailed) and event.transient and not event.sent and not held_back(event)
 
 
-def merge_outcomes(performed: list[Performed], at: datetime) -> Outcomes:
+def merge_outcomes(performed: list[EffectResult], at: datetime) -> Outcomes:
     """Merge the outcomes of several effects into one."""
     bodies: dict[str, bytes] = {}
     for one in performed:

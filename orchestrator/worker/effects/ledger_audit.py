@@ -21,14 +21,14 @@ LIVE = ("queued", "in_progress", "awaiting_gate", "awaiting_input", "paused")
 
 
 @dataclass(slots=True)
-class Proof:
+class AuditResult:
     """The number of verified runs, and the faults found."""
 
     runs: int
     faults: list[VerificationFault]
 
 
-def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
+def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> AuditResult:
     """Return every fault of a tenant's ledger, or of one run's.
 
     Outermost function: owns a transaction with one snapshot, so that runs under way are no faults.
@@ -36,7 +36,7 @@ def prove_ledger(tenant_id: UUID, run_id: UUID | None = None) -> Proof:
     with one_moment(), tenant_transaction(tenant_id):
         accounts = Account.objects.filter(kind=Account.Kind.RUN).order_by("id")
         chosen = accounts if run_id is None else accounts.filter(id=run_id)
-        proof = Proof(runs=0, faults=[])
+        proof = AuditResult(runs=0, faults=[])
         live = set(Run.objects.filter(status__in=LIVE).values_list("id", flat=True))
         for found in chosen.values_list("id", flat=True).iterator(chunk_size=1_000):
             proof.runs += 1

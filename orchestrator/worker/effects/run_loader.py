@@ -11,14 +11,14 @@ from traces.queries import RECALL, SALT, SEALED, parse_salt, parse_state_parts, 
 from traces.sealed_values import learn_sealed
 
 if TYPE_CHECKING:
-    from orchestrator.worker.leases import Claimed
+    from orchestrator.worker.leases import ClaimedLease
 
 MANIFEST = "SELECT body, pins_digest FROM orchestrator_manifestrow WHERE id = %(run)s"
 # What a worker wants to know of a run that it has taken; nobody else writes it from then on.
 READ = (RECALL, MANIFEST, SALT, SEALED)
 
 
-def load_claimed_run(tenant_id: UUID, run_id: UUID, worker: str, claimed: "Claimed") -> ClaimedRun:
+def load_claimed_run(tenant_id: UUID, run_id: UUID, worker: str, claimed: "ClaimedLease") -> ClaimedRun:
     """Everything a worker needs of a claimed run. Raises TraceMissing where it has none."""
     states, manifests, salts, sealed = claimed.read
     found = parse_state_parts(states)

@@ -24,13 +24,13 @@ from traces.core.sealed_references import (
 from traces.sealed_values import Vault
 
 
-class SealedOfRun:
+class RunArgumentOpener:
     """The sealed values of the claimed run."""
 
     def __init__(self, hand: ClaimedRun) -> None:
         self._hand = hand
 
-    def open(self, arguments: bytes) -> OpenedArguments:
+    def open_arguments(self, arguments: bytes) -> OpenedArguments:
         """Return the arguments with their references replaced by the sealed values.
 
         Raises: CallFailed if a value cannot be opened; nothing was sent.
@@ -40,11 +40,11 @@ class SealedOfRun:
             return OpenedArguments(arguments, {}, dict(self._hand.known))
         value = orjson.loads(arguments) if b"[sealed:" in arguments else None
         try:
-            known = self._known(vault)
+            known = self._collect_known_values(vault)
             if not any(extract_references(value)):
                 return OpenedArguments(arguments, {}, known)
             opened = canonical_outside(with_opened(value, self._opener(vault)))
-            values = self._spoken(vault, value)
+            values = self._open_references(vault, value)
         except (Unopenable, ContentMissing, NotCanonical) as error:
             detail = f"a sealed value cannot be opened: {error}".encode()
             raise CallFailed("refused", sent=False, detail=detail) from error
@@ -53,7 +53,7 @@ class SealedOfRun:
             raise CallFailed("refused", sent=False, detail=detail) from error
         return OpenedArguments(opened, values, known)
 
-    def _known(self, vault: Vault) -> dict[str, str]:
+    def _collect_known_values(self, vault: Vault) -> dict[str, str]:
         """Return the run's known values, and those referenced by the calls under way.
 
         A tool that reads a value back is compared with these values.
@@ -62,10 +62,10 @@ class SealedOfRun:
         for call in self._hand.state.batch if known else ():
             body = body_of(self._hand, call.arguments) if call.arguments is not None else b""
             if b"[sealed:" in body:
-                known |= self._spoken(vault, orjson.loads(body))
+                known |= self._open_references(vault, orjson.loads(body))
         return known
 
-    def _spoken(self, vault: Vault, value: Any) -> dict[str, str]:
+    def _open_references(self, vault: Vault, value: Any) -> dict[str, str]:
         """Return the values behind the references in `value`, each mapped to its reference."""
         return {
             text: reference
@@ -74,7 +74,7 @@ class SealedOfRun:
         }
 
     def _opener(self, vault: Vault) -> Any:
-        return lambda digest: vault.open(body_of(self._hand, digest))
+        return lambda digest: vault.open_value(body_of(self._hand, digest))
 
 
 def vault_of_reply(hand: ClaimedRun) -> Vault | None:
@@ -92,7 +92,7 @@ def vault_of_reply(hand: ClaimedRun) -> Vault | None:
             continue
         with suppress(Unopenable, ContentMissing, NotCanonical, ValueError):
             form = body_of(hand, deed.arguments)
-            value = with_opened(orjson.loads(form), lambda digest: vault.open(body_of(hand, digest)))
+            value = with_opened(orjson.loads(form), lambda digest: vault.open_value(body_of(hand, digest)))
             vault.open_forms[opened_key(deed.tool, digest_of("arguments", canonical_outside(value)))] = form
     return vault
 

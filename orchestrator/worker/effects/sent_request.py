@@ -6,15 +6,15 @@ from datetime import datetime
 from orchestrator.commit.claimed_run import ClaimedRun
 from orchestrator.core.calls.invocation import may_pass, repeats_left
 from orchestrator.core.calls.open_effects import open_of
-from orchestrator.core.domain.call_outcomes import Answer, Came
+from orchestrator.core.domain.call_outcomes import Answer, CallFacts
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.run_events import Recovered, ToolFailed
-from orchestrator.core.domain.run_state import Unread
+from orchestrator.core.domain.run_state import UnreadAnswer
 from orchestrator.core.domain.tool_spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SentRequest:
     """One request of a change. `again`: a worker that died may have sent it before."""
 
     hand: ClaimedRun
@@ -53,11 +53,11 @@ class Request:
             return False
         return self.effect.honours_keys or found.resolution == "abandoned"
 
-    def came(self, event: ToolFailed) -> Came:
+    def came(self, event: ToolFailed) -> CallFacts:
         """Collect the known facts about the request after its failure."""
         effect = self.effect
         repeats = may_pass(event) and repeats_left(self.hand.state, self.spec, effect.attempt)
-        return Came(
+        return CallFacts(
             mutating=True, sent=event.sent, answer=event.answer, keys=effect.honours_keys,
             repeats_left=repeats, lookup=effect.lookup, conclusive=effect.conclusive,
             final=self.spec.error_means_no_effect, before=self.before,
@@ -74,6 +74,6 @@ class Request:
             return event.evolve(sent=True, answer=Answer.NONE)
         return event.evolve(answer=Answer.ERROR) if event.answer is Answer.REFUSED else event
 
-    def doubted(self, at: datetime, unread: Unread | None) -> Recovered:
+    def build_doubt_event(self, at: datetime, unread: UnreadAnswer | None) -> Recovered:
         """Return the event for an unknown outcome."""
         return Recovered(at=at, effect=self.effect.id, resolution="in_doubt", unread=unread)

@@ -69,13 +69,13 @@ class Parts:
                     if isinstance(anchor := one.get(name), str):
                         self._anchors.setdefault(anchor.lstrip("#"), []).append(one)
 
-    def referred(self, part: _Place) -> Iterator[_Place]:
+    def iterate_referenced_parts(self, part: _Place) -> Iterator[_Place]:
         """Yield the parts that the references of a part may mean."""
         for name in REFERENCES:
             if isinstance(reference := part.get(name), str):
-                yield from self.named(reference)
+                yield from self.find_named_parts(reference)
 
-    def named(self, reference: str) -> list[_Place]:
+    def find_named_parts(self, reference: str) -> list[_Place]:
         """Return every part with the name in a reference, whatever the address before the name."""
         address, _, fragment = reference.partition("#")
         fragment = unquote(fragment)
@@ -110,7 +110,7 @@ class _Costs(Parts):
         costs = [self.cost_of(one, depth + 1) for one in applied_parts(part)]
         for name in REFERENCES:
             if isinstance(reference := part.get(name), str):
-                found = self.named(reference)
+                found = self.find_named_parts(reference)
                 costs.append(max((self.cost_of(one, depth + 1) for one in found), default=1))
         # The cost is capped: larger numbers add no information and take long to add.
         self._known[id(part)] = cost = min(1 + sum(costs), MOST + 1)
@@ -147,7 +147,7 @@ def _resolve_pointer(resource: _Place, pointer: str) -> Any:
     return found if isinstance(found, Mapping) else None
 
 
-class Growth:
+class ApplicationCounter:
     """The number of applications of a schema within a value; its steps are computed once per schema."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
@@ -160,7 +160,7 @@ class Growth:
         sound = refers and cost_fault(schema) is None
         self.grows = sound and any(self._doubles(part) for part in self._parts.parts)
 
-    def applied(self, value: Any) -> int:
+    def count_applications(self, value: Any) -> int:
         """Return how often parts of the schema are applied to the value or within it.
 
         A result above MOST_APPLIED is a lower bound. The result is 0 if the number does not grow with the
@@ -203,7 +203,7 @@ class Growth:
         held = self._by_id[part]
         again = 2 if "unevaluatedProperties" in held or "unevaluatedItems" in held else 1
         inner: _Counts = Counter()
-        for one in (*applied_parts(held), *self._parts.referred(held)):
+        for one in (*applied_parts(held), *self._parts.iterate_referenced_parts(held)):
             if isinstance(one, Mapping):
                 for within, often in self._applied_here(id(one)).items():
                     inner[within] += min(often * again, MOST_APPLIED)
@@ -226,12 +226,12 @@ class Growth:
         return other > 1 or any(times + other > 1 for times in named.values())
 
 
-def short_verdict(validator: jsonschema_rs.Validator, growth: Growth, value: Any) -> str | None:
+def short_verdict(validator: jsonschema_rs.Validator, growth: ApplicationCounter, value: Any) -> str | None:
     """Return a short verdict on a value whose errors would take too long to list, or None to list them.
 
     The verdict is "" for a valid value.
     """
-    applied = growth.applied(value)
+    applied = growth.count_applications(value)
     if applied <= MOST_EXPLAINED:
         return None
     if applied > MOST_APPLIED:

@@ -88,7 +88,7 @@ class SchemaForm(NamedTuple):
     faults: tuple[str, ...] = ()
 
     @property
-    def flawed(self) -> tuple[Field, ...]:
+    def faulty_fields(self) -> tuple[Field, ...]:
         """The fields that have faults, in reading order."""
         return tuple(field for field in _flatten_fields(self.fields) if field.faults)
 

@@ -8,7 +8,7 @@ import jsonschema_rs
 import orjson
 
 from tenancy.core.json_reading import read_json
-from tenancy.core.json_schema.cost import Growth, short_verdict
+from tenancy.core.json_schema.cost import ApplicationCounter, short_verdict
 from tenancy.core.json_schema.fields import (
     ABSENT,
     Kind,
@@ -32,7 +32,7 @@ _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})", re.ASCII)
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
-class Read(NamedTuple):
+class ParsedForm(NamedTuple):
     """The submitted value and its faults: sentences by the pointer of the field.
 
     A field that could not be parsed has a fault; the value then contains the previous content of that field.
@@ -44,17 +44,19 @@ class Read(NamedTuple):
 
 def read_form(
     schema: Schema, sent: Sent, value: Any = ABSENT, *, prefix: str = "f", secrets: tuple[str, ...] = ()
-) -> Read:
+) -> ParsedForm:
     """Return the value submitted with the form of `value`, validated. Never raises."""
     reader = _Reader(schema, sent, prefix, secrets)
     found = reader.read(schema, "", value, required=True, depth=0)
     if found is ABSENT and (shape_of(schema, schema).kind == "object" or schema.get("type") == "object"):
         found = {}
     if reader.faults:
-        return Read(found, reader.faults)
+        return ParsedForm(found, reader.faults)
     if found is ABSENT:
-        return Read(found, {"": ("A value is needed here.",)})
-    return Read(found, {reader.field_at(where): said for where, said in faults_of(schema, found).items()})
+        return ParsedForm(found, {"": ("A value is needed here.",)})
+    return ParsedForm(
+        found, {reader.field_at(where): said for where, said in faults_of(schema, found).items()}
+    )
 
 
 def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
@@ -63,7 +65,7 @@ def faults_of(schema: Schema, value: Any) -> dict[str, tuple[str, ...]]:
     The validator is the same one that validates tool calls and answers elsewhere.
     """
     judge = _build_validator(schema)
-    if (short := short_verdict(judge, Growth(schema), value)) is not None:
+    if (short := short_verdict(judge, ApplicationCounter(schema), value)) is not None:
         return {"": (f"{short[0].upper()}{short[1:]}.",)} if short else {}
     found: dict[str, tuple[str, ...]] = {}
     for number, error in enumerate(judge.iter_errors(value)):

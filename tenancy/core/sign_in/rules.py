@@ -23,7 +23,7 @@ class Area(StrEnum):
     INVITATIONS = "invitations"
 
 
-class Lack(StrEnum):
+class MissingFactor(StrEnum):
     """Requirement that a person does not meet: no second factor is enrolled, or none was shown (recently)."""
 
     ENROL = "enrol"
@@ -56,17 +56,17 @@ class Proof:
 
 def find_lack(
     rules: SignInRules, roles: Collection[Role], areas: Collection[Area], proof: Proof, now: datetime
-) -> Lack | None:
+) -> MissingFactor | None:
     """Return what a person lacks to act, or to make a change of these areas; None for nothing."""
     if not rules.concerns(roles, areas):
         return None
     if not proof.enrolled:
-        return Lack.ENROL
+        return MissingFactor.ENROL
     if proof.proven_at is None:
-        return Lack.PROVE
+        return MissingFactor.PROVE
     again = not rules.ask_again.isdisjoint(areas)
     if again and now - proof.proven_at >= timedelta(minutes=rules.minutes):
-        return Lack.PROVE
+        return MissingFactor.PROVE
     return None
 
 

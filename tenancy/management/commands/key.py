@@ -85,7 +85,7 @@ class Command(BaseCommand):
             )
         except (InvalidInput, RoleLacking) as error:
             raise CommandError(_sentence(error)) from None
-        self._shown(new, options)
+        self._print_key(new, options)
 
     def _rotate(self, found: Tenant, options: dict[str, Any]) -> None:
         overlap = timedelta(hours=options["overlap"])
@@ -95,9 +95,9 @@ class Command(BaseCommand):
             raise CommandError(f"{found.slug} has no key {options['key']}") from None
         except (KeyGone, RoleLacking) as error:
             raise CommandError(_sentence(error)) from None
-        self._shown(new, options)
+        self._print_key(new, options)
 
-    def _shown(self, new: NewKey, options: dict[str, Any]) -> None:
+    def _print_key(self, new: NewKey, options: dict[str, Any]) -> None:
         """The key alone on standard output; the end that nobody chose on the other."""
         if options["expires"] is None:
             self.stderr.write(

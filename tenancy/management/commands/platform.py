@@ -86,7 +86,7 @@ class Command(BaseCommand):
 
     def _remove(self, options: dict[str, Any]) -> None:
         try:
-            remove_platform_admin(_known(options["email"]), reason=options["reason"], using=OWNER)
+            remove_platform_admin(_get_person(options["email"]), reason=options["reason"], using=OWNER)
         except NotFound:
             raise CommandError(f"{options['email']} is no platform administrator") from None
         self.stdout.write("removed; their keys of the platform are revoked")
@@ -95,7 +95,7 @@ class Command(BaseCommand):
         life = timedelta(days=options["expires"])
         try:
             new = create_platform_key(
-                _known(options["email"]), label=options["label"], expires_in=life, using=OWNER
+                _get_person(options["email"]), label=options["label"], expires_in=life, using=OWNER
             )
         except NotFound:
             raise CommandError(f"{options['email']} is no platform administrator") from None
@@ -120,7 +120,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{key.id}  {key.person.email}  {state}  last used {used}  {key.label}")
 
 
-def _known(email: str) -> Person:
+def _get_person(email: str) -> Person:
     found = person_by_email(email)
     if found is None:
         raise CommandError(f"there is no person {email!r}")

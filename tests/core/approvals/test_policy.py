@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from approvals.core.policy import RISKS, Asked, Decider, Rule, explain_decision_refusal
+from approvals.core.policy import RISKS, Decider, RequestFacts, Rule, explain_decision_refusal
 from tenancy.core.roles import EVERY_QUEUE, Authority
 from tests.proves import proves
 
@@ -21,7 +21,7 @@ AUTHORITIES = st.builds(
 SCOPES = st.sampled_from([("read", "decide"), ("submit", "read")])
 NAMES = st.sampled_from(["ann", "bob", "key"])
 ASKED = st.builds(
-    Asked,
+    RequestFacts,
     kind=st.sampled_from(["action", "reconciliation", "clarification"]),
     queue=st.sampled_from(QUEUES),
     risk=st.sampled_from(RISKS),
@@ -40,7 +40,7 @@ DECIDERS = st.builds(
 SETS = st.frozensets(st.sampled_from(["ann", "bob", "key", "eve"]))
 
 
-def asked(**more: object) -> Asked:
+def asked(**more: object) -> RequestFacts:
     """A refund of 150 that Ann submitted."""
     given: dict[str, object] = {
         "kind": "action",
@@ -51,7 +51,7 @@ def asked(**more: object) -> Asked:
         "submitter": "ann",
         "submitter_owner": "ann",
     }
-    return Asked.model_validate(given | more)
+    return RequestFacts.model_validate(given | more)
 
 
 def bob(*authorities: Authority) -> Decider:
@@ -59,13 +59,13 @@ def bob(*authorities: Authority) -> Decider:
     return Decider(principal="bob", owner="bob", scopes=("decide",), authorities=authorities)
 
 
-def rule(request: Asked, *authorities: Authority) -> Rule | None:
+def rule(request: RequestFacts, *authorities: Authority) -> Rule | None:
     """The rule that keeps Bob from deciding."""
     found = explain_decision_refusal(request, bob(*authorities))
     return found.rule if found is not None else None
 
 
-def reaches(authority: Authority, request: Asked) -> bool:
+def reaches(authority: Authority, request: RequestFacts) -> bool:
     """Whether one authority covers a request, said the other way round."""
     queue = "*" in authority.queues or request.queue in authority.queues
     risk = not authority.max_risk or RISKS.index(request.risk) <= RISKS.index(authority.max_risk)
@@ -77,7 +77,7 @@ def reaches(authority: Authority, request: Asked) -> bool:
 @proves("A8", part="rule")
 @proves("R-APPR-5", part="never one's own")
 @given(ASKED, DECIDERS)
-def test_nobody_decides_their_own_run_by_any_key(request: Asked, decider: Decider) -> None:
+def test_nobody_decides_their_own_run_by_any_key(request: RequestFacts, decider: Decider) -> None:
     own = decider.principal == request.submitter or decider.owner == request.submitter_owner
     if request.kind == "clarification":
         assert (explain_decision_refusal(request, decider) is None) == own
@@ -87,7 +87,9 @@ def test_nobody_decides_their_own_run_by_any_key(request: Asked, decider: Decide
 
 @proves("R-APPR-5", part="limits")
 @given(ASKED, DECIDERS)
-def test_a_word_counts_exactly_when_one_authority_reaches_that_far(request: Asked, decider: Decider) -> None:
+def test_a_word_counts_exactly_when_one_authority_reaches_that_far(
+    request: RequestFacts, decider: Decider
+) -> None:
     own = decider.principal == request.submitter or decider.owner == request.submitter_owner
     if request.kind == "clarification" or own:
         return
@@ -96,7 +98,9 @@ def test_a_word_counts_exactly_when_one_authority_reaches_that_far(request: Aske
 
 
 @given(ASKED, DECIDERS, AUTHORITIES)
-def test_more_authority_never_takes_a_word_away(request: Asked, decider: Decider, more: Authority) -> None:
+def test_more_authority_never_takes_a_word_away(
+    request: RequestFacts, decider: Decider, more: Authority
+) -> None:
     wider = decider.model_copy(update={"authorities": (*decider.authorities, more)})
     assert (
         explain_decision_refusal(request, decider) is not None
@@ -163,7 +167,7 @@ def test_the_refusal_names_what_comes_nearest() -> None:
     st.lists(NAMES, max_size=2),
 )
 def test_nobody_decides_the_run_of_a_related_person(
-    request: Asked, decider: Decider, which: str, retriers: list[str]
+    request: RequestFacts, decider: Decider, which: str, retriers: list[str]
 ) -> None:
     given = {"kind": "action", "retriers": tuple(retriers), "retrier_owners": tuple(retriers)}
     everybody = frozenset([request.submitter, request.submitter_owner])
@@ -177,7 +181,7 @@ def test_nobody_decides_the_run_of_a_related_person(
 
 @given(ASKED, DECIDERS, SETS, SETS)
 def test_a_relation_more_never_lets_anybody_decide(
-    request: Asked, decider: Decider, related: frozenset[str], keys: frozenset[str]
+    request: RequestFacts, decider: Decider, related: frozenset[str], keys: frozenset[str]
 ) -> None:
     if explain_decision_refusal(request, decider) is not None:
         assert (
@@ -215,4 +219,4 @@ def test_a_request_with_a_sealed_value_is_decided_by_whoever_may_see_it() -> Non
     assert found.rule is Rule.REVEAL
     assert explain_decision_refusal(sealed, may_see) is None
     assert explain_decision_refusal(plain, bob(Authority())) is None
-    assert explain_decision_refusal(plain.moving(None, sealed=True), bob(Authority())) is not None
+    assert explain_decision_refusal(plain.with_stakes(None, sealed=True), bob(Authority())) is not None

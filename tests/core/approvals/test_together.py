@@ -2,10 +2,10 @@
 
 import pytest
 
-from approvals.core.bulk import MOST, Alike, explain_bulk_exclusion, explain_bulk_mismatch, first_group
+from approvals.core.bulk import MOST, BulkKey, explain_bulk_exclusion, explain_bulk_mismatch, first_group
 from tests.proves import proves
 
-MAIL = Alike(kind="action", tool="mail.send", definition="a" * 64, risk="network", has_amount=False)
+MAIL = BulkKey(kind="action", tool="mail.send", definition="a" * 64, risk="network", has_amount=False)
 
 
 @proves("R-APPR-9", part="the same tool version and a low class only")

@@ -65,13 +65,13 @@ def test_sums_differences_and_clamps_go_by_dimension() -> None:
     right = Vector.of({"steps": Decimal(5)})
     assert left.plus(right)["steps"] == 8
     assert NOTHING.minus(right)["steps"] == -5
-    assert right.clamped(left) == Vector.of({"steps": Decimal(3)})
+    assert right.with_upper_bound(left) == Vector.of({"steps": Decimal(3)})
     assert right.above(left) == Vector.of({"steps": Decimal(2)})
 
 
 def test_limits_together_are_the_tighter_of_both() -> None:
     left = Vector.of({"steps": Decimal(3), "cost_usd": Decimal(9)})
     right = Vector.of({"cost_usd": Decimal(5), "replans": Decimal(1)})
-    assert left.tightened(right) == Vector.of(
+    assert left.with_tighter_limits(right) == Vector.of(
         {"steps": Decimal(3), "cost_usd": Decimal(5), "replans": Decimal(1)}
     )

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from budgets.core.posting import Cause, LineState
 from budgets.core.tranche import (
-    Drawing,
-    Squaring,
     Tranche,
+    TrancheChanges,
+    TrancheReconciliation,
     chunk_for,
     is_covered_by_tranche,
     rebalance_tranches,
@@ -38,9 +38,9 @@ OLD = FRESH._replace(
 )
 
 
-def want(amount: Decimal, tranche: UUID | None = None) -> Drawing:
+def want(amount: Decimal, tranche: UUID | None = None) -> TrancheChanges:
     """A drawing that newly reserves `amount`."""
-    drawn = Drawing(wanted=amount)
+    drawn = TrancheChanges(wanted=amount)
     drawn.draw(tranche, amount, Decimal(0))
     return drawn
 
@@ -51,8 +51,11 @@ def lines(day: Decimal | None, month: Decimal | None = None) -> dict[UUID, LineS
 
 
 def square(
-    drawn: Drawing, tranches: tuple[Tranche, ...], standing: Mapping[UUID, LineState], chunk: str = "0.25"
-) -> Squaring:
+    drawn: TrancheChanges,
+    tranches: tuple[Tranche, ...],
+    standing: Mapping[UUID, LineState],
+    chunk: str = "0.25",
+) -> TrancheReconciliation:
     """The last squaring of a drawing that is not refused."""
     done, refused = rebalance_tranches(
         drawn, tranches, standing, opened=FRESH, at=NOON, chunk=Decimal(chunk), run_left=None
@@ -119,7 +122,7 @@ def test_a_run_never_holds_more_than_it_may_spend_itself() -> None:
 @proves("R-BUDGET-9", part="midnight")
 def test_a_call_across_midnight_settles_on_the_day_that_reserved_it() -> None:
     old = OLD._replace(held=Decimal("0.25"), reserved=Decimal("0.10"), used=Decimal("0.02"))
-    drawn = Drawing()
+    drawn = TrancheChanges()
     drawn.draw(old.id, Decimal("-0.10"), Decimal("0.07"))
     standing = lines(Decimal(5)) | {OLD_DAY: LineState(limit=Decimal(5), reserved=Decimal("0.25"))}
     squaring = square(drawn, (old,), standing)
@@ -133,7 +136,7 @@ def test_a_call_across_midnight_settles_on_the_day_that_reserved_it() -> None:
 
 def test_an_overrun_is_booked_at_once() -> None:
     held = FRESH._replace(held=Decimal("0.10"), reserved=Decimal("0.10"))
-    drawn = Drawing()
+    drawn = TrancheChanges()
     drawn.draw(held.id, Decimal("-0.10"), Decimal("0.40"))
     assert not is_covered_by_tranche(drawn, (held,), NOON)
     standing = lines(Decimal("0.2")) | {DAY: LineState(limit=Decimal("0.2"), reserved=Decimal("0.10"))}

@@ -12,7 +12,7 @@ from pydantic import SecretStr, ValidationError
 from config.databases import build_database_settings
 from config.devstack.child_process import open_to_others
 from config.devstack.secrets_file import secrets_in
-from config.env import Environment, Given, unwrap_secret
+from config.env import Environment, ExplicitSettings, unwrap_secret
 from tests.proves import proves
 
 
@@ -99,7 +99,7 @@ def test_a_given_database_is_never_paired_with_the_noted_owner(
 
 def test_the_supervisor_does_not_take_its_notes_for_an_order(elsewhere: Path) -> None:
     _note(elsewhere, DATABASE_URL="postgresql://noted")
-    assert Given().database_url is None
+    assert ExplicitSettings().database_url is None
 
 
 def test_secrets_are_made_once_and_kept_private(elsewhere: Path) -> None:

@@ -1,11 +1,11 @@
 """The plan of a simulated run, from what its transitions and events say."""
 
 from orchestrator.core.readmodel.run_plan import (
-    Asked,
+    CheckFinding,
     Move,
     PlanStep,
     RunPlan,
-    Said,
+    TracedCall,
     build_run_plan,
     carried_calls,
 )
@@ -33,7 +33,7 @@ def moves(run: Simulation) -> tuple[Move, ...]:
     return tuple(Move(step.source, step.outcome, step.target) for step in run.transitions)
 
 
-def asked(run: Simulation) -> tuple[Asked, ...]:
+def asked(run: Simulation) -> tuple[TracedCall, ...]:
     """The calls asked for since the newest reply, and whether each was sent; a retry begins with some."""
     first = run.fed[0][0] if run.fed else run.state
     found = list(carried_calls(first)) if run.manifest.began else []
@@ -41,7 +41,7 @@ def asked(run: Simulation) -> tuple[Asked, ...]:
         if isinstance(body, ModelReplied):
             found = []
         elif isinstance(body, CallRequested):
-            found.append(Asked(body.call, body.tool, body.by))
+            found.append(TracedCall(body.call, body.tool, body.by))
         elif isinstance(body, CallAttempted):
             found = [one._replace(sent=one.sent or one.call == body.call) for one in found]
         elif isinstance(body, CallAnsweredNot | FactCommitted | FailureCommitted):
@@ -49,10 +49,10 @@ def asked(run: Simulation) -> tuple[Asked, ...]:
     return tuple(found)
 
 
-def said(run: Simulation) -> Said | None:
+def said(run: Simulation) -> CheckFinding | None:
     """What the newest check said."""
     found = [
-        Said(getattr(body, "validator", ""), body.detail)
+        CheckFinding(getattr(body, "validator", ""), body.detail)
         for body in _bodies(run)
         if isinstance(body, OutputVerified | CompletionChecked)
     ]

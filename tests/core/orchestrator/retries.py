@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from orchestrator.core.admission.checkpoint_retry import build_retry_state, checkpoint_of
-from orchestrator.core.domain.manifest import Began
+from orchestrator.core.domain.manifest import RetryStart
 from orchestrator.core.domain.run_state import RunState
 from tests.core.orchestrator.simulation import NIL, RUN, Simulation
 
@@ -12,7 +12,7 @@ AGAIN = UUID(int=8)
 
 def retried(run: Simulation, state: RunState) -> Simulation:
     """A retry of `run` from one of its checkpoints, not yet started."""
-    began = Began(run=RUN, record=state.version, record_hash=NIL, origin=RUN, by=UUID(int=9), owner=RUN)
+    began = RetryStart(run=RUN, record=state.version, record_hash=NIL, origin=RUN, by=UUID(int=9), owner=RUN)
     held = run.manifest.evolve(run=AGAIN, began=began)
     found = checkpoint_of(run.graph, state)
     assert isinstance(found, RunState)

@@ -22,7 +22,7 @@ from orchestrator.core.domain.run_events import (
     StopAsked,
     TimerFired,
 )
-from orchestrator.core.domain.run_state import Away
+from orchestrator.core.domain.run_state import ModelWait
 from orchestrator.core.engine.derived_status import wake_at
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS
 from tests.core.orchestrator.simulation import START, Simulation, manifest, pins
@@ -66,7 +66,7 @@ def due(run: Simulation) -> None:
     run.feed(TimerFired(at=run.now), after_ms=int((run.state.timer - run.now).total_seconds() * 1000) + 1)
 
 
-def outage(run: Simulation, error: str = "unreachable") -> Away:
+def outage(run: Simulation, error: str = "unreachable") -> ModelWait:
     """Every attempt fails; how the run then waits."""
     for _ in range(2):
         fail(run, error)

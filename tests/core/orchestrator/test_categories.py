@@ -47,7 +47,7 @@ def test_each_category_has_the_classes_of_the_matrix(category: str) -> None:
     assert set(MATRIX) == set(CATEGORIES)
     # What the matrix asks approval for is put before a person by its class alone.
     asks = {"live_api", "database", "email", "procurement", "payment", "infrastructure", "files"}
-    assert (final is not None and final.gated) == (category in asks)
+    assert (final is not None and final.is_gated) == (category in asks)
 
 
 @proves("R-TOOL-2", part="a tool that nobody classed has its category's class")
@@ -111,10 +111,10 @@ def test_a_class_below_the_categorys_is_a_weaker_guard() -> None:
 def test_a_shipped_tool_is_classed_as_its_category_or_higher(name: str) -> None:
     spec = shipped_tools()[name].spec
     if spec.category == MEMORY:
-        assert not spec.risk.gated
+        assert not spec.risk.is_gated
         return
     usual = default_risk(spec.category, spec.reversibility)
     assert usual is not None
     assert spec.risk.rank >= usual.rank
-    if spec.risk.gated and spec.category in ("payment", "email"):
+    if spec.risk.is_gated and spec.category in ("payment", "email"):
         assert spec.queue == default_queue(spec.category)

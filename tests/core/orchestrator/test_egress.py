@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.policy.private_hosts import read_bound
-from orchestrator.core.tools.egress_policy import Leave, Listener, Target, place_of, reach_of, target_of
+from orchestrator.core.tools.egress_policy import (
+    EgressPolicy,
+    Listener,
+    Target,
+    place_of,
+    reach_of,
+    target_of,
+)
 from tests.proves import proves
 
 NEVER = [
@@ -110,7 +117,7 @@ def test_any_text_is_an_address_in_its_one_form_or_refused(text: str, scheme: st
 
 @proves("P8", part="only what was allowed")
 def test_only_the_exact_origin_may_be_reached() -> None:
-    leave = Leave(origins=("https://api.example.com",))
+    leave = EgressPolicy(origins=("https://api.example.com",))
     leave.admit(target_of("https://api.example.com/any/path"))
     for other in (
         "http://api.example.com/",
@@ -123,7 +130,7 @@ def test_only_the_exact_origin_may_be_reached() -> None:
 
 @proves("P8", part="an admin's exact host and port")
 def test_a_private_address_needs_its_exact_place_and_never_opens_another() -> None:
-    leave = Leave(
+    leave = EgressPolicy(
         origins=("http://tools.internal:8443", "http://tools.internal:9000"), private=("tools.internal:8443",)
     )
     named, unnamed = target_of("http://tools.internal:8443/"), target_of("http://tools.internal:9000/")
@@ -140,9 +147,9 @@ def test_a_private_address_needs_its_exact_place_and_never_opens_another() -> No
 def test_one_bad_address_of_a_name_refuses_them_all() -> None:
     target = target_of("https://api.example.com")
     with pytest.raises(EgressRefused):
-        Leave(origins=(target.origin,)).admit_all(target, ["8.8.8.8", "127.0.0.1"])
+        EgressPolicy(origins=(target.origin,)).admit_all(target, ["8.8.8.8", "127.0.0.1"])
     with pytest.raises(EgressRefused):
-        Leave(origins=(target.origin,)).admit_all(target, [])
+        EgressPolicy(origins=(target.origin,)).admit_all(target, [])
 
 
 @proves("P8", part="our own servers")
@@ -184,7 +191,7 @@ def test_a_list_opens_only_what_the_operators_list_covers() -> None:
         assert leave.evolve(bound=read_bound(bound)).admit_all(target, [address]) == (address,)
 
 
-def leave_of(host: str, port: int) -> tuple[Leave, Target]:
+def leave_of(host: str, port: int) -> tuple[EgressPolicy, Target]:
     """A tenant's leave for a place on its list, beside servers of our own, and the place."""
     target = target_of(f"http://{host}:{port}")
     ours = (
@@ -192,7 +199,9 @@ def leave_of(host: str, port: int) -> tuple[Leave, Target]:
         Listener(name="database", port=5432, addresses=("10.0.0.9",)),
     )  # fmt: skip
     bound = read_bound("loopback, 10.0.0.0/8")
-    return Leave(origins=(target.origin,), private=(target.place,), bound=bound, listeners=ours), target
+    return EgressPolicy(
+        origins=(target.origin,), private=(target.place,), bound=bound, listeners=ours
+    ), target
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,16 @@ from orchestrator import bundled_content
 from orchestrator.core.accounting import minimum_remaining as least
 from orchestrator.core.accounting.minimum_remaining import least_rest
 from orchestrator.core.accounting.remaining_estimate import compute_remaining_bounds, key_of, too_little
-from orchestrator.core.admission.usage_statistics import Lived, Passed, expected_of, subject_of, with_run
+from orchestrator.core.admission.usage_statistics import (
+    FinishedRun,
+    PassedPlace,
+    expected_of,
+    subject_of,
+    with_run,
+)
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.compiler.compiler import compile_published_graph
-from orchestrator.core.domain.manifest import Expected
+from orchestrator.core.domain.manifest import UsageStatistics
 from orchestrator.tools.gateways.registry import shipped_tools
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, LIMITS, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation, manifest, pins
@@ -31,14 +37,16 @@ SHIPPED = {name: tool.spec for name, tool in shipped_tools().items()}
 LOOKUP = ("orders.lookup", {"id": "A-1"})
 
 
-def lived(number: int, *turns: int, total: int, kind: str | None = None) -> Lived:
+def lived(number: int, *turns: int, total: int, kind: str | None = None) -> FinishedRun:
     """A run that passed `act` after so many model turns; each for another goal, or for one `kind` of them."""
-    passed = tuple(Passed(key=f"m:act:{step}", used={"model_turns": D(n)}) for step, n in enumerate(turns))
+    passed = tuple(
+        PassedPlace(key=f"m:act:{step}", used={"model_turns": D(n)}) for step, n in enumerate(turns)
+    )
     kind = kind or f"goal {number}"
-    return Lived(run=f"r{number}", passed=passed, used={"model_turns": D(total)}, kind=kind)
+    return FinishedRun(run=f"r{number}", passed=passed, used={"model_turns": D(total)}, kind=kind)
 
 
-def expecting(expected: Expected | None, **limits: int) -> Simulation:
+def expecting(expected: UsageStatistics | None, **limits: int) -> Simulation:
     """A started run of the tool loop of which something is expected."""
     held = manifest(GRAPH, pins(TOOLS, BOUNDARY, ("tool-loop",)), LIMITS | limits)
     run = Simulation.of(GRAPH, held.evolve(expected=expected))
@@ -129,7 +137,7 @@ def test_a_loop_needs_no_more_than_the_turn_that_answers() -> None:
 
 def test_many_threads_may_ask_for_the_least_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        least, "_Map", lambda graph, held: SimpleNamespace(least=lambda place: {"steps": place})
+        least, "_PathMap", lambda graph, held: SimpleNamespace(least=lambda place: {"steps": place})
     )
     held = [pins(TOOLS, BOUNDARY, ()).evolve(registry_digest=f"{number:064x}") for number in range(400)]
     least._build_path_map.cache_clear()
@@ -145,7 +153,7 @@ def test_many_threads_may_ask_for_the_least_at_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_run_counts_once_and_only_the_newest_count() -> None:
-    runs: tuple[Lived, ...] = ()
+    runs: tuple[FinishedRun, ...] = ()
     for number in range(2 * KEPT):
         runs = with_run(with_run(runs, lived(number, 0, total=1)), lived(number, 0, total=2))
     assert len(runs) == KEPT
@@ -177,7 +185,7 @@ def test_with_enough_it_goes_on_and_without_expectation_it_is_never_stopped_earl
     expected = expected_of([lived(n, 0, 1, 2, total=3) for n in range(KEPT)])
     assert expecting(expected, model_turns=3).open
     assert expecting(None, model_turns=2).open
-    assert expecting(Expected(), model_turns=1).open
+    assert expecting(UsageStatistics(), model_turns=1).open
 
 
 @proves("R-BUDGET-4", part="escalated where the boundary says so")
@@ -192,15 +200,15 @@ def test_a_run_that_may_ask_asks_and_shows_both_bounds() -> None:
     assert [lines["model_turns"][name] for name in ("lower", "upper", "asked")] == ["3", "5", "3"]
 
 
-def wandering(number: int) -> Lived:
+def wandering(number: int) -> FinishedRun:
     """A run that asks one of many tools, each its own, then answers: no two meet at a tool."""
     passed = (
-        Passed(key="m:act:0", used={"model_turns": D(0)}),
-        Passed(key=f"t:tool-{number}:0", used={"model_turns": D(1)}),
-        Passed(key="m:act:1", used={"model_turns": D(1)}),
+        PassedPlace(key="m:act:0", used={"model_turns": D(0)}),
+        PassedPlace(key=f"t:tool-{number}:0", used={"model_turns": D(1)}),
+        PassedPlace(key="m:act:1", used={"model_turns": D(1)}),
     )
     used = {"model_turns": D(2 + number % 2)}
-    return Lived(run=str(number), passed=passed, used=used, kind=f"goal {number}")
+    return FinishedRun(run=str(number), passed=passed, used=used, kind=f"goal {number}")
 
 
 @proves("R-BUDGET-4", part="bounds where runs choose their own way")

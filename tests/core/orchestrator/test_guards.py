@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.core.common.frozen_model import Small
 from orchestrator.core.domain.graph import GuardSpec
-from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Repairing, RunState
+from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, MalformedTool, RunState
 from orchestrator.core.workflow.edge_guards import GUARDS, holds, validate_guard
 from tests.proves import proves
 
@@ -138,7 +138,7 @@ def test_every_guard_has_a_sentence() -> None:
 
 
 def test_repairs_of_arguments_are_counted_tool_by_tool() -> None:
-    twice_each = {tool: Repairing(turns=2, last=4) for tool in ("t.read", "t.bare")}
+    twice_each = {tool: MalformedTool(turns=2, last=4) for tool in ("t.read", "t.bare")}
     assert asks("malformed_spent", state(malformed=twice_each), limit=2)
     assert not asks("malformed_spent", state(malformed=twice_each), limit=3)
     assert not asks("malformed_spent", state(), limit=1)

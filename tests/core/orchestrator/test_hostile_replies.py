@@ -5,7 +5,12 @@ from typing import Any
 import orjson
 import pytest
 
-from orchestrator.core.common.argument_parsing import MAX_BYTES, MAX_DEPTH, Malformed, parse_arguments
+from orchestrator.core.common.argument_parsing import (
+    MAX_BYTES,
+    MAX_DEPTH,
+    MalformedArguments,
+    parse_arguments,
+)
 from orchestrator.core.common.backoff import CAP_MS, JITTER_MS, delay_ms
 from orchestrator.core.common.run_status import TerminalCode
 from orchestrator.core.domain.effects import AskApproval, CallModel, CallTool
@@ -72,12 +77,12 @@ def test_arguments_that_are_none_are_told_typed_and_end_the_run_in_the_end(raw: 
 @proves("M8", part="arguments, in the core too")
 def test_the_bounds_are_exact() -> None:
     deep = '{"a": ' * (MAX_DEPTH - 1) + "1" + "}" * (MAX_DEPTH - 1)
-    assert not isinstance(parse_arguments(deep.encode()), Malformed)
-    assert isinstance(parse_arguments(f'{{"a": {deep}}}'.encode()), Malformed)
+    assert not isinstance(parse_arguments(deep.encode()), MalformedArguments)
+    assert isinstance(parse_arguments(f'{{"a": {deep}}}'.encode()), MalformedArguments)
     large = orjson.dumps({"a": "x" * (MAX_BYTES - 8)})
     assert len(large) == MAX_BYTES
-    assert not isinstance(parse_arguments(large), Malformed)
-    assert isinstance(parse_arguments(large + b" "), Malformed)
+    assert not isinstance(parse_arguments(large), MalformedArguments)
+    assert isinstance(parse_arguments(large + b" "), MalformedArguments)
 
 
 @proves("M7", part="refused, and traced cut")

@@ -67,7 +67,7 @@ def test_what_the_machine_lacks_is_said_and_the_call_denied() -> None:
 
 def test_the_form_apart_reads_only_and_keeps_the_rest() -> None:
     found = with_isolation(REFUND)
-    assert (found.risk, found.mutating, found.needs_gate, found.compensation) == (
+    assert (found.risk, found.is_mutating, found.needs_gate, found.compensation) == (
         Risk.READ_ONLY,
         False,
         False,

@@ -11,7 +11,7 @@ from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.memory_gate import (
     Evidence,
     MemoryStatus,
-    Proposed,
+    ProposalFacts,
     explain_promotion_refusal,
     refused_by_boundary,
     trust_of,
@@ -24,7 +24,7 @@ from tests.proves import proves
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FACT = Evidence(fact="order", version=1, digest="a" * 64, trust="trusted")
-PROPOSED = Proposed(
+PROPOSED = ProposalFacts(
     text="Ada pays late.", kind="semantic", evidence=(FACT,), expires_at=NOON + timedelta(days=9)
 )
 STANDING = MemoryStatus(status=Status.COMPLETED, terminal_code="SUCCESS", facts={"order": FACT})

@@ -17,7 +17,7 @@ from orchestrator.core.domain.run_events import (
     ToolFailed,
 )
 from orchestrator.core.domain.tool_spec import Reversibility, Risk, ToolSpec, Verifier
-from orchestrator.core.readmodel.run_plan import Met, PlanStep, StepStanding, select_step_window
+from orchestrator.core.readmodel.run_plan import CriterionState, PlanStep, StepStanding, select_step_window
 from tests.core.orchestrator.deeds import run_with
 from tests.core.orchestrator.loops import BOUNDARY, LIMITS, TOOLS, loop
 from tests.core.orchestrator.outlooks import plan, shown, step
@@ -319,19 +319,36 @@ def test_criteria_stand_as_they_were_last_looked_at() -> None:
         Criterion(validator="fact_committed", parameters={"fact": "mail"}),
     )
     run = at_the_gate(*asked)
-    assert [one.met for one in plan(run).criteria[:3]] == [Met.OPEN, Met.OPEN, Met.UNMET]
+    assert [one.met for one in plan(run).criteria[:3]] == [
+        CriterionState.OPEN,
+        CriterionState.OPEN,
+        CriterionState.UNMET,
+    ]
     workflow = {one.parameters["fact"]: one.met for one in plan(run).criteria[3:]}
-    assert workflow == {"order": Met.MET, "policy": Met.MET, "refund": Met.UNMET, "mail": Met.UNMET}
+    assert workflow == {
+        "order": CriterionState.MET,
+        "policy": CriterionState.MET,
+        "refund": CriterionState.UNMET,
+        "mail": CriterionState.UNMET,
+    }
     decide(run, "approve")
     run.answer({"id": "r1", "amount": "20.00"})
     run.reply(text="The refund is on its way.")
     # The draft was looked at for what it says, not for what the goal asks of the answer.
-    assert [one.met for one in plan(run).criteria[:3]] == [Met.OPEN, Met.OPEN, Met.UNMET]
+    assert [one.met for one in plan(run).criteria[:3]] == [
+        CriterionState.OPEN,
+        CriterionState.OPEN,
+        CriterionState.UNMET,
+    ]
     decide(run, "approve")
     run.answer({"id": "m1"})
     assert run.state.outcome == "LOW_CONFIDENCE"
     # The check names the first that does not hold, and says nothing of the others.
-    assert [one.met for one in plan(run).criteria[:3]] == [Met.OPEN, Met.UNMET, Met.MET]
+    assert [one.met for one in plan(run).criteria[:3]] == [
+        CriterionState.OPEN,
+        CriterionState.UNMET,
+        CriterionState.MET,
+    ]
 
 
 def test_criteria_of_an_answer_that_passed_are_met_and_of_one_that_failed_told_apart() -> None:
@@ -341,9 +358,9 @@ def test_criteria_of_an_answer_that_passed_are_met_and_of_one_that_failed_told_a
     )
     run = loop(goal=Goal(objective="what is it?", acceptance=asked))
     run.reply(text="It is not known.")
-    assert [one.met for one in plan(run).criteria] == [Met.MET, Met.UNMET]
+    assert [one.met for one in plan(run).criteria] == [CriterionState.MET, CriterionState.UNMET]
     run.reply(text="We are sorry: it is not known.")
-    assert [one.met for one in plan(run).criteria] == [Met.MET, Met.MET]
+    assert [one.met for one in plan(run).criteria] == [CriterionState.MET, CriterionState.MET]
     assert plan(run).over
 
 

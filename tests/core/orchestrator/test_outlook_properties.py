@@ -14,7 +14,7 @@ from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.nodes import discover_node_kinds
-from orchestrator.core.readmodel.run_plan import Met, RunPlan, StepStanding
+from orchestrator.core.readmodel.run_plan import CriterionState, RunPlan, StepStanding
 from tests.core.orchestrator.loops import graph_over
 from tests.core.orchestrator.outlooks import plan
 from tests.core.orchestrator.playing import next_event
@@ -197,9 +197,9 @@ def test_criteria_are_those_asked_for_and_a_successful_run_met_them(graph: Compi
     for _, found in plans:
         for one in found.criteria:
             if one.validator == "fact_committed":
-                assert one.met is not Met.OPEN
+                assert one.met is not CriterionState.OPEN
     if run.state.outcome == "SUCCESS":
-        assert {one.met for one in final.criteria if one.of == "goal"} == {Met.MET}
+        assert {one.met for one in final.criteria if one.of == "goal"} == {CriterionState.MET}
 
 
 @given(graphs(extra=3), st.integers(0, 2**32))

@@ -16,14 +16,14 @@ from orchestrator.core.admission.checkpoint_retry import (
     PASSED_BY,
     SENTENCES,
     WORKED_OUT,
-    Unfit,
+    UnfitReason,
     checkpoint_of,
     describe_next_action,
     find_missing_pin,
     otherwise_since,
     with_later_refusals,
 )
-from orchestrator.core.admission.retry_recheck import Judged, judged_again
+from orchestrator.core.admission.retry_recheck import RecheckedState, judged_again
 from orchestrator.core.admission.run_admission import limits_again
 from orchestrator.core.common.goal import Goal
 from orchestrator.core.common.run_status import TerminalCode
@@ -32,7 +32,7 @@ from orchestrator.core.domain.content_store import ContentStore
 from orchestrator.core.domain.effects import CallModel, CallTool
 from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.run_events import GateDecided, Headroom, ModelFailed, Recovered
-from orchestrator.core.domain.run_state import Pending, RunState, SideEffect
+from orchestrator.core.domain.run_state import PendingEffect, RunState, SideEffect
 from orchestrator.core.nodes import discover_node_kinds
 from tests.core.orchestrator.loops import BOUNDARY, GRAPH, TOOLS, loop
 from tests.core.orchestrator.playing import SLOW, ended, hold, next_event
@@ -63,7 +63,7 @@ def test_every_field_of_a_state_is_decided_on() -> None:
 def test_every_kind_of_node_is_entered_or_passed_by() -> None:
     assert set(ENTERED) | PASSED_BY == set(discover_node_kinds())
     assert not set(ENTERED) & PASSED_BY
-    assert set(SENTENCES) == set(Unfit)
+    assert set(SENTENCES) == set(UnfitReason)
 
 
 @proves("R-SESS-9", part="retry from a checkpoint")
@@ -180,26 +180,28 @@ def test_what_was_said_no_to_after_a_checkpoint_counts_in_a_retry() -> None:
     assert with_later_refusals(found, then) == found
 
 
-AT_WORK = Pending(kind="call_tool", call="c1", attempt=1, reserve={})
+AT_WORK = PendingEffect(kind="call_tool", call="c1", attempt=1, reserve={})
 
 
 @proves("R-SESS-9", part="retry from a checkpoint")
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"outcome": TerminalCode.SUCCESS}, Unfit.ENDED),
-        ({"interrupt": "timeout"}, Unfit.ENDING),
-        ({"paused": True}, Unfit.PAUSED),
-        ({"pending": {"e": AT_WORK}}, Unfit.CALL_UNDER_WAY),
+        ({"outcome": TerminalCode.SUCCESS}, UnfitReason.ENDED),
+        ({"interrupt": "timeout"}, UnfitReason.ENDING),
+        ({"paused": True}, UnfitReason.PAUSED),
+        ({"pending": {"e": AT_WORK}}, UnfitReason.CALL_UNDER_WAY),
         (
             {"deeds": {"c1": SideEffect(tool="ledger.post", arguments=NIL, standing="in_doubt")}},
-            Unfit.IN_DOUBT,
+            UnfitReason.IN_DOUBT,
         ),
-        ({"position": "invoke"}, Unfit.PASSED_BY),
-        ({"position": "check"}, Unfit.PASSED_BY),
+        ({"position": "invoke"}, UnfitReason.PASSED_BY),
+        ({"position": "check"}, UnfitReason.PASSED_BY),
     ],
 )
-def test_a_record_at_which_something_is_open_is_no_checkpoint(changes: dict[str, Any], why: Unfit) -> None:
+def test_a_record_at_which_something_is_open_is_no_checkpoint(
+    changes: dict[str, Any], why: UnfitReason
+) -> None:
     run = looked_up()
     assert isinstance(checkpoint_of(run.graph, run.state), RunState)
     assert checkpoint_of(run.graph, run.state.evolve(**changes)) is why
@@ -210,7 +212,7 @@ def test_no_retry_begins_between_the_steps_of_a_call_or_with_a_persons_yes() -> 
     run = looked_up()
     run.reply(("payments.refund", {"amount": "5.00"}))
     assert run.requests
-    assert checkpoint_of(run.graph, run.state) is Unfit.ASKS_PEOPLE
+    assert checkpoint_of(run.graph, run.state) is UnfitReason.ASKS_PEOPLE
     before = [state for state in checkpoints(run) if state.queue]
     # The call stands there as the model wrote it: no rule of this moment has looked at it yet.
     assert before
@@ -253,7 +255,7 @@ def test_a_goal_that_is_forbidden_by_now_is_refused_behind_the_intake() -> None:
     run = looked_up()
     again, room, desk = retried(run, run.state), Headroom(), ContentStore(SALT, run.contents)
     as_it_was = judged_again(run.graph, again.manifest, again.state, room, run.now, desk)
-    assert isinstance(as_it_was, Judged)
+    assert isinstance(as_it_was, RecheckedState)
     assert as_it_was.state == again.state
     # It says what the nodes behind it find, as they say it in any run.
     assert {one.body.model_dump()["kind"] for one in as_it_was.said} == {"phase_noted", "policy_decided"}
@@ -262,7 +264,7 @@ def test_a_goal_that_is_forbidden_by_now_is_refused_behind_the_intake() -> None:
     assert judged_again(run.graph, now, again.state, room, run.now, desk) == "denied_word:how much"
     # One that begins with the intake is judged by it.
     first = again.state.evolve(position=run.graph.entry)
-    assert judged_again(run.graph, now, first, room, run.now, desk) == Judged(first, ())
+    assert judged_again(run.graph, now, first, room, run.now, desk) == RecheckedState(first, ())
 
 
 WIDE = BOUNDARY.evolve(budget={"tool_calls": Decimal(9), "cost_usd": Decimal(2)})

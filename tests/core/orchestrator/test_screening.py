@@ -14,7 +14,7 @@ from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.tool_spec import Reversibility, Risk
 from orchestrator.core.guardrails.content_screening import normalize_for_detection, run_detectors, words_of
 from orchestrator.core.policy import detectors
-from orchestrator.core.policy.detectors import Seen
+from orchestrator.core.policy.detectors import DetectorInput
 from orchestrator.core.policy.rules import SHIPPED, Policy, is_weaker_policy
 from tests.core.orchestrator.loops import BOUNDARY, TOOLS, loop
 from tests.core.orchestrator.simulation import Simulation
@@ -43,7 +43,7 @@ def read(run: Simulation, text: str) -> None:
 
 
 def found(text: str, place: Any = "result", **safety: Any) -> dict[str, list[str]]:
-    seen = Seen(text, normalize_for_detection(text), ("casino",))
+    seen = DetectorInput(text, normalize_for_detection(text), ("casino",))
     by_name: dict[str, list[str]] = {}
     for name, _, rule in run_detectors(seen, place, [{f"{place}:{n}": s for n, s in safety.items()}]):
         by_name.setdefault(name, []).append(rule)
@@ -113,7 +113,7 @@ class Broken:
     name = "broken"
     severity: Any = dict.fromkeys(detectors.PLACES, "note")
 
-    def find(self, seen: Seen) -> tuple[str, ...]:
+    def find(self, seen: DetectorInput) -> tuple[str, ...]:
         raise RecursionError
 
 

@@ -17,7 +17,7 @@ from orchestrator.core.notifications.delivery_policy import (
     verdict_of,
     wait_after,
 )
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from tests.proves import proves
 
 HOUR = timedelta(hours=1)
@@ -58,7 +58,7 @@ def test_only_what_was_taken_counts_as_delivered(status: int | None, verdict: st
 
 @proves("W3", part="without TLS only where an admin says so")
 def test_an_endpoint_without_tls_is_one_an_admin_has_named() -> None:
-    place = Leave(origins=(), private=("hooks.internal:80",))
+    place = EgressPolicy(origins=(), private=("hooks.internal:80",))
     admit_endpoint(target_of("https://hooks.example/in"), place)
     admit_endpoint(target_of("http://hooks.internal/in"), place)
     with pytest.raises(EgressRefused, match="https"):

@@ -147,7 +147,9 @@ def test_a_diff_that_does_not_fit_changes_nothing(diff: str, content: bytes | No
 
 def test_a_diff_says_what_it_does() -> None:
     found = read_diff("diff --git a/x b/x\nindex 1..2 100644\n" + GOOD)
-    assert [(one.path, one.kind, one.added, one.removed) for one in found] == [("x", "changed", 1, 1)]
+    assert [(one.path, one.kind, one.added_count, one.removed_count) for one in found] == [
+        ("x", "changed", 1, 1)
+    ]
     assert apply_unified_diff(found, lambda _: b"one\ntwo\n") == {"x": b"one\nTWO\n"}
     gone = read_diff("--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-one\n")
     assert apply_unified_diff(gone, lambda _: b"one\n") == {"x": None}

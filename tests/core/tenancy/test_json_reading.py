@@ -8,7 +8,7 @@ import yaml
 
 from config.live.feeds import RUNS
 from orchestrator.bundled_content import read_document
-from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
+from orchestrator.core.common.argument_parsing import Arguments, MalformedArguments, parse_arguments
 from orchestrator.core.compiler.errors import CompileFailed
 from orchestrator.core.tools.schema_drift import DRIFT, fault_of
 from orchestrator.llm.gateways.providers.response_sanitizing import BrokenReply, document_of
@@ -57,8 +57,8 @@ def test_yaml_anchors_are_looked_at_once() -> None:
 
 @proves("R-SEC-11", part="duplicate member names in a call's arguments")
 def test_arguments_with_a_member_twice_are_malformed() -> None:
-    assert isinstance(parse_arguments(TWICE), Malformed)
-    assert isinstance(parse_arguments(orjson.dumps(TWICE.decode())), Malformed)
+    assert isinstance(parse_arguments(TWICE), MalformedArguments)
+    assert isinstance(parse_arguments(orjson.dumps(TWICE.decode())), MalformedArguments)
     assert isinstance(parse_arguments(TWICE, repeated=True), Arguments)
     assert isinstance(parse_arguments(ONCE), Arguments)
 

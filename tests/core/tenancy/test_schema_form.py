@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tenancy.core.json_schema.fields import ABSENT, shape_of
 from tenancy.core.json_schema.form import Field, SchemaForm, schema_form
-from tenancy.core.json_schema.form_parsing import Read, faults_of, read_form
+from tenancy.core.json_schema.form_parsing import ParsedForm, faults_of, read_form
 from tests.proves import proves
 
 REFUND: dict[str, Any] = {
@@ -59,13 +59,13 @@ def as_sent(form: SchemaForm) -> dict[str, str]:
     return sent
 
 
-def reread(schema: dict[str, Any], value: Any, **typed: str) -> Read:
+def reread(schema: dict[str, Any], value: Any, **typed: str) -> ParsedForm:
     """What is read where somebody typed something over some fields (by their pointers)."""
     sent = as_sent(schema_form(schema, value))
     return read_form(schema, {**sent, **{f"f:{where}": text for where, text in typed.items()}}, value)
 
 
-def typed_over(value: Any, where: str, text: str) -> Read:
+def typed_over(value: Any, where: str, text: str) -> ParsedForm:
     """One field typed over."""
     return reread(REFUND, value, **{where: text})
 
@@ -132,7 +132,7 @@ def test_a_fault_stands_at_its_field_and_the_text_stays(where: str, text: str, s
     sent = {**as_sent(schema_form(REFUND, FULL)), f"f:{where}": text}
     read = read_form(REFUND, sent, FULL)
     form = schema_form(REFUND, FULL, sent=sent, faults=read.faults)
-    (flawed,) = form.flawed
+    (flawed,) = form.faulty_fields
     assert (flawed.pointer, flawed.text, form.faults) == (where, text, ())
     assert said in flawed.faults[0]
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from orchestrator.core.common.argument_parsing import find_schema_mismatches, validate_against_schema
-from tenancy.core.json_schema.cost import TOO_DEEP, Growth, cost_fault
+from tenancy.core.json_schema.cost import TOO_DEEP, ApplicationCounter, cost_fault
 from tenancy.core.json_schema.form_parsing import faults_of
 from tests.proves import proves
 
@@ -92,8 +92,8 @@ def test_faults_of_a_union_that_fits_nowhere_are_told_in_time() -> None:
 
 
 def test_tree_does_not_grow_and_is_not_counted() -> None:
-    assert not Growth(TREE).grows
-    assert Growth(UNION).grows
+    assert not ApplicationCounter(TREE).grows
+    assert ApplicationCounter(UNION).grows
 
 
 def test_form_says_that_a_value_is_nested_too_deep() -> None:

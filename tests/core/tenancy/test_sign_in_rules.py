@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tenancy.core.roles import Role
-from tenancy.core.sign_in.rules import Area, Lack, Proof, SignInRules, find_lack, list_loosenings
+from tenancy.core.sign_in.rules import Area, MissingFactor, Proof, SignInRules, find_lack, list_loosenings
 from tests.proves import proves
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -23,15 +23,15 @@ def shown(seconds: int) -> Proof:
 @pytest.mark.parametrize(
     ("roles", "proof", "lack"),
     [
-        ((Role.ADMIN,), NONE, Lack.ENROL),
-        ((Role.OPERATOR, Role.ADMIN), NONE, Lack.ENROL),
-        ((Role.ADMIN,), IDLE, Lack.PROVE),
+        ((Role.ADMIN,), NONE, MissingFactor.ENROL),
+        ((Role.OPERATOR, Role.ADMIN), NONE, MissingFactor.ENROL),
+        ((Role.ADMIN,), IDLE, MissingFactor.PROVE),
         ((Role.ADMIN,), shown(86_400), None),
         ((Role.OPERATOR,), NONE, None),
     ],
 )
 def test_a_role_that_needs_a_factor_lacks_it_until_it_is_shown(
-    roles: tuple[Role, ...], proof: Proof, lack: Lack | None
+    roles: tuple[Role, ...], proof: Proof, lack: MissingFactor | None
 ) -> None:
     assert find_lack(ADMINS, roles, (), proof, NOW) is lack
 
@@ -42,14 +42,14 @@ def test_a_role_that_needs_a_factor_lacks_it_until_it_is_shown(
     [
         ((), NONE, None),
         ((Area.MONEY, Area.INVITATIONS), NONE, None),
-        ((Area.KEYS,), NONE, Lack.ENROL),
-        ((Area.KEYS,), IDLE, Lack.PROVE),
-        ((Area.MONEY, Area.KEYS), shown(300), Lack.PROVE),
+        ((Area.KEYS,), NONE, MissingFactor.ENROL),
+        ((Area.KEYS,), IDLE, MissingFactor.PROVE),
+        ((Area.MONEY, Area.KEYS), shown(300), MissingFactor.PROVE),
         ((Area.KEYS,), shown(299), None),
     ],
 )
 def test_a_change_of_an_area_lacks_a_proof_that_is_older_than_the_minutes(
-    areas: tuple[Area, ...], proof: Proof, lack: Lack | None
+    areas: tuple[Area, ...], proof: Proof, lack: MissingFactor | None
 ) -> None:
     assert find_lack(KEYS, (Role.ADMIN,), areas, proof, NOW) is lack
 

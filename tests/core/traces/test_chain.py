@@ -20,9 +20,9 @@ from traces.core.events import trace_events
 from traces.core.integrity.chain import (
     START,
     Head,
-    Linked,
-    Move,
+    LinkedRows,
     TraceEntry,
+    UnchainedTransition,
     hash_of,
     link_transitions,
     record_hash,
@@ -34,10 +34,10 @@ RUN = UUID(int=5)
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def moves(*sizes: int) -> list[Move]:
+def moves(*sizes: int) -> list[UnchainedTransition]:
     """Transitions that say so many things each."""
     return [
-        Move(
+        UnchainedTransition(
             source=f"n{index}", outcome="ok", guard=None, target=f"n{index + 1}", phase=9,
             patch={"version": {"set": index}}, effects=(),
             said=tuple(
@@ -49,7 +49,7 @@ def moves(*sizes: int) -> list[Move]:
     ]  # fmt: skip
 
 
-def linked(head: Head, *sizes: int, headroom: dict[str, Any] | None = None) -> Linked:
+def linked(head: Head, *sizes: int, headroom: dict[str, Any] | None = None) -> LinkedRows:
     """One commit."""
     return link_transitions(
         head, moves(*sizes), core_version=3, event_digest="f" * 64, headroom=headroom,
@@ -57,7 +57,7 @@ def linked(head: Head, *sizes: int, headroom: dict[str, Any] | None = None) -> L
     )  # fmt: skip
 
 
-def trace(*commits: Linked) -> Trace:
+def trace(*commits: LinkedRows) -> Trace:
     """Commits as one trace without content."""
     return Trace(
         run=RUN, salts=(b"s" * 32,), snapshots=(), payloads=(),
@@ -93,7 +93,7 @@ def test_a_commit_says_once_what_it_was_fed_and_what_it_bound() -> None:
 
 def test_a_commit_of_nothing_leaves_the_head_where_it_was() -> None:
     head = linked(Head.start(RUN), 1).head
-    assert linked(head) == Linked(head=head, records=(), events=())
+    assert linked(head) == LinkedRows(head=head, records=(), events=())
 
 
 def test_the_same_commit_has_the_same_bytes() -> None:
@@ -155,11 +155,11 @@ def test_linking_a_commit_costs_a_few_times_what_its_rows_cost_to_write_down_and
     )
     said = tuple(TraceEntry(phase=9, actor="interlock", body=body) for body in (word, paid))
     patch = {"usage": {"put": {"steps": Decimal(3)}}}
-    one = Move(
+    one = UnchainedTransition(
         source="a", outcome="ok", guard=None, target="b", phase=9, patch=patch, said=said, effects=("x" * 32,)
     )
 
-    def linked() -> Linked:
+    def linked() -> LinkedRows:
         head, four = Head.start(RUN), [one] * 4
         return link_transitions(
             head, four, core_version=1, event_digest="", headroom={"a": "1"}, binds={}, at=AT

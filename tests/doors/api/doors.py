@@ -17,7 +17,7 @@ from orchestrator.notifications.actions.webhooks import try_webhook
 from orchestrator.notifications.gateways.webhook_sender import secret_of
 from orchestrator.notifications.queries import place_of_secret
 from orchestrator.outbound.actions import TenantCircuits, circuit_id
-from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.actions.policy_versions import ChangeAuthor, change_policy
 from orchestrator.publishing.actions.versions import publish_boundary, publish_tools, publish_workflow
 from orchestrator.reviews.models import ReviewItem
 from orchestrator.tools.actions.tool_servers import note_listing
@@ -258,7 +258,7 @@ def things_of(world: World) -> dict[str, str]:
     set_models(world.id, (own,), expected=None, by=None, reason="Theirs.")
     TenantCircuits(world.id).trip("tool", name, "timeout")
     circuit = circuit_id(world.id, "tool", name)
-    who = Who(principal=fresh_id(), owner=fresh_id())
+    who = ChangeAuthor(principal=fresh_id(), owner=fresh_id())
     waiting = change_policy(world.id, Policy(), expected=None, who=who, reason="Less of it").proposal
     assert waiting is not None
     webhook = some_webhook(world.id)

@@ -177,7 +177,7 @@ def test_the_first_day_comes_back(company: Company) -> None:
 @pytest.mark.parametrize("statement", ["update effects set service = 'x'", "delete from effects"])
 def test_the_effect_log_refuses_to_be_changed(scratch: Path, statement: str) -> None:
     store = Store(scratch)
-    with store.writing():
+    with store.open_transaction():
         store.log("mail", "send", key=None, reference="r-1", body={})
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         store.rows(statement)

@@ -18,7 +18,7 @@ from orchestrator.core.domain.run_events import ModelFailed, ModelReplied, ToolA
 from orchestrator.llm.gateways.catalog import ModelEnvironment
 from orchestrator.llm.gateways.client import ModelGateway
 from orchestrator.outbound.gateways.async_executor import EffectLoop
-from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult
 from orchestrator.outbound.gateways.send_authorization import SendRefused
 from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.tools.gateways.registry import shipped_tools
@@ -131,7 +131,7 @@ def call_tool(name: str, arguments: bytes, *, timeout_ms: int = TIMEOUT_MS, key:
         reserve={},
         timeout_ms=timeout_ms,
         attempt=1,
-        mutating=spec.mutating,
+        mutating=spec.is_mutating,
         honours_keys=spec.honours_keys,
         lookup=spec.lookup,
         conclusive=spec.conclusive,
@@ -156,7 +156,7 @@ class Told:
         return orjson.loads(self.text(digest))
 
 
-def read(performed: Performed) -> Told:
+def read(performed: EffectResult) -> Told:
     """The outcome at noon; every digest the event names has its content, under the right digest."""
     event = performed.event(NOON)
     assert isinstance(event, ModelReplied | ModelFailed | ToolAnswered | ToolFailed)

@@ -43,7 +43,7 @@ def test_a_timeout_that_was_the_runs_own_tells_nothing_of_the_tool(
     assert shipped_tools()[TOOL].spec.timeout_ms > 50
     words = [use_tool(loop, tools, TOOL, ORDER, timeout_ms=50).event.error for _ in range(6)]
     assert set(words) <= {"timeout", "unreachable"}
-    assert tools.circuits.blocked("tool", TOOL) == ()
+    assert tools.circuits.list_blocked("tool", TOOL) == ()
 
 
 @proves("R-BUDGET-13", part="a provider that hangs")
@@ -65,7 +65,7 @@ def test_a_provider_that_hangs_is_left_alone_by_runs_shorter_than_its_timeout(
     assert profile.timeout_ms > 200
     assert [ask(200) for _ in range(3)] == ["timeout", "timeout", "circuit_open"]
     gateway.circuits = LocalCircuits(Setting(threshold=1))
-    assert [ask(50), gateway.circuits.blocked("model", subject_of(profile))] == ["timeout", ()]
+    assert [ask(50), gateway.circuits.list_blocked("model", subject_of(profile))] == ["timeout", ()]
 
 
 def test_a_call_turned_away_says_when_somebody_may_try(
@@ -110,7 +110,7 @@ def test_a_provider_that_failed_is_asked_again_by_one_call(
     assert [ask() for _ in range(3)] == ["server_error", "server_error", "circuit_open"]
     now[0] = 30
     assert ask() == "replied"
-    assert gateway.circuits.blocked("model", subject_of(profile)) == ()
+    assert gateway.circuits.list_blocked("model", subject_of(profile)) == ()
 
 
 @proves("R-BUDGET-13", part="an overrun shuts no provider")
@@ -127,8 +127,8 @@ def test_a_reply_that_took_more_than_was_reserved_shuts_the_askers_own_use(
 
     assert [ask(), ask()] == ["replied", "circuit_open"]
     subject = subject_of(profile)
-    assert gateway.circuits.blocked("use", subject) == (subject,)
-    assert gateway.circuits.blocked("model", subject) == ()
+    assert gateway.circuits.list_blocked("use", subject) == (subject,)
+    assert gateway.circuits.list_blocked("model", subject) == ()
 
 
 def test_a_circuits_name_holds_no_secret() -> None:

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.tools.gateways.egress.service_client import KEPT
-from orchestrator.tools.gateways.mcp.mcp_client import Place
+from orchestrator.tools.gateways.mcp.mcp_client import ServerAddress
 from orchestrator.tools.gateways.secret_redaction import without_secret
 from tests.doors.gateways.test_mcp import called
 from tests.doubles.mcp_server import ToolServer
@@ -54,8 +54,8 @@ async def test_an_answer_that_is_cut_in_the_middle_of_a_secret_gives_none_of_it(
     # An answer is kept from `{"text":"` on: the secret begins twenty signs before its end.
     told = "x" * (KEPT - 20 - len('{"text":"')) + secret + "x" * KEPT
     tool_server.tell(modes={"say": "secret"}, told=told)
-    leave = Leave(origins=(f"http://{tool_server.place}",), private=(tool_server.place,))
-    place = Place(server="shop", url=tool_server.url, leave=leave, secret=secret)
+    leave = EgressPolicy(origins=(f"http://{tool_server.place}",), private=(tool_server.place,))
+    place = ServerAddress(server="shop", url=tool_server.url, leave=leave, secret=secret)
     answer = await called(place, "say", {})
     assert answer.truncated
     assert answer.body.endswith(b"xxx")

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from orchestrator.tools.gateways.egress.guarded_transport import (
     Resolver,
     TooMuch,
@@ -74,10 +74,10 @@ def answers(*rounds: Sequence[str]) -> tuple[Resolver, list[str]]:
     return resolver, asked
 
 
-def named(site: Site, *, private: bool = True) -> tuple[str, Leave]:
+def named(site: Site, *, private: bool = True) -> tuple[str, EgressPolicy]:
     """A name for the site, and leave for it."""
     place = f"tools.internal:{site.port}"
-    return f"http://{place}", Leave(origins=(f"http://{place}",), private=(place,) if private else ())
+    return f"http://{place}", EgressPolicy(origins=(f"http://{place}",), private=(place,) if private else ())
 
 
 @proves("P8", part="the address that is judged is the one connected")
@@ -115,7 +115,7 @@ def test_what_would_be_refused_at_connect_is_refused_before_it_is_saved(site: Si
         "http://169.254.169.254",
     ):
         with pytest.raises(EgressRefused):
-            look_before_saving(literal, Leave(origins=(target_of(literal).origin,)))
+            look_before_saving(literal, EgressPolicy(origins=(target_of(literal).origin,)))
 
 
 @proves("P8", part="redirects")

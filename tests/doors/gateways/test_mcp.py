@@ -14,20 +14,25 @@ import pytest
 
 from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
 from orchestrator.core.domain.call_outcomes import Answer as Reply
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.core.tools.remote_definition import Listing
-from orchestrator.tools.gateways.egress.service_client import KEPT, CallFailed, ServiceResponse, Watch
-from orchestrator.tools.gateways.mcp.mcp_client import Changed, Place, call_server_tool, list_server_tools
+from orchestrator.tools.gateways.egress.service_client import KEPT, CallFailed, SendWatch, ServiceResponse
+from orchestrator.tools.gateways.mcp.mcp_client import (
+    ServerAddress,
+    ToolChanged,
+    call_server_tool,
+    list_server_tools,
+)
 from tests.doubles.mcp_server import ToolServer
 from tests.doubles.mcp_server import tool_server as tool_server
 from tests.doubles.mcp_server import tool_server_process as tool_server_process
 from tests.proves import proves
 
 
-def place_of(server: ToolServer, **more: Any) -> Place:
+def place_of(server: ToolServer, **more: Any) -> ServerAddress:
     """Where the double is, with leave for it."""
-    leave = Leave(origins=(f"http://{server.place}",), private=(server.place,))
-    return Place(server="shop", url=server.url, leave=leave, **more)
+    leave = EgressPolicy(origins=(f"http://{server.place}",), private=(server.place,))
+    return ServerAddress(server="shop", url=server.url, leave=leave, **more)
 
 
 def digest_of(listing: Listing, name: str) -> str:
@@ -38,11 +43,11 @@ def digest_of(listing: Listing, name: str) -> str:
 
 
 async def called(
-    place: Place,
+    place: ServerAddress,
     tool: str,
     arguments: dict[str, Any],
     *,
-    watch: Watch | None = None,
+    watch: SendWatch | None = None,
     mutating: bool = False,
     admitted: str | None = None,
     seconds: float = 20,
@@ -51,7 +56,7 @@ async def called(
     pinned = admitted or digest_of(await list_server_tools(place), tool)
     async with asyncio.timeout(seconds):
         return await call_server_tool(
-            place, tool, arguments, admitted=pinned, key="k1", watch=watch or Watch(), mutating=mutating
+            place, tool, arguments, admitted=pinned, key="k1", watch=watch or SendWatch(), mutating=mutating
         )
 
 
@@ -75,7 +80,7 @@ async def test_servers_of_the_current_and_the_former_protocol_are_looked_at_and_
 
 @proves("R-TOOL-21", part="standard input and output")
 async def test_a_server_behind_pipes_is_looked_at_and_called(tool_server: ToolServer) -> None:
-    place = Place(server="shop", argv=tool_server.argv)
+    place = ServerAddress(server="shop", argv=tool_server.argv)
     assert (await called(place, "say", {"what": "hi"})).json() == {"text": "hi"}
 
 
@@ -85,7 +90,7 @@ async def test_a_child_sees_nothing_of_our_environment_and_ends_with_the_call(
 ) -> None:
     monkeypatch.setenv("INTERLOCK_SECRET_KEY", "not for children")
     tool_server.tell(modes={"say": "environment"})
-    place = Place(server="shop", argv=tool_server.argv, environment={"API_TOKEN": "given"})
+    place = ServerAddress(server="shop", argv=tool_server.argv, environment={"API_TOKEN": "given"})
     seen = orjson.loads((await called(place, "say", {})).json()["text"])
     assert seen["API_TOKEN"] == "given"
     assert set(seen) <= {"PATH", "LANG", "HOME", "API_TOKEN", "LC_CTYPE"}
@@ -105,7 +110,7 @@ def _processes() -> list[str]:
 async def test_a_child_that_floods_its_output_is_ended(tool_server: ToolServer) -> None:
     tool_server.tell(flood=True)
     with pytest.raises(ServerUnreachable) as refused:
-        await list_server_tools(Place(server="shop", argv=tool_server.argv))
+        await list_server_tools(ServerAddress(server="shop", argv=tool_server.argv))
     # It is ended for what it said, and not for its time.
     assert "said too much" in refused.value.data["detail"]
     assert not any(str(tool_server.folder) in line for line in _processes())
@@ -113,7 +118,7 @@ async def test_a_child_that_floods_its_output_is_ended(tool_server: ToolServer) 
 
 async def test_a_command_that_is_not_there_is_an_unreachable_server() -> None:
     with pytest.raises(ServerUnreachable):
-        await list_server_tools(Place(server="shop", argv=("/nonexistent/server",)))
+        await list_server_tools(ServerAddress(server="shop", argv=("/nonexistent/server",)))
 
 
 @proves("P1", part="the server changes its tool before the call")
@@ -133,7 +138,7 @@ async def test_a_tool_that_is_not_what_was_admitted_is_not_called(
     place = place_of(tool_server)
     admitted = digest_of(await list_server_tools(place), "find-customer")
     tool_server.tell(changed={"find-customer": change})
-    with pytest.raises(Changed) as caught:
+    with pytest.raises(ToolChanged) as caught:
         await called(place, "find-customer", {"name": "Ada"}, admitted=admitted)
     assert caught.value.drift.now is not None
     assert tool_server.calls() == []
@@ -144,7 +149,7 @@ async def test_a_tool_that_is_gone_is_not_called(tool_server: ToolServer) -> Non
     place = place_of(tool_server)
     admitted = digest_of(await list_server_tools(place), "say")
     tool_server.tell(gone=["say"])
-    with pytest.raises(Changed) as caught:
+    with pytest.raises(ToolChanged) as caught:
         await called(place, "say", {}, admitted=admitted)
     assert caught.value.drift.now is None
     assert tool_server.calls() == []
@@ -156,7 +161,7 @@ async def test_a_tool_that_is_offered_twice_is_neither(tool_server: ToolServer) 
     admitted = digest_of(await list_server_tools(place), "find-customer")
     twin = {"name": "find-customer", "description": "Find.", "inputSchema": {"type": "object"}}
     tool_server.tell(extra=[twin])
-    with pytest.raises(Changed):
+    with pytest.raises(ToolChanged):
         await called(place, "find-customer", {"name": "Ada"}, admitted=admitted)
     assert tool_server.calls() == []
 
@@ -164,7 +169,7 @@ async def test_a_tool_that_is_offered_twice_is_neither(tool_server: ToolServer) 
 @proves("G5", part="a tool server that hangs")
 async def test_a_call_that_hangs_ends_at_its_deadline_having_been_sent(tool_server: ToolServer) -> None:
     tool_server.tell(modes={"say": "hang"})
-    watch = Watch()
+    watch = SendWatch()
     with pytest.raises(TimeoutError):
         await called(place_of(tool_server), "say", {}, watch=watch, seconds=3)
     assert watch.sent
@@ -307,12 +312,12 @@ async def test_a_server_at_a_private_address_is_refused_at_connect(tool_server: 
 
     name = f"http://tools.example:{tool_server.port}"
     for url, origin in ((tool_server.url, f"http://{tool_server.place}"), (f"{name}/mcp", name)):
-        place = Place(server="shop", url=url, leave=Leave(origins=(origin,)), resolver=rebound)
+        place = ServerAddress(server="shop", url=url, leave=EgressPolicy(origins=(origin,)), resolver=rebound)
         with pytest.raises(EgressRefused):
             await list_server_tools(place)
         with pytest.raises(CallFailed) as caught:
             await call_server_tool(
-                place, "say", {}, admitted="0" * 64, key="k", watch=Watch(), mutating=False
+                place, "say", {}, admitted="0" * 64, key="k", watch=SendWatch(), mutating=False
             )
         assert (caught.value.error, caught.value.sent) == ("refused", False)
     assert tool_server.shop.lines() == []

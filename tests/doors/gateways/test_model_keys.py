@@ -13,7 +13,7 @@ import pytest
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.domain.run_events import ModelFailed, ModelReplied
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.llm.gateways.credentials import Access
 from orchestrator.llm.gateways.model_request import ModelCall
 from orchestrator.llm.gateways.providers.http_provider import perform_model_call
@@ -44,7 +44,7 @@ def asked(
     profile = ModelProfile(
         name="p", provider=more.pop("provider", "openai"), model="m", base_url=server.url, own=True, **more
     )
-    leave = Leave(origins=(server.origin,), private=(server.origin.removeprefix("http://"),))
+    leave = EgressPolicy(origins=(server.origin,), private=(server.origin.removeprefix("http://"),))
     effect = call_model(body, timeout_ms=25_000)
     call = ModelCall(effect=effect, request=body, profile=profile, salt=SALT, audience=audience)
     access = Access(key=KEY, own=True, leave=leave)

@@ -354,7 +354,7 @@ def test_a_provider_that_keeps_failing_is_left_alone_for_a_while(
         for _ in range(6)
     ]
     assert words == ["server_error"] * 5 + ["circuit_open"]
-    assert gateway.circuits.blocked("model", subject_of(profile), "openai") == (subject_of(profile),)
+    assert gateway.circuits.list_blocked("model", subject_of(profile), "openai") == (subject_of(profile),)
     assert len(openai_server.seen) == 5
 
 
@@ -374,6 +374,6 @@ def test_a_provider_that_takes_more_than_was_reserved_is_left_alone_for_a_while(
     assert first.usage["input_tokens"] == 6_000
     assert second.error == "circuit_open"
     subject = subject_of(profile)
-    assert gateway.circuits.blocked("use", subject, "openai") == (subject,)
-    assert gateway.circuits.blocked("model", subject, "openai") == ()
+    assert gateway.circuits.list_blocked("use", subject, "openai") == (subject,)
+    assert gateway.circuits.list_blocked("model", subject, "openai") == ()
     assert len(openai_server.seen) == 1

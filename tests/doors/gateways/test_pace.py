@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from orchestrator.outbound.gateways.async_executor import EffectLoop
-from orchestrator.outbound.gateways.call_rate_limiter import KEPT, Pace
+from orchestrator.outbound.gateways.call_rate_limiter import KEPT, CallRateLimiter
 from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.tools.gateways.registry import shipped_tools
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, Told, call_tool, read
@@ -34,7 +34,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def tools(company: Company, clock: Clock) -> ToolGateway:
-    return ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get, pace=Pace(clock))
+    return ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get, pace=CallRateLimiter(clock))
 
 
 def look_up(loop: EffectLoop, tools: ToolGateway, run: int = 1) -> Told:
@@ -65,11 +65,11 @@ def test_another_run_has_a_rate_of_its_own(loop: EffectLoop, tools: ToolGateway)
 def test_a_refusal_says_nothing_about_the_other_sides_health(loop: EffectLoop, tools: ToolGateway) -> None:
     for _ in range(9):
         look_up(loop, tools)
-    assert tools.circuits.blocked("tool", "orders.lookup") == ()
+    assert tools.circuits.list_blocked("tool", "orders.lookup") == ()
 
 
 def test_runs_that_have_gone_quiet_are_forgotten(clock: Clock) -> None:
-    pace = Pace(clock)
+    pace = CallRateLimiter(clock)
     for run in range(3 * KEPT):
         clock.now += 1
         assert pace.take(run, 1) == 0

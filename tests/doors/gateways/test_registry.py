@@ -105,7 +105,7 @@ def test_every_shipped_tool_is_whole() -> None:
         assert canonical_model(spec) == canonical_model(type(spec).model_validate_json(canonical_model(spec)))
         if spec.verifier is not None and spec.verifier.read_back is not None:
             reader = shipped[spec.verifier.read_back.tool].spec
-            assert not reader.mutating
+            assert not reader.is_mutating
             assert set(spec.verifier.read_back.arguments) == set(reader.input_schema["properties"])
 
 
@@ -113,7 +113,7 @@ def test_every_shipped_tool_is_whole() -> None:
 @proves("R-TOOL-3", part="shipped tools")
 def test_whatever_changes_something_is_gated() -> None:
     gated = {name for name, declared in shipped_tools().items() if declared.spec.needs_gate}
-    mutating = {name for name, declared in shipped_tools().items() if declared.spec.mutating}
+    mutating = {name for name, declared in shipped_tools().items() if declared.spec.is_mutating}
     local = {name for name, declared in shipped_tools().items() if declared.spec.risk is Risk.LOCAL_WRITE}
     assert mutating == gated | local
     assert local == {

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.core.domain.effects import CallTool
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.core.tools.registration import (
     asked_admission,
     asked_declaration,
@@ -19,12 +19,12 @@ from orchestrator.core.tools.registration import (
     build_remote_tool_spec,
 )
 from orchestrator.outbound.gateways.async_executor import EffectLoop
-from orchestrator.outbound.gateways.call_rate_limiter import Pace
+from orchestrator.outbound.gateways.call_rate_limiter import CallRateLimiter
 from orchestrator.outbound.gateways.circuit_breaker_client import LocalCircuits
-from orchestrator.outbound.gateways.effect_result import Found
+from orchestrator.outbound.gateways.effect_result import LookUpResult
 from orchestrator.tools.gateways.dispatcher import ToolGateway
 from orchestrator.tools.gateways.egress.service_client import CallFailed
-from orchestrator.tools.gateways.mcp.mcp_client import Place, list_server_tools
+from orchestrator.tools.gateways.mcp.mcp_client import ServerAddress, list_server_tools
 from orchestrator.tools.gateways.registry import Tool, shipped_tools
 from orchestrator.tools.gateways.remote_tools import NO_SECRET, request_tool, server_tool
 from tests.doors.gateways.effects import PATIENCE, SALT, ScriptedPermit, call_tool, read
@@ -70,14 +70,16 @@ class One:
 def effect_of(spec: ToolSpec, body: bytes, key: str = "key-1") -> CallTool:
     """The effect that calls it."""
     return call_tool("mail.send", body, key=key).evolve(
-        tool=spec.name, mutating=spec.mutating, lookup=spec.lookup, external=True
+        tool=spec.name, mutating=spec.is_mutating, lookup=spec.lookup, external=True
     )
 
 
 def note_tool(server: ToolServer) -> Tool[Any, Any]:
     """The server's tool that sends a note, admitted with its look-up."""
     origin = f"http://{server.place}"
-    place = Place(server="shop", url=server.url, leave=Leave(origins=(origin,), private=(server.place,)))
+    place = ServerAddress(
+        server="shop", url=server.url, leave=EgressPolicy(origins=(origin,), private=(server.place,))
+    )
     found = {one.name: one.definition for one in asyncio.run(list_server_tools(place)).tools}
     sends, finds = found["send_note"], found["find_note"]
     assert sends is not None
@@ -98,7 +100,7 @@ def test_a_tool_server_hears_nothing_of_a_call_that_the_wall_refuses(
     told = read(tools.start(loop, effect, body, tool.spec, SALT, lying, remotes=remotes).result(PATIENCE))
     assert (told.event.error, told.event.sent) == ("refused_by_wall", False)
     looked = tools.look_up(loop, effect, body, tool.spec, SALT, lying, remotes=remotes)
-    assert looked == Found(answered=False, why=f"refused by the wall: {reason}")
+    assert looked == LookUpResult(answered=False, why=f"refused by the wall: {reason}")
     assert tool_server.calls() == []
     honest = ScriptedPermit()
     sent = read(tools.start(loop, effect, body, tool.spec, SALT, honest, remotes=remotes).result(PATIENCE))
@@ -118,7 +120,7 @@ def test_a_service_hears_nothing_of_a_request_that_the_wall_refuses(loop: Effect
             },
             "request": {"method": "POST", "url": f"{service.origin}/notes", "body": "rest"},
         })  # fmt: skip
-        leave = Leave(origins=(service.origin,), private=(place,))
+        leave = EgressPolicy(origins=(service.origin,), private=(place,))
         tool, body = (
             request_tool(build_http_tool_spec(declaration), leave, NO_SECRET),
             canonical_outside(NOTE),
@@ -143,7 +145,7 @@ def looked_up(
     spec: ToolSpec,
     run: int = 1,
     circuits: LocalCircuits | None = None,
-) -> Found:
+) -> LookUpResult:
     """One look-up of a letter."""
     body = canonical_outside(MAIL)
     permit = ScriptedPermit(run=UUID(int=run))
@@ -153,7 +155,7 @@ def looked_up(
 
 @proves("R-BUDGET-17", part="look-ups have a rate")
 def test_a_look_up_beyond_the_rate_is_not_made(loop: EffectLoop, company: Company) -> None:
-    tools = ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get, pace=Pace(lambda: 1.0))
+    tools = ToolGateway(env={"INTERLOCK_DEMO_URL": company.url}.get, pace=CallRateLimiter(lambda: 1.0))
     spec = shipped_tools()["mail.send"].spec.evolve(rate_per_minute=2)
     found = [looked_up(loop, tools, spec=spec, run=run) for run in (1, 1, 1, 2)]
     assert [(one.answered, one.why) for one in found] == [

@@ -18,7 +18,7 @@ from orchestrator.tools.gateways.sandbox import (
     resource_monitor,
     seccomp_filter,
 )
-from orchestrator.tools.gateways.sandbox.limits import Ended, Job, Limits
+from orchestrator.tools.gateways.sandbox.limits import Job, JobResult, Limits
 from tests.proves import proves
 
 needs_sandbox = pytest.mark.skipif(
@@ -103,7 +103,7 @@ def reachable(tmp_path: Path) -> Iterator[dict[str, Any]]:
             yield {"port": tcp.getsockname()[1], "abstract": abstract, "unix": str(tmp_path / "s")}
 
 
-async def run(code: str, *, more: dict[str, bytes] | None = None, **limits: Any) -> Ended:
+async def run(code: str, *, more: dict[str, bytes] | None = None, **limits: Any) -> JobResult:
     """A program's end in the sandbox."""
     laid = {"code/main.py": code.encode(), **(more or {})}
     return await bubblewrap.run_sandbox_job(

@@ -15,7 +15,7 @@ from orchestrator.outbound.gateways.subprocess_groups import kill_group_and_wait
 from orchestrator.tools.gateways.mcp.mcp_stdio import child_process
 from orchestrator.tools.gateways.sandbox import bubblewrap, resource_monitor
 from orchestrator.tools.gateways.sandbox.limits import Job, Limits
-from orchestrator.tools.gateways.sandbox.process_io import Followed
+from orchestrator.tools.gateways.sandbox.process_io import FollowedProcess
 from tests.doors.gateways.test_sandbox import needs_sandbox
 from tests.proves import proves
 
@@ -30,7 +30,7 @@ async def test_what_a_process_started_ends_with_it() -> None:
         "/bin/sh", "-c", "sleep 600 & echo $!; sleep 600",
         stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True,
     )  # fmt: skip
-    followed = Followed(process, Limits(seconds=0.5))
+    followed = FollowedProcess(process, Limits(seconds=0.5))
     assert process.stdout is not None
     # The one in the background keeps the streams open: who waits for their end waits for its.
     async with asyncio.timeout(PATIENCE):

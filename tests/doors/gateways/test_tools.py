@@ -290,7 +290,7 @@ def test_a_tool_that_keeps_failing_opens_its_circuit_and_no_other(
     company.faults("orders", "fail")
     words = [use_tool(loop, tools, "orders.lookup", {"order_id": "A-1001"}).event.error for _ in range(6)]
     assert words == ["crashed"] * 5 + ["circuit_open"]
-    assert tools.circuits.blocked("tool", "orders.lookup", "mail.find") == ("orders.lookup",)
+    assert tools.circuits.list_blocked("tool", "orders.lookup", "mail.find") == ("orders.lookup",)
     assert len(company.requests("orders")) == 5
 
 

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from orchestrator.llm.gateways import live_text as utterance
-from orchestrator.llm.gateways.live_text import MOST_TEXT, PACE_SECONDS, WINDOW, Utterance
+from orchestrator.llm.gateways.live_text import MOST_TEXT, PACE_SECONDS, WINDOW, LiveReply
 from tests.doors.gateways.effects import PATIENCE, Watching
 
 
 async def test_nothing_is_told_once_the_reply_is_there() -> None:
     watching = Watching()
-    utterance = Utterance(watching)
+    utterance = LiveReply(watching)
     utterance.add("Hello there")
     await asyncio.sleep(PACE_SECONDS / 2)
     utterance.add(", all of you")
@@ -23,7 +23,7 @@ async def test_nothing_is_told_once_the_reply_is_there() -> None:
 
 async def test_a_piece_of_any_length_is_told_within_bounds() -> None:
     watching = Watching()
-    written = Utterance(watching)
+    written = LiveReply(watching)
     written.add("words " * MOST_TEXT)
     async with asyncio.timeout(PATIENCE):
         while not watching.told:  # noqa: ASYNC110 - told by a timer of the loop, with no event
@@ -37,7 +37,7 @@ async def test_whoever_was_told_much_is_told_the_rest_more_slowly(monkeypatch: p
     monkeypatch.setattr(utterance, "MOST_BYTES", 1)
     monkeypatch.setattr(utterance, "AGAIN_SECONDS", PACE_SECONDS * 2)
     watching, began = Watching(), asyncio.get_running_loop().time()
-    written = Utterance(watching)
+    written = LiveReply(watching)
     async with asyncio.timeout(PATIENCE):
         for number in range(2):
             written.add("more and more ")

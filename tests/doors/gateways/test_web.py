@@ -11,7 +11,7 @@ from orchestrator.core.common.argument_parsing import validate_against_schema
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.domain.run_events import ToolAnswered, ToolFailed
 from orchestrator.core.domain.tool_spec import Egress
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from orchestrator.outbound.gateways.async_executor import EffectLoop
 from orchestrator.publishing.actions.seed import seed_tenant
 from orchestrator.tools.actions.destinations import set_web
@@ -142,7 +142,7 @@ def test_no_list_opens_what_is_private(place: Place) -> None:
 
 @proves("P8", part="a fetch of a name that rebinds")
 def test_a_hop_is_judged_by_its_own_address_and_not_by_a_name_judged_before() -> None:
-    reach = Reach(allow=("https://a.example/*",), tenants=Leave(origins=()), approved="")
+    reach = Reach(allow=("https://a.example/*",), tenants=EgressPolicy(origins=()), approved="")
     leave = reach.leave("https://a.example/x")
     with pytest.raises(EgressRefused):
         leave.admit_all(target_of("https://a.example/x"), ("10.0.0.1",))

@@ -171,7 +171,7 @@ async def test_waiting_for_the_store_counts_as_no_work(servers: TestServers) -> 
     readers, waited = Readers(1), Event()
     started = perf_counter()
     try:
-        found, worked = await readers.timed(lambda: waited.wait(0.2))
+        found, worked = await readers.run_timed(lambda: waited.wait(0.2))
     finally:
         readers.stop()
     assert found is False

@@ -10,10 +10,10 @@ from uuid import UUID
 
 import psycopg
 
-from approvals.actions.assignment import Wish, update_assignment
+from approvals.actions.assignment import AssignmentChange, update_assignment
 from approvals.actions.grace_period import end_deferred_approval
 from approvals.actions.undo_settings import set_undo_window
-from approvals.core.assignment import Handle
+from approvals.core.assignment import AssignmentAction
 from approvals.core.undo import Fate
 from approvals.models import Deferral, Request
 from budgets.actions.ceilings import change_ceilings
@@ -24,7 +24,7 @@ from budgets.core.pricing import ModelPrice
 from budgets.core.rates import Rates
 from orchestrator.core.policy.rules import Policy
 from orchestrator.notifications.actions.webhook_retention import keep_log
-from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.actions.policy_versions import ChangeAuthor, change_policy
 from orchestrator.policies.queries.policies import policy_now
 from orchestrator.reviews.actions.review_queue import answer_review
 from orchestrator.runs.actions.emergency_stop import stop_everything
@@ -99,7 +99,7 @@ def _answered(world: World, things: dict[str, str]) -> None:
         finding="objected",
         note="Seen",
     )
-    who = Who(principal=world.people.admin.id, owner=world.people.admin.person.id)
+    who = ChangeAuthor(principal=world.people.admin.id, owner=world.people.admin.person.id)
     drop_tool_proposal(world.id, some_proposal(world.id, "calculator.evaluate"), who=who, reason="No")
     with tenant_transaction(world.id):
         stricter = policy_now().policy.evolve(after_untrusted="deny")
@@ -126,7 +126,9 @@ def _set(world: World, request: UUID) -> None:
         version="",
     )  # fmt: skip
     state_price(world.id, price, by=by, reason=why)
-    update_assignment(world.id, request, world.people.approver.id, Wish(kind=Handle.COMMENT, text=why))
+    update_assignment(
+        world.id, request, world.people.approver.id, AssignmentChange(kind=AssignmentAction.COMMENT, text=why)
+    )
     set_undo_window(world.id, 2, expected=None, by=by, reason=why)
 
 

@@ -16,7 +16,7 @@ from budgets.core.ceilings import Ceilings
 from budgets.core.dimension import Dimension
 from budgets.models import Entry, RateLimit, RunFigures, TenantCeiling
 from budgets.queries import get_usage_lines
-from budgets.queries.entries import Sought, iterate_entry_rows, list_ledger_entries
+from budgets.queries.entries import EntryFilter, iterate_entry_rows, list_ledger_entries
 from budgets.queries.tenant import windows_now
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.tools.actions.tool_updates import change_tool
@@ -137,7 +137,7 @@ def test_page_ledger_and_api_agree_to_the_cent(admin: Client, world: World) -> N
     spend(world)
     with tenant_transaction(world.id):
         day = windows_now(database_now())["tenant_day"]
-        found = list(iterate_entry_rows(list_ledger_entries(Sought(), day, 1_000)))
+        found = list(iterate_entry_rows(list_ledger_entries(EntryFilter(), day, 1_000)))
     assert day.spent > 0
     assert sum(row.used for row in found) == day.spent
     assert sum(row.reserved for row in found) == day.held

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from approvals.actions.assignment import Wish, update_assignment
-from approvals.core.assignment import Handle
+from approvals.actions.assignment import AssignmentChange, update_assignment
+from approvals.core.assignment import AssignmentAction
 from approvals.core.policy import explain_decision_refusal
 from approvals.models import Request
 from approvals.queries.authority import build_decidable_filter
@@ -275,8 +275,15 @@ def test_a_remark_a_claim_or_a_vote_is_no_new_request(desk: Desk) -> None:
     people = desk.house.people
     old = desk.ask(quorum=2)
     start = after_all(desk, people.approver)
-    update_assignment(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.COMMENT, text="look"))
-    update_assignment(desk.id, old.id, people.admin.principal.id, Wish(kind=Handle.CLAIM))
+    update_assignment(
+        desk.id,
+        old.id,
+        people.admin.principal.id,
+        AssignmentChange(kind=AssignmentAction.COMMENT, text="look"),
+    )
+    update_assignment(
+        desk.id, old.id, people.admin.principal.id, AssignmentChange(kind=AssignmentAction.CLAIM)
+    )
     desk.say(old, people.admin)
     for view in ("tab=mine", "tab=open", "kept"):
         found = news(desk, people.approver, start, view)

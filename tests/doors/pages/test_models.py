@@ -38,7 +38,7 @@ def test_an_admin_names_changes_and_takes_out_a_model(admin: Client, world: Worl
     assert (form.fields["model"], form.fields["failover"]) == ("gpt-5.4", "house")
     form.send(admin, "keep", roles="executor", max_retries="4", reason="Flaky")
     with tenant_transaction(world.id):
-        now = own_models().named("main")
+        now = own_models().find_model("main")
     assert now is not None
     assert (now.max_retries, now.max_output_tokens, now.secret) == (4, 900, "openai")
     form_with(admin.get(MODELS), "forget").send(admin, "forget", reason="Enough")

@@ -5,7 +5,7 @@ from typing import Any
 from django.test import Client
 
 from orchestrator.core.policy.rules import SHIPPED
-from orchestrator.policies.actions.policy_versions import Who, change_policy
+from orchestrator.policies.actions.policy_versions import ChangeAuthor, change_policy
 from orchestrator.policies.queries.policies import find_open_proposal, policy_now
 from tenancy.core.roles import Role
 from tenancy.db.ids import fresh_id
@@ -71,7 +71,7 @@ def test_a_rule_that_is_taken_out_waits_for_another_administrator(admin: Client,
 
 
 def test_a_proposal_is_refused_with_a_reason(admin: Client, world: World) -> None:
-    who = Who(principal=fresh_id(), owner=fresh_id())
+    who = ChangeAuthor(principal=fresh_id(), owner=fresh_id())
     change_policy(world.id, SHIPPED.evolve(rules=()), expected=None, who=who, reason="All of it")
     form = form_with(admin.get(PAGE), "drop")
     assert form.send(admin, "drop", reason="").status_code == 422

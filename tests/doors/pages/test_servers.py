@@ -7,7 +7,7 @@ from typing import Any
 from django.test import Client
 
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.policies.actions.policy_versions import Who
+from orchestrator.policies.actions.policy_versions import ChangeAuthor
 from orchestrator.publishing.actions.versions import active_tools
 from orchestrator.tools.actions.change_requests import ask_to_change
 from orchestrator.tools.actions.private_hosts import set_places
@@ -115,7 +115,7 @@ def test_an_admission_that_guards_less_waits_on_a_page_for_another_administrator
 
 def test_what_waits_for_a_tool_that_has_changed_since_is_closed_with_the_reason(world: World) -> None:
     own, second = world.people.admin, at(make_somebody(world.house.tenant, Role.ADMIN))
-    who = Who(principal=own.id, owner=own.person.id)
+    who = ChangeAuthor(principal=own.id, owner=own.person.id)
     row, holds = (
         ask_to_change(world.id, "files.apply_diff", asked_change(change), who=who, reason="So far.")
         for change in ({"approval": "never"}, {"risk": "network"})

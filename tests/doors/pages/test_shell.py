@@ -16,7 +16,7 @@ from django.test import Client, override_settings
 from django.urls import include, path
 
 from approvals.core.errors import AlreadyDecided
-from config.site.static_files import Versioned
+from config.site.static_files import VersionedStaticFiles
 from tenancy.actions import add_member, remove_member
 from tenancy.core.errors import OtherTenant
 from tenancy.core.roles import Role, Scope
@@ -274,8 +274,8 @@ def test_modules_import_each_other_under_the_addresses_the_pages_use(house: Hous
     known = orjson.loads(text.partition('type="importmap"')[2].partition(">")[2].partition("</script>")[0])[
         "imports"
     ]
-    assert known["/static/js/keys.js"] == Versioned().url("js/keys.js")
-    assert f'src="{Versioned().url("js/shell.js")}"' in text
+    assert known["/static/js/keys.js"] == VersionedStaticFiles().url("js/keys.js")
+    assert f'src="{VersionedStaticFiles().url("js/shell.js")}"' in text
     imported = {
         name
         for file in (ROOT / "static/js").glob("*.js")

@@ -66,7 +66,7 @@ def test_a_shared_one_that_was_tried_a_moment_ago_is_said_to_wait(world: World) 
     for _ in range(2):
         said.append(text(admin.post(path, {"reason": "They have repaired it"}, follow=True)))
         if isinstance(probe := TenantCircuits(world.id).admit("model", provider, timeout_ms=1_000), Ticket):
-            circuits.failed(probe, "unreachable")
+            circuits.record_failure(probe, "unreachable")
     assert "One call tries it now; a good answer closes it." in said[0]
     assert "It was tried a moment ago and is left alone again" in said[1]
 

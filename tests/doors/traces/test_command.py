@@ -70,6 +70,8 @@ def test_a_floor_above_adds_its_own_verb(house: House, monkeypatch: pytest.Monke
     def say(run: UUID, options: object) -> list[str]:
         return [f"heard {run}"]
 
-    monkeypatch.setattr(subcommands, "_VERBS", {"hear": subcommands.Verb("listen", lambda parser: None, say)})
+    monkeypatch.setattr(
+        subcommands, "_VERBS", {"hear": subcommands.Subcommand("listen", lambda parser: None, say)}
+    )
     run = write_run(house.tenant.id).run
     assert typed("hear", run) == f"heard {run}\n"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from approvals.actions import Consumed
+from approvals.actions import ConsumedGrant
 from approvals.core.errors import AlreadyDecided, DecisionInvalid
 from tenancy.actions import create_key
 from tenancy.core.roles import Role
@@ -19,7 +19,7 @@ SMALL = {**ASKED, "amount": "80.00"}
 def test_two_people_are_two_people(desk: Desk) -> None:
     people, request = desk.house.people, desk.ask(arguments=LARGE, quorum=2)
     assert desk.say(request, people.approver).status == "pending"
-    assert not isinstance(desk.use(request, action=request.action_digest), Consumed)
+    assert not isinstance(desk.use(request, action=request.action_digest), ConsumedGrant)
     assert desk.heard == []
     assert desk.say(request, people.second_approver).status == "decided"
     assert [said.signal_kind for said in desk.heard] == ["decided"]
@@ -39,7 +39,7 @@ def test_one_no_is_enough(desk: Desk) -> None:
     people, request = desk.house.people, desk.ask(arguments=LARGE, quorum=2)
     desk.say(request, people.approver)
     assert desk.say(request, people.second_approver, "reject").outcome == "reject"
-    assert not isinstance(desk.use(request, action=request.action_digest), Consumed)
+    assert not isinstance(desk.use(request, action=request.action_digest), ConsumedGrant)
 
 
 @proves("R-APPR-3", part="edit")
@@ -48,8 +48,8 @@ def test_an_edit_grants_the_edited_action_and_no_other(desk: Desk) -> None:
     decided = desk.say(request, desk.house.people.approver, "edit", arguments=SMALL)
     assert (decided.outcome, decided.granted_action) == ("edit", action_of(SMALL))
     assert desk.heard[0].signal_payload["arguments"] == '{"amount":"80.00","order_id":"A-1"}'
-    assert not isinstance(desk.use(request), Consumed)
-    assert isinstance(desk.use(request, action=action_of(SMALL)), Consumed)
+    assert not isinstance(desk.use(request), ConsumedGrant)
+    assert isinstance(desk.use(request, action=action_of(SMALL)), ConsumedGrant)
 
 
 @proves("R-APPR-5", part="an edit counts its approvers anew")

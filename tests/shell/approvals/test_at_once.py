@@ -7,7 +7,7 @@ from time import sleep
 
 import pytest
 
-from approvals.actions import Consumed, expire_due_of_run, withdraw_open
+from approvals.actions import ConsumedGrant, expire_due_of_run, withdraw_open
 from approvals.core.errors import AlreadyDecided, Expired
 from approvals.models import Request
 from tenancy.actions import create_key
@@ -91,7 +91,7 @@ def test_a_grant_is_used_by_one_of_many(desk: Desk) -> None:
     request = desk.ask()
     desk.say(request, desk.house.people.approver)
     outcomes = at_once([partial(desk.use, request, effect=f"{number:032d}") for number in range(6)])
-    assert sum(isinstance(outcome, Consumed) for outcome in outcomes) == 1
+    assert sum(isinstance(outcome, ConsumedGrant) for outcome in outcomes) == 1
 
 
 @proves("R-APPR-7", part="late after waiting")

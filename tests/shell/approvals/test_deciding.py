@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.db import connection
 
-from approvals.actions import Consumed, expire_due_of_run, withdraw_open
+from approvals.actions import ConsumedGrant, expire_due_of_run, withdraw_open
 from approvals.core.errors import (
     AlreadyDecided,
     DecisionInvalid,
@@ -144,7 +144,7 @@ def test_nobody_s_silence_is_no_yes(desk: Desk) -> None:
         assert expire_due_of_run(desk.id, request.run_id, database_now()) == 1
         assert expire_due_of_run(desk.id, request.run_id, database_now()) == 0
     assert desk.again(request).status == "expired"
-    assert not isinstance(desk.use(request), Consumed)
+    assert not isinstance(desk.use(request), ConsumedGrant)
 
 
 def test_a_request_that_has_time_left_does_not_expire(desk: Desk) -> None:

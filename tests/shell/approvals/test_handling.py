@@ -7,8 +7,8 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from approvals.actions.assignment import Wish, update_assignment
-from approvals.core.assignment import Handle
+from approvals.actions.assignment import AssignmentChange, update_assignment
+from approvals.core.assignment import AssignmentAction
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, RequestNotFound
 from approvals.models import Handling, Request
 from approvals.queries.assignment import comments_of, handled_of, holders_of, who_may
@@ -24,7 +24,9 @@ from tests.proves import proves
 
 def do(desk: Desk, request: Request, who: Somebody, kind: str, **more: Any) -> Request:
     """One thing done by somebody."""
-    return update_assignment(desk.id, request.id, who.principal.id, Wish(kind=Handle(kind), **more))
+    return update_assignment(
+        desk.id, request.id, who.principal.id, AssignmentChange(kind=AssignmentAction(kind), **more)
+    )
 
 
 def held(desk: Desk, request: Request) -> UUID | None:
@@ -124,7 +126,10 @@ def test_another_tenant_s_request_is_none(desk: Desk) -> None:
         do(desk, request, stranger, "claim")
     with pytest.raises(RequestNotFound):
         update_assignment(
-            desk.id, fresh_id(), desk.house.people.approver.principal.id, Wish(kind=Handle.CLAIM)
+            desk.id,
+            fresh_id(),
+            desk.house.people.approver.principal.id,
+            AssignmentChange(kind=AssignmentAction.CLAIM),
         )
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from approvals.actions import Consumed
+from approvals.actions import ConsumedGrant
 from approvals.core.errors import AlreadyDecided, DecisionInvalid, NotYours, PacketChanged
 from approvals.core.packet import Proposal
 from approvals.models import Request
@@ -28,7 +28,7 @@ def test_what_is_sent_back_is_decided_and_grants_nothing(desk: Desk) -> None:
     decided = desk.say(request, desk.house.people.approver, "revise", reason=WHY)
     assert (decided.status, decided.outcome, decided.ended_because) == ("decided", "revise", "sent_back")
     assert decided.granted_action == ""
-    assert not isinstance(desk.use(request), Consumed)
+    assert not isinstance(desk.use(request), ConsumedGrant)
     (heard,) = desk.heard
     told = heard.signal_payload
     assert (heard.signal_kind, told["decision"], told["reason"]) == ("decided", "revise", WHY)

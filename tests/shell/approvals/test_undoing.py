@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import IntegrityError
 
-from approvals.actions import Consumed, decide_request, withdraw_open
+from approvals.actions import ConsumedGrant, decide_request, withdraw_open
 from approvals.actions.undo import take_effect, undo_deferred_approval
 from approvals.core.errors import AlreadyDecided, NothingToUndo, NotYours, RequestNotFound, YesStands
 from approvals.models import Request
@@ -54,7 +54,7 @@ def test_a_yes_waits_and_then_counts_as_its_person_s(lenient: Desk, later: Later
     assert (settled.status, settled.outcome, len(lenient.heard)) == ("decided", "approve", 1)
     assert (decision.principal, decision.reason) == (who.principal.id, "It is right.")
     assert decision.packet_digest == request.packet_digest
-    assert isinstance(lenient.use(request), Consumed)
+    assert isinstance(lenient.use(request), ConsumedGrant)
     assert [one.fate for one in kept_of(request)] == ["taken"]
     assert audited(lenient, request) == [("approval.defer", who.principal.id)]
 

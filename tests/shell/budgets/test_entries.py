@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 import time_machine
 
-from budgets.queries.entries import Sought, iterate_row_chunks, list_ledger_entries
+from budgets.queries.entries import EntryFilter, iterate_row_chunks, list_ledger_entries
 from budgets.queries.tenant import Window, windows_now
 from orchestrator.console.queries.run_contents import ledger_of
 from tenancy.db import ids
@@ -45,12 +45,14 @@ def day_of(purse: Purse) -> Window:
 def test_entries_are_newest_first_though_another_process_has_a_clock_ahead(purse: Purse) -> None:
     day = day_of(purse)
     with tenant_transaction(purse.tenant):
-        whole = list_ledger_entries(Sought(run=purse.run), day, 100)
-        tenants = list_ledger_entries(Sought(), day, 100)
+        whole = list_ledger_entries(EntryFilter(run=purse.run), day, 100)
+        tenants = list_ledger_entries(EntryFilter(), day, 100)
         read = [
-            row.entry for piece in iterate_row_chunks(Sought(run=purse.run), day, 1, 100) for row in piece
+            row.entry
+            for piece in iterate_row_chunks(EntryFilter(run=purse.run), day, 1, 100)
+            for row in piece
         ]
-        page = list_ledger_entries(Sought(run=purse.run, before=whole[2].id), day, 1)
+        page = list_ledger_entries(EntryFilter(run=purse.run, before=whole[2].id), day, 1)
     assert [entry.cause for entry in whole] == ["settle", "settle", "tranche", "reserve", "open"]
     assert [(entry.cause, entry.at) for entry in tenants] == [("settle", LATER), ("tranche", NOON)]
     assert read == [entry.id for entry in whole[:4]]
@@ -60,7 +62,9 @@ def test_entries_are_newest_first_though_another_process_has_a_clock_ahead(purse
 def test_a_page_after_an_entry_that_is_none_is_the_first(purse: Purse) -> None:
     day = day_of(purse)
     with tenant_transaction(purse.tenant):
-        assert list_ledger_entries(Sought(before=fresh_id()), day, 9) == list_ledger_entries(Sought(), day, 9)
+        assert list_ledger_entries(EntryFilter(before=fresh_id()), day, 9) == list_ledger_entries(
+            EntryFilter(), day, 9
+        )
 
 
 @proves("R-UI-3", part="balances by the database's clock")

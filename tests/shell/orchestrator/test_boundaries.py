@@ -16,7 +16,7 @@ from orchestrator.policies.actions.boundaries import (
     ask_to_publish_boundary,
     preview_boundary,
 )
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.policies.queries.boundaries import boundary_document, boundary_in, newest_boundary
 from orchestrator.publishing.actions.seed import seed_tenant
 from orchestrator.publishing.models import BoundaryVersion
@@ -38,9 +38,9 @@ from tests.shell.orchestrator.test_readiness import pins_of
 SLUG = "tool-loop-default"
 
 
-def word_of(who: Somebody) -> Who:
+def word_of(who: Somebody) -> ChangeAuthor:
     """Their word."""
-    return Who(principal=who.id, owner=who.person.id)
+    return ChangeAuthor(principal=who.id, owner=who.person.id)
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def test_preview_of_a_boundary_tells_what_is_wider_and_publishes_nothing(furnish
 def test_admitted_run_keeps_its_boundary_and_a_new_one_gets_the_new_version(world: World) -> None:
     before = world.submit("tool-loop", "Tell the time")
     document = {**_document(world.id), "refusal_limit": 1}
-    who = Who(principal=world.people.approver.principal.id, owner=world.people.approver.person.id)
+    who = ChangeAuthor(principal=world.people.approver.principal.id, owner=world.people.approver.person.id)
     ask_to_publish_boundary(world.id, document, who=who, reason="Ours.")
     after = world.submit("tool-loop", "Tell the time again")
     assert [pins_of(world, run).boundary.version for run in (before, after)] == [1, 2]

@@ -11,7 +11,7 @@ from budgets.actions import change_ceilings
 from budgets.core.ceilings import Ceilings
 from budgets.models import TenantCeiling
 from orchestrator.console.queries.run_summary import standing_of
-from orchestrator.console.queries.tripped_breakers import Tripped, breakers_of
+from orchestrator.console.queries.tripped_breakers import TrippedBreaker, breakers_of
 from orchestrator.runs.queries.runs import state_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
@@ -29,7 +29,7 @@ def world(house: House, company: Company) -> Iterator[World]:
         yield make_world(house)
 
 
-def lines(world: World, run: object) -> tuple[Tripped, ...]:
+def lines(world: World, run: object) -> tuple[TrippedBreaker, ...]:
     found = world.run(run)  # type: ignore[arg-type]
     with tenant_transaction(world.id):
         return breakers_of(found)

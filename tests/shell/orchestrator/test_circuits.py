@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.core.tools import circuit_breaker as rules
-from orchestrator.core.tools.circuit_breaker import Blocked, Circuit, Kind, Setting, Ticket
+from orchestrator.core.tools.circuit_breaker import BlockedCircuit, Circuit, Kind, Setting, Ticket
 from orchestrator.outbound.actions import TenantCircuits, circuit_id, reset_circuit
 from orchestrator.outbound.models import CircuitRow
 from tenancy.core.errors import NotFound
@@ -51,7 +51,7 @@ def break_it(tenant_id: UUID, subject: str = TOOL) -> None:
     for _ in range(SETTING.threshold):
         ticket = board(tenant_id).admit("tool", subject, timeout_ms=1_000)
         assert isinstance(ticket, Ticket)
-        board(tenant_id).failed(ticket, "timeout")
+        board(tenant_id).record_failure(ticket, "timeout")
 
 
 def let_time_pass(superuser: psycopg.Connection, tenant_id: UUID) -> None:
@@ -69,7 +69,7 @@ def test_what_one_worker_found_broken_every_worker_leaves_alone(house: House) ->
     found = row_of(house.tenant.id)
     assert (found.state, found.failures, found.reason) == ("open", 3, "timeout")
     blocked = board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
-    assert isinstance(blocked, Blocked)
+    assert isinstance(blocked, BlockedCircuit)
     assert 0 < blocked.wait_ms <= 30_000
     assert isinstance(board(house.tenant.id).admit("tool", "mail.find", timeout_ms=1_000), Ticket)
 
@@ -80,7 +80,7 @@ def test_of_many_workers_exactly_one_gets_the_probe(house: House, superuser: psy
     let_time_pass(superuser, house.tenant.id)
     together = threading.Barrier(12)
 
-    def ask(_: int) -> Ticket | Blocked:
+    def ask(_: int) -> Ticket | BlockedCircuit:
         mine = board(house.tenant.id)
         together.wait(20)
         try:
@@ -106,13 +106,13 @@ def test_a_prober_that_died_holds_the_circuit_no_longer_than_its_lease(
     until = row_of(house.tenant.id).until
     assert until is not None
     assert until - database_now() <= timedelta(seconds=3)
-    assert isinstance(board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000), Blocked)
+    assert isinstance(board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000), BlockedCircuit)
     let_time_pass(superuser, house.tenant.id)
     second = board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
     assert isinstance(second, Ticket)
-    board(house.tenant.id).succeeded(lost)
+    board(house.tenant.id).record_success(lost)
     assert row_of(house.tenant.id).state == "half_open"
-    board(house.tenant.id).succeeded(second)
+    board(house.tenant.id).record_success(second)
     assert row_of(house.tenant.id).state == "closed"
 
 
@@ -125,20 +125,20 @@ def test_a_probe_is_let_out_again_to_its_run_under_a_later_lease_and_to_nobody_e
     let_time_pass(superuser, own)
     prober, other = fresh_id(), fresh_id()
 
-    def admit(run: UUID, fence: int) -> Ticket | Blocked:
+    def admit(run: UUID, fence: int) -> Ticket | BlockedCircuit:
         return TenantCircuits(own, None, SETTING, run, fence).admit("tool", TOOL, timeout_ms=60_000)
 
     first = admit(prober, 3)
     assert isinstance(first, Ticket)
     assert first.probe
-    assert isinstance(admit(prober, 3), Blocked), "beside it, in the same batch"
-    assert isinstance(admit(other, 9), Blocked)
+    assert isinstance(admit(prober, 3), BlockedCircuit), "beside it, in the same batch"
+    assert isinstance(admit(other, 9), BlockedCircuit)
     again = admit(prober, 4)
     assert isinstance(again, Ticket)
     assert again.probe
-    board(own).failed(first, "timeout")
+    board(own).record_failure(first, "timeout")
     assert row_of(own).state == "half_open", "the answer to the first one says nothing any more"
-    board(own).succeeded(again)
+    board(own).record_success(again)
     assert row_of(own).state == "closed"
 
 
@@ -149,9 +149,9 @@ def test_after_a_probe_that_told_nothing_the_next_waits_a_moment(
     break_it(house.tenant.id)
     let_time_pass(superuser, house.tenant.id)
     (probe,) = out(house.tenant.id, 1)
-    board(house.tenant.id).released(probe)
+    board(house.tenant.id).record_inconclusive(probe)
     turned_away = board(house.tenant.id).admit("tool", TOOL, timeout_ms=1_000)
-    assert isinstance(turned_away, Blocked)
+    assert isinstance(turned_away, BlockedCircuit)
     assert turned_away.wait_ms <= 5_000
     let_time_pass(superuser, house.tenant.id)
     (second,) = out(house.tenant.id, 1)
@@ -184,21 +184,21 @@ def test_calls_let_out_before_a_change_open_nothing_after_it(
     tickets = out(house.tenant.id, 12)
     assert len(tickets) == 12
     for ticket in tickets[:5]:
-        board(house.tenant.id).failed(ticket, "timeout")
+        board(house.tenant.id).record_failure(ticket, "timeout")
     assert (row_of(house.tenant.id).state, row_of(house.tenant.id).failures) == ("open", 3)
     reset_circuit(house.tenant.id, row_of(house.tenant.id).id, by=fresh_id(), reason="it is back")
     for ticket in tickets[5:]:
-        board(house.tenant.id).failed(ticket, "timeout")
+        board(house.tenant.id).record_failure(ticket, "timeout")
     assert (row_of(house.tenant.id).state, row_of(house.tenant.id).failures) == ("closed", 0)
     after = out(house.tenant.id, 6)
     for ticket in after[:3]:
-        board(house.tenant.id).failed(ticket, "timeout")
+        board(house.tenant.id).record_failure(ticket, "timeout")
     assert row_of(house.tenant.id).state == "open"
     let_time_pass(superuser, house.tenant.id)
     (probe,) = out(house.tenant.id, 3)
-    board(house.tenant.id).succeeded(probe)
+    board(house.tenant.id).record_success(probe)
     for ticket in after[3:]:
-        board(house.tenant.id).failed(ticket, "timeout")
+        board(house.tenant.id).record_failure(ticket, "timeout")
     assert (row_of(house.tenant.id).state, row_of(house.tenant.id).failures) == ("closed", 0)
 
 
@@ -218,7 +218,7 @@ def test_a_tools_circuit_is_its_tenants_and_a_providers_is_everybodys(house: Hou
         reset_circuit(other.id, row_of(house.tenant.id).id, by=fresh_id(), reason="not mine")
     provider = f"openai {fresh_id()}.example"
     board(house.tenant.id).trip("model", provider, "unreachable")
-    assert isinstance(board(other.id).admit("model", provider, timeout_ms=1_000), Blocked)
+    assert isinstance(board(other.id).admit("model", provider, timeout_ms=1_000), BlockedCircuit)
 
 
 @proves("R-BUDGET-13", part="a shared circuit is tried, not closed, by one tenant's word")
@@ -233,10 +233,10 @@ def test_an_administrator_has_a_shared_circuit_tried_by_one_call_and_closes_it_f
     probe = board(other.id).admit("model", provider, timeout_ms=1_000)
     assert isinstance(probe, Ticket)
     assert probe.probe
-    assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Blocked)
+    assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), BlockedCircuit)
     again = reset_circuit(other.id, row.id, by=fresh_id(), reason="once more")
     assert again.state == "half_open"
-    assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Blocked)
+    assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), BlockedCircuit)
 
 
 @proves("R-BUDGET-13", part="a shared circuit is tried once in a cooldown, whoever asks")
@@ -255,11 +255,11 @@ def test_a_shared_circuit_is_not_tried_without_pause(
         reset_circuit(tenant_id, row.id, by=fresh_id(), reason="they have repaired it")
         probe = board(tenant_id).admit("model", provider, timeout_ms=1_000)
         if tenant_id != house.tenant.id:
-            assert isinstance(probe, Blocked)
+            assert isinstance(probe, BlockedCircuit)
             assert probe.wait_ms > 1_000
         else:
             assert isinstance(probe, Ticket)
-            board(tenant_id).failed(probe, "unreachable")
+            board(tenant_id).record_failure(probe, "unreachable")
     assert told == ["open", "half_open", "open"]
     with tenant_transaction(house.tenant.id):
         assert AuditEntry.objects.get(verb="circuit.reset").after == {"state": "open", "tried": True}
@@ -269,14 +269,14 @@ def test_a_shared_circuit_is_not_tried_without_pause(
     reset_circuit(house.tenant.id, row.id, by=fresh_id(), reason="once more")
     last = board(house.tenant.id).admit("model", provider, timeout_ms=1_000)
     assert isinstance(last, Ticket)
-    board(house.tenant.id).succeeded(last)
+    board(house.tenant.id).record_success(last)
 
 
 @proves("R-BUDGET-13", part="an overrun is the tenant's own")
 def test_what_one_tenant_was_charged_beyond_shuts_its_own_use_alone(house: House) -> None:
     other, provider = make_tenant(), f"openai {fresh_id()}.example"
     board(house.tenant.id).trip("use", provider, "overrun")
-    assert isinstance(board(house.tenant.id).admit("use", provider, timeout_ms=1_000), Blocked)
+    assert isinstance(board(house.tenant.id).admit("use", provider, timeout_ms=1_000), BlockedCircuit)
     for kind in KINDS:
         assert isinstance(board(other.id).admit(kind, provider, timeout_ms=1_000), Ticket)
     assert isinstance(board(house.tenant.id).admit("model", provider, timeout_ms=1_000), Ticket)
@@ -314,13 +314,13 @@ def test_the_rows_move_as_the_rules_say(
             assert (isinstance(taken, Ticket) and taken.probe) == (probe is not None)
             model = probe or model
         elif move == "fail":
-            circuits.failed(ticket, "timeout")
+            circuits.record_failure(ticket, "timeout")
             model = rules.with_failure(model, ticket.changes, now, "timeout", SETTING)
         elif move == "succeed":
-            circuits.succeeded(ticket)
+            circuits.record_success(ticket)
             model = rules.with_success(model, ticket.changes)
         elif move == "release":
-            circuits.released(ticket)
+            circuits.record_inconclusive(ticket)
             model = rules.with_probe_released(model, ticket.changes, now, SETTING)
         elif move == "trip":
             circuits.trip("tool", subject, "overrun")
@@ -350,7 +350,7 @@ def test_a_run_of_another_worker_meets_the_open_circuit_and_replays_so(
     world: World, company: Company
 ) -> None:
     for _ in range(5):
-        board(world.id).failed(Ticket(kind="tool", subject=TOOL), "crashed")
+        board(world.id).record_failure(Ticket(kind="tool", subject=TOOL), "crashed")
     run = refund(world)
     world.drive(run, fresh_worker())
     tripped = [body for body in world.said(run, "breaker_tripped") if body["breaker"] == "circuit"]

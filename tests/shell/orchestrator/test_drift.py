@@ -58,10 +58,10 @@ def drifts(world: World) -> UUID:
 def test_the_tool_is_marked_once_and_cleared_by_whoever_looked(world: World) -> None:
     run = drifts(world)
     drifts(world)
-    mark = now(world).drifted
+    mark = now(world).drift_mark
     assert mark is not None
     assert str(run) in mark.reason
-    assert now(world).stopped is None
+    assert now(world).emergency_stop is None
     admin = at(world.people.admin)
     assert "An answer did not fit" in text(admin.get(f"/tools/{TOOL}"))
     assert "Answers otherwise" in text(admin.get("/tools"))
@@ -70,7 +70,7 @@ def test_the_tool_is_marked_once_and_cleared_by_whoever_looked(world: World) -> 
         at(world.people.auditor).post(f"/tools/{TOOL}", {"drift": "clear", "reason": "x"}).status_code == 403
     )
     assert admin.post(f"/tools/{TOOL}", {"drift": "clear", "reason": "Theirs"}).status_code == 302
-    assert now(world).drifted is None
+    assert now(world).drift_mark is None
     with pytest.raises(NotFound):
         clear_drift(world.id, TOOL, by=world.people.admin.id, reason="Twice")
     with tenant_transaction(world.id):
@@ -84,4 +84,4 @@ def test_the_tool_is_marked_once_and_cleared_by_whoever_looked(world: World) -> 
 def test_a_new_version_takes_the_mark_off(world: World) -> None:
     drifts(world)
     publish(world, {"type": "object"})
-    assert now(world).drifted is None
+    assert now(world).drift_mark is None

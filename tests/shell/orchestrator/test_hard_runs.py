@@ -18,7 +18,7 @@ from orchestrator.runs.queries.replays import replay_stored_run
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.heartbeat import HELD, Heartbeat
 from orchestrator.worker.leases import claim_lease, release_lease
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from tenancy.db.clock import database_now
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
@@ -44,7 +44,7 @@ def test_a_run_that_cannot_be_read_keeps_no_other_waiting_and_is_parked(
     Clock(superuser).park_the_rest()
     broken, healthy = world.submit("tool-loop", SUM), world.submit("tool-loop", SUM)
     damage(superuser, broken)
-    sweep = Sweep(world.worker)
+    sweep = Sweeper(world.worker)
     for _ in range(20):
         sweep.tick()
         if world.run(broken).status == "paused" and world.run(healthy).terminal_code:
@@ -64,7 +64,7 @@ def test_the_heartbeat_does_not_keep_a_run_that_its_worker_put_down(
     worker = fresh_worker()
     claimed = claim_lease(world.id, other, worker.name)
     assert claimed is not None
-    with HELD.holding(load_claimed_run(world.id, other, worker.name, claimed)):
+    with HELD.hold_run(load_claimed_run(world.id, other, worker.name, claimed)):
         worker.advance(broken)
         Heartbeat().beat()
         until = world.run(broken).lease_until
@@ -87,7 +87,7 @@ def test_a_renewal_passes_by_whose_row_a_commit_keeps_and_comes_back(
         hands.append(load_claimed_run(world.id, run, worker.name, claimed))
     committing, free = hands
     before = [world.run(hand.run).lease_until for hand in hands]
-    with HELD.holding(committing), HELD.holding(free):
+    with HELD.hold_run(committing), HELD.hold_run(free):
         with superuser.transaction():
             superuser.execute("SELECT 1 FROM orchestrator_run WHERE id = %s FOR UPDATE", (committing.run,))
             Heartbeat().beat()

@@ -9,9 +9,9 @@ from pytest_django import Settings
 
 from orchestrator.core.common.errors import EgressRefused, NameTaken
 from orchestrator.core.domain.call_outcomes import REFUSALS
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.core.tools.registration import asked_declaration
-from orchestrator.policies.actions.policy_versions import Who
+from orchestrator.policies.actions.policy_versions import ChangeAuthor
 from orchestrator.tools.actions.change_requests import agree_to_tool, ask_to_declare
 from orchestrator.tools.actions.http_tools import declare_http_tool
 from orchestrator.tools.actions.private_hosts import set_places
@@ -220,7 +220,7 @@ def test_a_second_persons_yes_asks_the_network_before_it_holds_the_registry(
     world: World, crm: Crm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = [
-        Who(principal=one.id, owner=one.person.id)
+        ChangeAuthor(principal=one.id, owner=one.person.id)
         for one in (world.people.admin, make_somebody(world.house.tenant, Role.ADMIN))
     ]
     given = add(crm, sensitive=[])
@@ -228,7 +228,7 @@ def test_a_second_persons_yes_asks_the_network_before_it_holds_the_registry(
     assert isinstance(row, ToolProposal)
     looked: list[bool] = []
 
-    def look(address: str, leave: Leave) -> None:
+    def look(address: str, leave: EgressPolicy) -> None:
         looked.append(connection.in_atomic_block)
 
     monkeypatch.setattr("orchestrator.tools.actions.http_tools.look_before_saving", look)

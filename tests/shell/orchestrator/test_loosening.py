@@ -8,7 +8,7 @@ from django.db import DatabaseError, transaction
 
 from orchestrator.core.approval.errors import BroughtAlong, OwnProposal, ProposalOpen, ProposalSettled
 from orchestrator.core.tools.tool_update import asked_change
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.tools.actions.change_requests import (
     agree_to_tool,
     ask_for_databases,
@@ -40,14 +40,14 @@ LESS = {"risk": "local_write"}
 
 
 @pytest.fixture
-def second(world: World) -> Who:
+def second(world: World) -> ChangeAuthor:
     """Another administrator."""
     return word_of(make_somebody(world.house.tenant, Role.ADMIN))
 
 
-def word_of(who: Somebody) -> Who:
+def word_of(who: Somebody) -> ChangeAuthor:
     """Their word."""
-    return Who(principal=who.id, owner=who.person.id)
+    return ChangeAuthor(principal=who.id, owner=who.person.id)
 
 
 def ask(world: World, reason: str = "It only writes here.", **change: object) -> Asked:
@@ -78,10 +78,10 @@ def allowed(world: World) -> tuple[str, ...]:
 
 
 @proves("R-TOOL-4", part="a lower class needs a second administrator")
-def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Who) -> None:
+def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: ChangeAuthor) -> None:
     own, row = word_of(world.people.admin), waiting(world)
     assert (risk(world), row.weaker[0]) == ("network", "Its class falls from network to local_write.")
-    for same in (own, Who(principal=fresh_id(), owner=own.owner)):
+    for same in (own, ChangeAuthor(principal=fresh_id(), owner=own.owner)):
         with pytest.raises(OwnProposal):
             agree_to_tool(world.id, row.id, who=same, reason="Yes.")
     agree_to_tool(world.id, row.id, who=second, reason="Yes.")
@@ -96,7 +96,7 @@ def test_a_lower_class_waits_until_somebody_else_agrees(world: World, second: Wh
 
 @proves("R-TOOL-4", part="the second person is not made by the first")
 def test_whom_the_first_one_made_an_administrator_that_day_is_no_second_person(
-    world: World, second: Who, monkeypatch: pytest.MonkeyPatch
+    world: World, second: ChangeAuthor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row, asker = waiting(world), world.people.admin
     friend = make_somebody(world.house.tenant, Role.REVIEWER)
@@ -113,7 +113,7 @@ def test_whom_the_first_one_made_an_administrator_that_day_is_no_second_person(
     assert risk(world) == "local_write"
 
 
-def test_no_verb_loosens_by_the_word_of_one_where_there_are_two(world: World, second: Who) -> None:
+def test_no_verb_loosens_by_the_word_of_one_where_there_are_two(world: World, second: ChangeAuthor) -> None:
     with pytest.raises(SecondPersonNeeded, match="falls from network"):
         change_tool(world.id, TOOL, asked_change(dict(LESS)), by=second.principal, reason="Mine alone.")
     assert risk(world) == "network"
@@ -144,7 +144,7 @@ def test_a_day_after_the_other_one_has_gone_one_administers_alone(
 
 
 @proves("R-TOOL-4", part="a wider web list needs a second administrator")
-def test_a_wider_web_list_waits_and_a_narrower_one_holds_at_once(world: World, second: Who) -> None:
+def test_a_wider_web_list_waits_and_a_narrower_one_holds_at_once(world: World, second: ChangeAuthor) -> None:
     own = word_of(world.people.admin)
     row = ask_to_list(world.id, ("https://docs.example/*",), expected=0, who=own, reason="Ours.")
     assert isinstance(row, ToolProposal)
@@ -166,7 +166,7 @@ POST = {"sender": "agent@house.example", "host": "203.0.114.8", "domains": ["hou
 
 
 @proves("R-TOOL-4", part="a wider list of databases needs a second administrator")
-def test_another_database_waits_and_one_less_does_not(world: World, second: Who) -> None:
+def test_another_database_waits_and_one_less_does_not(world: World, second: ChangeAuthor) -> None:
     own = word_of(world.people.admin)
     row = ask_for_databases(world.id, (BOOKS,), expected=0, who=own, reason="Ours.")
     assert isinstance(row, ToolProposal)
@@ -199,7 +199,7 @@ def test_another_database_waits_and_one_less_does_not(world: World, second: Who)
 
 
 @proves("R-TOOL-4", part="a wider way of letters needs a second administrator")
-def test_more_recipients_wait_and_fewer_do_not(world: World, second: Who) -> None:
+def test_more_recipients_wait_and_fewer_do_not(world: World, second: ChangeAuthor) -> None:
     own = word_of(world.people.admin)
     row = ask_for_mail(world.id, POST, expected=0, who=own, reason="Ours.")
     assert isinstance(row, ToolProposal)
@@ -217,7 +217,7 @@ def test_more_recipients_wait_and_fewer_do_not(world: World, second: Who) -> Non
 
 @pytest.mark.parametrize("verb", [set_databases, set_mail])
 def test_neither_verb_reaches_further_by_the_word_of_one_where_there_are_two(
-    world: World, second: Who, verb: Any
+    world: World, second: ChangeAuthor, verb: Any
 ) -> None:
     given: Any = (BOOKS,) if verb is set_databases else POST
     with pytest.raises(SecondPersonNeeded):
@@ -231,12 +231,12 @@ def waiting_for(world: World) -> list[str]:
         return [row.tool for row in tool_proposals()]
 
 
-def test_what_is_stricter_or_no_guard_holds_at_once(world: World, second: Who) -> None:
+def test_what_is_stricter_or_no_guard_holds_at_once(world: World, second: ChangeAuthor) -> None:
     assert not isinstance(ask(world, risk="destructive", timeout_ms=999), ToolProposal)
     assert risk(world) == "destructive"
 
 
-def test_one_waits_at_a_time_and_can_be_refused_or_taken_back(world: World, second: Who) -> None:
+def test_one_waits_at_a_time_and_can_be_refused_or_taken_back(world: World, second: ChangeAuthor) -> None:
     for who, became in ((second, "refused"), (word_of(world.people.admin), "withdrawn")):
         row = waiting(world)
         with pytest.raises(ProposalOpen):
@@ -258,7 +258,7 @@ def test_one_waits_at_a_time_and_can_be_refused_or_taken_back(world: World, seco
     ],
 )
 def test_a_word_about_another_version_counts_for_nothing(
-    world: World, second: Who, meanwhile: dict[str, object], why: str
+    world: World, second: ChangeAuthor, meanwhile: dict[str, object], why: str
 ) -> None:
     row = waiting(world)
     change_tool(world.id, TOOL, asked_change(meanwhile), by=None, reason="Meanwhile.")
@@ -272,7 +272,9 @@ def test_a_word_about_another_version_counts_for_nothing(
     assert isinstance(ask(world), ToolProposal)
 
 
-def test_one_that_was_left_open_by_an_older_version_is_not_agreed_to(world: World, second: Who) -> None:
+def test_one_that_was_left_open_by_an_older_version_is_not_agreed_to(
+    world: World, second: ChangeAuthor
+) -> None:
     row = waiting(world)
     with tenant_transaction(world.id):
         ToolProposal.objects.filter(id=row.id).update(status="withdrawn")
@@ -288,7 +290,9 @@ def test_one_that_was_left_open_by_an_older_version_is_not_agreed_to(world: Worl
 
 
 @proves("R-TOOL-4", part="the database itself asks for the second person")
-def test_the_database_knows_who_agreed_and_lets_nothing_be_rewritten(world: World, second: Who) -> None:
+def test_the_database_knows_who_agreed_and_lets_nothing_be_rewritten(
+    world: World, second: ChangeAuthor
+) -> None:
     row = waiting(world)
     own = {"settled_by": fresh_id(), "settled_owner": row.owner}
     changes: list[dict[str, Any]] = [

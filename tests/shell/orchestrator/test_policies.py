@@ -7,8 +7,8 @@ from orchestrator.console.queries.system_status import stops_of
 from orchestrator.core.approval.errors import OwnProposal, ProposalOpen
 from orchestrator.core.policy.rules import SHIPPED, Policy, Rule
 from orchestrator.policies.actions.policy_versions import (
-    Changed,
-    Who,
+    ChangeAuthor,
+    PolicyChange,
     agree_to_policy,
     asked_policy,
     change_policy,
@@ -28,12 +28,12 @@ STRICTER = SHIPPED.evolve(rules=(SHUT, *SHIPPED.rules))
 WEAKER = SHIPPED.evolve(rules=SHIPPED.rules[1:])
 
 
-def who() -> Who:
+def who() -> ChangeAuthor:
     """Somebody new."""
-    return Who(principal=fresh_id(), owner=fresh_id())
+    return ChangeAuthor(principal=fresh_id(), owner=fresh_id())
 
 
-def change(house: House, policy: Policy, by: Who | None = None) -> Changed:
+def change(house: House, policy: Policy, by: ChangeAuthor | None = None) -> PolicyChange:
     """Change the policy."""
     return change_policy(house.tenant.id, policy, expected=None, who=by or who(), reason="We thought of it.")
 
@@ -65,7 +65,7 @@ def test_a_weaker_policy_waits_for_somebody_else(house: House) -> None:
     assert waiting is not None
     assert {case.before for case in waiting.weaker} == {"deny"}
     house_id, key = house.tenant.id, done.proposal.id
-    for same in (proposer, Who(principal=fresh_id(), owner=proposer.owner)):
+    for same in (proposer, ChangeAuthor(principal=fresh_id(), owner=proposer.owner)):
         with pytest.raises(OwnProposal):
             agree_to_policy(house_id, key, who=same, reason="Yes.")
     now = agree_to_policy(house_id, key, who=who(), reason="Yes.").now

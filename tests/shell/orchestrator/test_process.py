@@ -9,7 +9,7 @@ from orchestrator.worker.commit_throttle import SWITCH_SECONDS
 from orchestrator.worker.fair_scheduler import FairScheduler
 from orchestrator.worker.heartbeat import Heartbeat
 from orchestrator.worker.process import Process
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from orchestrator.worker.usage_learner import Learner
 from tests.factories.world import fresh_worker
 from tests.proves import proves
@@ -23,7 +23,7 @@ def as_ever() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-THREADS = {Heartbeat, Sweep, Learner}
+THREADS = {Heartbeat, Sweeper, Learner}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def fresh_process() -> Process:
     """A process's equipment, of which nothing runs yet."""
     worker = fresh_worker()
     return Process(
-        worker=worker, heartbeat=Heartbeat(), sweep=Sweep(worker), turns=FairScheduler(worker, threads=1)
+        worker=worker, heartbeat=Heartbeat(), sweep=Sweeper(worker), turns=FairScheduler(worker, threads=1)
     )
 
 

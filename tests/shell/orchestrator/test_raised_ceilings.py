@@ -7,7 +7,7 @@ import pytest
 from budgets.actions import change_ceilings, newest_ceilings
 from budgets.core.ceilings import Ceilings
 from orchestrator.core.approval.errors import BroughtAlong, OwnProposal, ProposalSettled
-from orchestrator.policies.actions.dual_control import Who
+from orchestrator.policies.actions.dual_control import ChangeAuthor
 from orchestrator.tenants.actions.limit_changes import ask_for_ceilings
 from orchestrator.tools.actions.change_requests import agree_to_tool
 from orchestrator.tools.actions.relaxation_proposals import drop_tool_proposal
@@ -26,9 +26,9 @@ SHIPPED = Ceilings(per_run_usd=Decimal(5), daily_usd=Decimal(100), monthly_usd=D
 HIGHER = [{"daily_usd": None}, {"monthly_usd": Decimal("1000.01")}, {"per_run_usd": Decimal(6)}]
 
 
-def word_of(who: Somebody) -> Who:
+def word_of(who: Somebody) -> ChangeAuthor:
     """Their word."""
-    return Who(principal=who.id, owner=who.person.id)
+    return ChangeAuthor(principal=who.id, owner=who.person.id)
 
 
 def standing(house: House) -> Ceilings:
@@ -119,12 +119,12 @@ def test_another_tenants_proposal_is_not_there(house: House) -> None:
         assert not ToolProposal.objects.filter(id=row.id).exists()
 
 
-def keyed(house: House, maker: Somebody) -> Who:
+def keyed(house: House, maker: Somebody) -> ChangeAuthor:
     """The word of an administrator's key without an owner, whose secret somebody was shown."""
     made = create_key(house.tenant.id, Role.ADMIN, by=maker.id)
     with tenant_transaction(house.tenant.id):
         principal = Principal.objects.get(id=made.key.principal_id)
-    return Who(principal=principal.id, owner=principal.owner_id)
+    return ChangeAuthor(principal=principal.id, owner=principal.owner_id)
 
 
 @proves("R-BUDGET-9", part="an ownerless key is no second administrator")

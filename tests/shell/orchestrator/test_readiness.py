@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.tool_spec import HttpRequest, Remote
-from orchestrator.core.tools.readiness import Lack, Life, credential_lack
+from orchestrator.core.tools.readiness import CredentialProblem, Life, credential_lack
 from orchestrator.publishing.actions.versions import active_tools
 from orchestrator.publishing.models import PinSet
 from orchestrator.runs.models.run import ManifestRow
@@ -50,7 +50,7 @@ def pins_of(world: World, run: UUID) -> Pins:
 def test_a_credential_is_gone_ends_soon_or_lasts(life: Life | None, lack: str) -> None:
     found = credential_lack("crm", life, AT, SOON)
     assert [name for name, said in found._asdict().items() if said] == ([lack] if lack else [])
-    assert found == Lack() or "crm" in "".join(found)
+    assert found == CredentialProblem() or "crm" in "".join(found)
 
 
 @proves("R-TOOL-6", part="what nobody has set up is not offered")

@@ -23,7 +23,12 @@ from orchestrator.spending.actions.price_corrections import (
     apply_price_correction,
     preview_price_correction,
 )
-from orchestrator.spending.queries.mispriced_calls import Charged, Right, Wrong, list_mispriced_calls
+from orchestrator.spending.queries.mispriced_calls import (
+    MispricedCall,
+    RightPrice,
+    WrongPrice,
+    list_mispriced_calls,
+)
 from orchestrator.tools.actions.tool_updates import change_tool
 from orchestrator.worker.effects.ledger_audit import prove_ledger
 from orchestrator.worker.run_loop import FaultPoint
@@ -45,12 +50,12 @@ DEAR = ModelPrice(
 )  # fmt: skip
 TRUE = DEAR.evolve(input=Decimal("0.000001"), output=Decimal("0.00001"))
 HALF = DEAR.evolve(input=Decimal("0.0000005"), output=Decimal("0.000005"))
-FIRST = Wrong(provider="openai", model="default", version="tenant 1")
+FIRST = WrongPrice(provider="openai", model="default", version="tenant 1")
 FREE = "SELECT 1 FROM orchestrator_run WHERE id = %s FOR NO KEY UPDATE SKIP LOCKED"
 TOLD = "SELECT count(*) FROM orchestrator_runsignal WHERE run_id = %s AND kind = 'repriced'"
 
 
-def wrong_at(number: int) -> Wrong:
+def wrong_at(number: int) -> WrongPrice:
     """The tenant's own price in one of its versions."""
     return replace(FIRST, version=f"tenant {number}")
 
@@ -230,7 +235,7 @@ def test_a_run_is_told_before_its_row_is_held_so_that_a_commit_that_waits_hears_
 ) -> None:
     seen: list[tuple[bool, int]] = []
 
-    def looking(tenant_id: UUID, run_id: UUID, wrong: Wrong, right: Right) -> list[Charged]:
+    def looking(tenant_id: UUID, run_id: UUID, wrong: WrongPrice, right: RightPrice) -> list[MispricedCall]:
         """What another connection sees: whether the row is held, and the word that was left."""
         free = superuser.execute(FREE, (run_id,)).fetchall()
         (word,) = superuser.execute(TOLD, (run_id,)).fetchone() or (0,)
@@ -260,7 +265,7 @@ def test_a_run_that_a_wrong_price_froze_goes_on_and_nobody_has_to_answer_its_req
     assert world.drive(run).status == "awaiting_gate"
     (request,) = world.open_requests(run)
     change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.1"}), by=None, reason="")
-    wrong = Wrong(tool="calculator.evaluate", version="calculator.evaluate@2")
+    wrong = WrongPrice(tool="calculator.evaluate", version="calculator.evaluate@2")
     done = apply_price_correction(world.id, wrong, by=None, reason="half of it")
     assert ([one.later for one in done.runs], corrected(done)) == ([True], (1, Decimal("-0.1")))
     assert world.drive(run).terminal_code == "SUCCESS"
@@ -283,7 +288,7 @@ def test_a_tools_price_is_corrected_where_it_cost_nothing_by_mistake(house: Hous
     assert world.drive(run).status == "completed"
     before = spent(world, run)[0]
     change_tool(world.id, "calculator.evaluate", asked_change({"price_usd": "0.2"}), by=None, reason="")
-    wrong = Wrong(tool="calculator.evaluate", version="calculator.evaluate@1")
+    wrong = WrongPrice(tool="calculator.evaluate", version="calculator.evaluate@1")
     done = apply_price_correction(world.id, wrong, by=None, reason="it is not free")
     assert corrected(done) == (2, Decimal("0.4"))
     assert spent(world, run)[0] == before + Decimal("0.4") == spent(world, run)[2]

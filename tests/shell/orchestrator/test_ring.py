@@ -21,7 +21,7 @@ from orchestrator.runs.queries.progress import progress_of
 from orchestrator.runs.queries.replays import replay_stored_run
 from orchestrator.worker.effects.run_loader import load_claimed_run
 from orchestrator.worker.leases import claim_lease, release_lease
-from orchestrator.worker.sweeper import Sweep
+from orchestrator.worker.sweeper import Sweeper
 from tenancy.db.tenant_context import tenant_transaction
 from tenancy.models import Membership
 from tests.doubles.company import Company
@@ -163,7 +163,7 @@ def test_a_run_that_kills_three_workers_is_parked(world: World, superuser: psyco
 def test_the_sweep_finds_what_no_message_told_of(world: World, superuser: psycopg.Connection) -> None:
     Clock(superuser).park_the_rest()
     run = world.submit("tool-loop", SUM)
-    sweep = Sweep(world.worker)
+    sweep = Sweeper(world.worker)
     for _ in range(20):
         sweep.tick()
         if world.run(run).status == "completed":

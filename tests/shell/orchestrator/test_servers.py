@@ -101,7 +101,7 @@ def test_an_admission_makes_a_version_pinned_to_what_was_seen(connected: World) 
     made = admit(connected.id, "send_note", **CHANGES).spec
     assert made.remote is not None
     assert (made.name, made.remote.definition, made.trust) == ("shop.send_note", seen, "untrusted")
-    assert (made.needs_gate, made.mutating, made.max_retries) == (True, True, 0)
+    assert (made.needs_gate, made.is_mutating, made.max_retries) == (True, True, 0)
     assert made.sensitive == ("/text", "/to")
     assert (made.honours_keys, made.lookup, made.parallel_safe, made.external) == (False, False, False, True)
     with tenant_transaction(connected.id):
@@ -127,7 +127,7 @@ def test_a_changed_definition_goes_back_into_quarantine_with_its_difference(
         assert stops.filter(lifted_at=None).count() == 1
         assert AuditEntry.objects.filter(verb="tool.quarantine").count() == 1
     made = admit(connected.id, "send_note", **CHANGES)
-    assert (made.spec.version, made.enabled, made.stopped) == (2, True, None)
+    assert (made.spec.version, made.enabled, made.emergency_stop) == (2, True, None)
 
 
 def test_an_admission_of_what_was_not_seen_last_is_refused(connected: World, tool_server: ToolServer) -> None:

@@ -210,7 +210,7 @@ def test_a_lowered_class_does_not_open_a_run_that_is_pinned_above_it(shop: World
 def test_a_disabled_tool_is_closed_to_running_runs_and_gone_for_new_ones(world: World) -> None:
     run = world.submit("tool-loop", SUM)
     disabled = change(world, CALCULATOR, enabled=False, reason="It lies")
-    assert (disabled.enabled, disabled.stopped is not None) == (False, True)
+    assert (disabled.enabled, disabled.emergency_stop is not None) == (False, True)
     world.drive(run)
     assert world.said(run, "call_attempted") == []
     with tenant_transaction(world.id):
@@ -224,7 +224,7 @@ def test_a_tool_that_is_enabled_again_takes_calls_again(world: World) -> None:
     change(world, CALCULATOR, enabled=False)
     change(world, CALCULATOR, price_usd="0.01")
     enabled = change(world, CALCULATOR, enabled=True)
-    assert (enabled.enabled, enabled.stopped, enabled.spec.version) == (True, None, 2)
+    assert (enabled.enabled, enabled.emergency_stop, enabled.spec.version) == (True, None, 2)
     with tenant_transaction(world.id):
         assert active_tools()[CALCULATOR].price_usd == Decimal("0.01")
     assert world.drive(world.submit("tool-loop", SUM)).terminal_code == "SUCCESS"
@@ -233,7 +233,7 @@ def test_a_tool_that_is_enabled_again_takes_calls_again(world: World) -> None:
 def test_enabling_a_tool_leaves_an_operators_own_stop_in_force(world: World) -> None:
     stop_everything("tool", tenant_id=world.id, target=CALCULATOR, by=None, reason="an incident")
     change(world, CALCULATOR, enabled=False)
-    stopped = change(world, CALCULATOR, enabled=True).stopped
+    stopped = change(world, CALCULATOR, enabled=True).emergency_stop
     assert stopped is not None
     assert stopped.reason == "an incident"
 

@@ -12,7 +12,7 @@ from orchestrator.core.tools.registration import asked_admission
 from orchestrator.core.tools.tool_update import asked_change
 from orchestrator.publishing.actions.versions import active_tools, publish_tools
 from orchestrator.spending.actions.price_corrections import apply_price_correction
-from orchestrator.spending.queries.mispriced_calls import Wrong
+from orchestrator.spending.queries.mispriced_calls import WrongPrice
 from orchestrator.tools.actions.tool_updates import change_tool
 from tenancy.db.tenant_context import tenant_transaction
 from tests.conftest import House
@@ -63,7 +63,7 @@ def test_a_call_without_a_price_is_reserved_and_charged_at_the_declared_worst_ca
     assert charges(world, run)[worst] == Decimal("0.02")
     change_tool(world.id, CALCULATOR, asked_change({"price_usd": "0.001"}), by=None, reason="the contract")
     done = apply_price_correction(
-        world.id, Wrong(tool=CALCULATOR, version=worst), by=None, reason="now it is known"
+        world.id, WrongPrice(tool=CALCULATOR, version=worst), by=None, reason="now it is known"
     )
     assert (done.calls, done.delta) == (2, Decimal("-0.018"))
     world.sound(run)
@@ -82,7 +82,7 @@ def test_a_call_that_was_sent_and_refused_is_corrected_like_any_other(
     assert [one["status"] for one in world.said(run, "call_observed")] == ["refused"]
     assert charges(world, run)[worst] == Decimal("0.01")
     change_tool(world.id, CALCULATOR, asked_change({"price_usd": "0.001"}), by=None, reason="the contract")
-    wrong = Wrong(tool=CALCULATOR, version=worst)
+    wrong = WrongPrice(tool=CALCULATOR, version=worst)
     done = apply_price_correction(world.id, wrong, by=None, reason="now it is known")
     assert (done.calls, done.delta) == (1, Decimal("-0.009"))
     assert apply_price_correction(world.id, wrong, by=None, reason="again").calls == 0

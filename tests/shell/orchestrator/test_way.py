@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 60.0
 
 def in_turn(way: CommitThrottle, tenant: UUID) -> bool:
     """Whether a commit of the tenant's would be made in its turn."""
-    with way.committing(tenant) as turn:
+    with way.hold_commit_slot(tenant) as turn:
         return turn
 
 
@@ -72,7 +72,7 @@ def having(way: CommitThrottle, in_hand: Mapping[UUID, int], commits: int = 0) -
             for _ in range(many):
                 held.enter_context(way.run_of(tenant, fresh_id())).begun()
         for _ in range(commits):
-            held.enter_context(way.committing(next(iter(in_hand))))
+            held.enter_context(way.hold_commit_slot(next(iter(in_hand))))
         yield
 
 
@@ -139,7 +139,7 @@ def test_a_flood_that_gives_way_leaves_its_turn_to_a_lesser_one_that_begins() ->
     entered, begins = Barrier(BUSY + 1), Event()
 
     def commit() -> None:
-        with way.committing(greater):
+        with way.hold_commit_slot(greater):
             entered.wait(PATIENCE_SECONDS)
             assert begins.wait(PATIENCE_SECONDS)
             way.give_way(greater, PATIENCE_SECONDS)
@@ -162,12 +162,12 @@ def test_a_flood_waits_while_a_message_that_came_in_is_looked_at() -> None:
     with ExitStack() as held:
         for _ in range(FLOOD):
             held.enter_context(way.run_of(flood, fresh_id())).begun()
-        with way.arriving(fresh_id()):
+        with way.announce_arrival(fresh_id()):
             assert not in_turn(way, flood)
             with way.run_of(flood, fresh_id()):
                 assert in_turn(way, flood)
         for whose in (flood, None):
-            with way.arriving(whose):
+            with way.announce_arrival(whose):
                 assert in_turn(way, flood)
 
 
@@ -205,9 +205,9 @@ def test_one_run_of_a_flood_leaves_where_every_thread_is_in_use(
 def test_messages_of_a_flood_that_find_nothing_do_not_stop_a_greater_one(in_hand: int, waits: bool) -> None:
     way, flood, less = CommitThrottle(longest=0.2), fresh_id(), fresh_id()
     with having(way, {flood: 2 * FLOOD, less: in_hand}):
-        with way.arriving(less):
+        with way.announce_arrival(less):
             assert not in_turn(way, flood)
-        with way.arriving(less):
+        with way.announce_arrival(less):
             assert in_turn(way, flood) is not waits
 
 
@@ -232,10 +232,10 @@ class Asked(CommitThrottle):
         self.tenant, self.asked = tenant, Event()
 
     @contextmanager
-    def committing(self, tenant: UUID) -> Iterator[bool]:
+    def hold_commit_slot(self, tenant: UUID) -> Iterator[bool]:
         if tenant == self.tenant:
             self.asked.set()
-        with super().committing(tenant) as turn:
+        with super().hold_commit_slot(tenant) as turn:
             yield turn
 
 
@@ -280,8 +280,8 @@ class Watched(CommitThrottle):
         self.turns: list[bool] = []
 
     @contextmanager
-    def committing(self, tenant: UUID) -> Iterator[bool]:
-        with super().committing(tenant) as turn:
+    def hold_commit_slot(self, tenant: UUID) -> Iterator[bool]:
+        with super().hold_commit_slot(tenant) as turn:
             self.turns.append(turn)
             yield turn
 
@@ -297,7 +297,7 @@ def test_a_run_of_a_flood_waits_before_its_claim_and_each_commit_unless_driven_a
             held.enter_context(way.run_of(noisy.id, fresh_id())).begun()
         held.enter_context(way.run_of(fresh_id(), fresh_id())).begun()
         for _ in range(BUSY):
-            held.enter_context(CommitThrottle.committing(way, noisy.id))
+            held.enter_context(CommitThrottle.hold_commit_slot(way, noisy.id))
         replace(fresh_worker(), way=way).advance(run, aside=aside)
     record = noisy.run(run)
     assert record.status == "completed"

@@ -17,7 +17,7 @@ from orchestrator import bundled_content
 from orchestrator.core.common.errors import EgressRefused, NameTaken
 from orchestrator.core.notifications.delivery_policy import OVERLAP, TRIES
 from orchestrator.core.notifications.errors import WebhookOff
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.notifications.actions.webhook_delivery import claim_of, deliver_due, deliver_now, note_try
 from orchestrator.notifications.actions.webhook_disabled_mail import tell_off
 from orchestrator.notifications.actions.webhooks import (
@@ -28,7 +28,7 @@ from orchestrator.notifications.actions.webhooks import (
     try_webhook,
     turn_on,
 )
-from orchestrator.notifications.gateways.webhook_sender import Sending, Sent, send_webhook
+from orchestrator.notifications.gateways.webhook_sender import AttemptResult, OutgoingMessage, send_webhook
 from orchestrator.publishing.actions.versions import publish_boundary
 from orchestrator.tools.actions.private_hosts import set_places
 from tenancy.core.errors import InvalidInput, NotFound, SecretUnusable
@@ -184,14 +184,14 @@ def test_what_a_dead_sender_had_in_hand_is_sent_again(house: House, receiver: Re
     assert deliver_now(house.tenant.id) == 1
     (one,) = log_of(house.tenant.id, made.webhook)
     assert (one.row.state, one.lost) == ("delivered", 1)
-    note_try(lost, Sent(status=500))
+    note_try(lost, AttemptResult(status=500))
     (one,) = log_of(house.tenant.id, made.webhook)
     assert (one.row.state, [a.number for a in one.attempts]) == ("delivered", [1, 2])
 
 
 async def test_whatever_breaks_while_sending_is_a_try_that_failed() -> None:
-    leave = Leave(origins=("https://hooks.example",))
-    broken = Sending(
+    leave = EgressPolicy(origins=("https://hooks.example",))
+    broken = OutgoingMessage(
         id="1", url="https://hooks.example", body=b"{}", at=NOON, leave=leave, secrets=("whsec_",)
     )
     sent = await send_webhook(broken)

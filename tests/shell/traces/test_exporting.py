@@ -16,7 +16,7 @@ from traces.core.canonical import compute_digest, encode_canonical
 from traces.core.errors import NotAnExport, TraceMissing
 from traces.core.integrity.export_format import verify_lines
 from traces.exports.jsonl import export_trace, verify_file
-from traces.ports import Pinned
+from traces.ports import PinnedManifest
 
 
 def lines_of(house: House, run: UUID | None = None) -> list[bytes]:
@@ -83,7 +83,7 @@ def test_an_export_brings_the_head_the_manifest_and_its_pins(house: House) -> No
     pen = write_run(house.tenant.id)
     pins = encode_canonical({"boundary_digest": "b"})
     manifest = encode_canonical({"pins_digest": compute_digest("pins", pins)})
-    with one_run(pen.head, Pinned(manifest, pins)):
+    with one_run(pen.head, PinnedManifest(manifest, pins)):
         lines = lines_of(house, pen.run)
     assert [orjson.loads(line)["line"] for line in lines[:3]] == ["header", "manifest", "pins"]
     faults = verify_lines(lines)

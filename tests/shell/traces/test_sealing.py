@@ -3,7 +3,7 @@
 import pytest
 from django.db import DatabaseError, transaction
 
-from orchestrator.core.common.argument_parsing import Arguments, Malformed, parse_arguments
+from orchestrator.core.common.argument_parsing import Arguments, MalformedArguments, parse_arguments
 from orchestrator.llm.gateways.sealed_arguments import sealed_arguments
 from tenancy.db.ids import fresh_id
 from tenancy.db.tenant_context import tenant_transaction
@@ -35,11 +35,11 @@ def test_a_value_opens_to_itself_under_its_own_key_alone(secret: str) -> None:
     assert reference == format_sealed_reference("secret_field", digest)
     assert digest == payload_digest(one.salt, body)
     assert secret.encode() not in body or not secret
-    assert one.open(body) == secret
+    assert one.open_value(body) == secret
     assert one.seal("secret_field", secret, PLACE) == reference
     for wrong in (other, Vault(tenant=fresh_id(), salt=one.salt, wrapped=one.wrapped)):
         with pytest.raises(Unopenable):
-            wrong.open(body)
+            wrong.open_value(body)
 
 
 @proves("R-SEC-4", part="what a value was sealed for cannot be changed")
@@ -53,7 +53,7 @@ def test_a_payload_whose_place_was_changed_opens_no_more() -> None:
         changed = body.replace(was, becomes)
         assert changed != body
         with pytest.raises(Unopenable):
-            one.open(changed)
+            one.open_value(changed)
 
 
 def test_short_values_have_one_length() -> None:
@@ -95,6 +95,6 @@ def test_arguments_with_a_sealed_member_twice_hold_no_secret_and_are_refused(raw
     kept, kinds = sealed_arguments(raw, "crm.change", one)
     assert kinds
     assert "hunter2" not in kept
-    assert isinstance(parse_arguments(kept.encode()), Malformed)
+    assert isinstance(parse_arguments(kept.encode()), MalformedArguments)
     again, _ = sealed_arguments(kept, "crm.change", one)
-    assert isinstance(parse_arguments(again.encode()), Malformed)
+    assert isinstance(parse_arguments(again.encode()), MalformedArguments)

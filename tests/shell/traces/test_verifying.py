@@ -14,7 +14,7 @@ from traces.core.errors import TraceMissing
 from traces.core.events import trace_events
 from traces.core.events.phases import Phase
 from traces.core.integrity.chain import Head
-from traces.ports import Pinned
+from traces.ports import PinnedManifest
 from traces.queries import list_missing_parts
 from traces.verification import VerificationFault, verify_run, verify_tenant
 
@@ -66,7 +66,7 @@ def test_a_floor_above_adds_its_own_check(house: House, monkeypatch: pytest.Monk
 @proves("R-TRACE-2", part="audit")
 def test_a_finished_run_that_lacks_something_fails_its_audit(house: House) -> None:
     pen = write_run(house.tenant.id)
-    with tenant_transaction(house.tenant.id), one_run(pen.head, Pinned(b"{}", b"{}")):
+    with tenant_transaction(house.tenant.id), one_run(pen.head, PinnedManifest(b"{}", b"{}")):
         missing = list_missing_parts(pen.run)
         assert {"budget vector", "model versions", "tenant"} <= set(missing)
         assert [fault.column for fault in verify_run(pen.run)] == list(missing)

@@ -29,7 +29,7 @@ class TraceEntry(NamedTuple):
     body: TraceEventBody
 
 
-class Move(NamedTuple):
+class UnchainedTransition(NamedTuple):
     """A transition that is not chained yet."""
 
     source: str
@@ -86,7 +86,7 @@ class RecordRow(NamedTuple):
     hash: bytes
 
 
-class Linked(NamedTuple):
+class LinkedRows(NamedTuple):
     """The rows that a link adds, and the head after it."""
 
     head: Head
@@ -96,14 +96,14 @@ class Linked(NamedTuple):
 
 def link_transitions(
     head: Head,
-    moves: Sequence[Move],
+    moves: Sequence[UnchainedTransition],
     *,
     core_version: int,
     event_digest: str,
     headroom: Mapping[str, Any] | None,
     binds: Mapping[str, str],
     at: datetime,
-) -> Linked:
+) -> LinkedRows:
     """Chain moves onto a head.
 
     The machine's input (`event_digest`, `headroom`) is stored in the first record, the digests of everything
@@ -141,7 +141,7 @@ def link_transitions(
     after = Head(
         run=head.run, record_number=number, record_hash=before, event_seq=seq, event_hash=said_before
     )
-    return Linked(head=after, records=tuple(records), events=tuple(events))
+    return LinkedRows(head=after, records=tuple(records), events=tuple(events))
 
 
 def record_hash(previous: bytes, body: bytes) -> bytes:

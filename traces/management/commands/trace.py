@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
     def _perform(self, options: dict[str, Any]) -> None:
         if options["verb"] == "verify":
-            self._say(self._verified(options))
+            self._say(self._verify_traces(options))
         elif options["verb"] == "export":
             with tenant_transaction(house_of(options["run"]).id):
                 self._export(options["run"], options["output"])
@@ -60,7 +60,7 @@ class Command(BaseCommand):
                 for line in get_subcommands()[options["verb"]].perform(options["run"], options):
                     self.stdout.write(line)
 
-    def _verified(self, options: dict[str, Any]) -> Iterator[tuple[str, list[VerificationFault]]]:
+    def _verify_traces(self, options: dict[str, Any]) -> Iterator[tuple[str, list[VerificationFault]]]:
         if options["file"] is not None:
             yield str(options["file"]), verify_file(options["file"])
         elif options["run"] is not None:

@@ -153,12 +153,12 @@ def diagnose_missing_verifiers(drawing: Drawing) -> Iterator[Diagnostic]:
     known = drawing.tools or {}
     strict = [node for node in drawing.of_kind("check_tool") if not _may_stay_unverified(node)]
     for name, spec in named_tools(drawing).items():
-        if spec.mutating and spec.verifier is None and strict:
+        if spec.is_mutating and spec.verifier is None and strict:
             where = strict[0].id
             sentence = f"{name} names no verifier: let every check_tool say unverified: {OBSERVED_ONLY}"
             yield make_diagnostic(24, sentence, node=where)
         reader = spec.verifier.read_back if spec.verifier is not None else None
-        if reader is not None and (reader.tool not in known or known[reader.tool].mutating):
+        if reader is not None and (reader.tool not in known or known[reader.tool].is_mutating):
             yield make_diagnostic(
                 24, f"{name} is verified by {reader.tool}, which is not a registered read-only tool"
             )

@@ -8,7 +8,7 @@ from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelRepl
 from orchestrator.core.domain.run_state import Call, Result, RunState
 from orchestrator.core.guardrails.policy_evaluation import with_planned_calls
 from orchestrator.core.llm.model_call import (
-    Asking,
+    ModelCallConfig,
     exit_model_unavailable,
     handle_model_timer,
     request_model_call,
@@ -36,7 +36,7 @@ class Act(PlainNode):
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.ACTION_SELECTION)
     artifact: ClassVar[str] = "proposed action"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[FrozenModel]] = Asking
+    config: ClassVar[type[FrozenModel]] = ModelCallConfig
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Close the last turn into one link of the conversation and ask."""
@@ -45,24 +45,24 @@ class Act(PlainNode):
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A reply, a failure, or the time to try again."""
         if isinstance(event, ModelReplied):
-            return self._replied(view, event)
+            return self._handle_reply(view, event)
         if isinstance(event, ModelFailed | Recovered):
-            return self._failed(view, event)
+            return self._handle_failure(view, event)
         if isinstance(event, TimerFired):
             return handle_model_timer(
                 view, lambda state: request_model_call(view, state, view.node.config, visible_tools(view))
             )
         raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _failed(self, view: NodeContext, event: ModelFailed | Recovered) -> NodeResult:
-        config: Asking = view.node.config
+    def _handle_failure(self, view: NodeContext, event: ModelFailed | Recovered) -> NodeResult:
+        config: ModelCallConfig = view.node.config
         if isinstance(event, Recovered):
             return NodeResult(state=view.state, said=(trace_model_failure(event),), anew=True)
         retry = retry_model_call(view, event, config, visible_tools(view))
         return exit_model_unavailable(view, event) if retry is None else retry
 
-    def _replied(self, view: NodeContext, event: ModelReplied) -> NodeResult:
-        config: Asking = view.node.config
+    def _handle_reply(self, view: NodeContext, event: ModelReplied) -> NodeResult:
+        config: ModelCallConfig = view.node.config
         said = (replied_said(event),)
         if (unsafe := stop_unsafe_reply(view, event, said)) is not None:
             return unsafe
@@ -71,7 +71,7 @@ class Act(PlainNode):
         counters = view.state.counters.evolve(model_attempts=0)
         state = view.state.evolve(reply=event.reply, counters=counters, feedback=None)
         if event.requests:
-            return self._requested(view, event, state, said)
+            return self._handle_requests(view, event, state, said)
         if event.refusal:
             return NodeResult(state=state.evolve(reason="model_refused"), outcome="refused", said=said)
         if event.answer is None:
@@ -81,7 +81,7 @@ class Act(PlainNode):
         fresh = asked_anew(view, fresh, MODEL, ())
         return NodeResult(state=fresh, outcome="answered", said=(*said, drafted))
 
-    def _empty(self, state: RunState, config: Asking, said: tuple[TraceEntry, ...]) -> NodeResult:
+    def _empty(self, state: RunState, config: ModelCallConfig, said: tuple[TraceEntry, ...]) -> NodeResult:
         """Neither answer nor call: ask again a few times, then a typed end (R-LOOP-9)."""
         tries = state.counters.empty + 1
         counted = state.evolve(counters=state.counters.evolve(empty=tries), reply=None)
@@ -89,7 +89,7 @@ class Act(PlainNode):
             return NodeResult(state=counted.evolve(reason="empty_reply"), outcome="empty", said=said)
         return NodeResult(state=counted, said=said, anew=True)
 
-    def _requested(
+    def _handle_requests(
         self, view: NodeContext, event: ModelReplied, state: RunState, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
         limit = view.pins.boundary.max_calls_per_reply

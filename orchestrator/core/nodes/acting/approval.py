@@ -98,14 +98,14 @@ class Approval(PlainNode):
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A decision, or its absence."""
         if isinstance(event, GateDecided):
-            return self._decided(view, event)
+            return self._handle_decision(view, event)
         if isinstance(event, GateExpired):
-            return self._expired(view, event)
+            return self._handle_expiry(view, event)
         if event.kind == "timer_fired":
             return NodeResult(state=view.state)
         raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _decided(self, view: NodeContext, event: GateDecided) -> NodeResult:
+    def _handle_decision(self, view: NodeContext, event: GateDecided) -> NodeResult:
         state = view.state.evolve(gates=without_keys(view.state.gates, event.request))
         said = (decided_said(event),)
         call = state.queue[0]
@@ -117,7 +117,7 @@ class Approval(PlainNode):
             return NodeResult(state=after, outcome=OUTCOME, said=(*said, why))
         if event.decision not in ("approve", "edit"):
             # What cannot be followed is no yes.
-            return self._rejected(view, event, said)
+            return self._handle_rejection(view, event, said)
         assert call.arguments is not None
         edited = event.decision == "edit" and event.arguments is not None
         arguments = event.arguments if edited and event.arguments is not None else call.arguments
@@ -134,7 +134,9 @@ class Approval(PlainNode):
             said=said,
         )
 
-    def _rejected(self, view: NodeContext, event: GateDecided, said: tuple[TraceEntry, ...]) -> NodeResult:
+    def _handle_rejection(
+        self, view: NodeContext, event: GateDecided, said: tuple[TraceEntry, ...]
+    ) -> NodeResult:
         state = view.state
         call = state.queue[0]
         result, why = not_run(view, call, "rejected", _format_rejection_reason(view, event))
@@ -151,7 +153,7 @@ class Approval(PlainNode):
         )
         return NodeResult(state=rejected, outcome="rejected", said=(*said, why))
 
-    def _expired(self, view: NodeContext, event: GateExpired) -> NodeResult:
+    def _handle_expiry(self, view: NodeContext, event: GateExpired) -> NodeResult:
         body = ApprovalExpired(request=event.request)
         state = view.state.evolve(
             gates=without_keys(view.state.gates, event.request), expired=True, reason="gate_expired"

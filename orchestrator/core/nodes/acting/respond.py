@@ -6,7 +6,7 @@ from orchestrator.core.common.frozen_model import FrozenModel
 from orchestrator.core.domain.run_events import AnyEvent, ModelFailed, ModelReplied, Recovered, TimerFired
 from orchestrator.core.domain.run_state import RunState
 from orchestrator.core.llm.model_call import (
-    Asking,
+    ModelCallConfig,
     exit_model_unavailable,
     handle_model_timer,
     request_model_call,
@@ -29,7 +29,7 @@ class Respond(PlainNode):
     phases: ClassVar[dict[str, Phase]] = dict.fromkeys(outcomes, Phase.FINAL_RESPONSE)
     artifact: ClassVar[str] = "draft"
     starts_work: ClassVar[bool] = True
-    config: ClassVar[type[FrozenModel]] = Asking
+    config: ClassVar[type[FrozenModel]] = ModelCallConfig
 
     def enter(self, view: NodeContext) -> NodeResult:
         """Ask for the text."""
@@ -38,22 +38,22 @@ class Respond(PlainNode):
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """A reply, a failure, or the time to try again."""
         if isinstance(event, ModelReplied):
-            return self._replied(view, event)
+            return self._handle_reply(view, event)
         if isinstance(event, Recovered):
             return NodeResult(state=view.state, said=(trace_model_failure(event),), anew=True)
         if isinstance(event, ModelFailed):
-            return self._failed(view, event)
+            return self._handle_failure(view, event)
         if isinstance(event, TimerFired):
             return handle_model_timer(
                 view, lambda state: request_model_call(view, state, view.node.config, ())
             )
         raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
-    def _failed(self, view: NodeContext, event: ModelFailed) -> NodeResult:
+    def _handle_failure(self, view: NodeContext, event: ModelFailed) -> NodeResult:
         retry = retry_model_call(view, event, view.node.config, ())
         return exit_model_unavailable(view, event) if retry is None else retry
 
-    def _replied(self, view: NodeContext, event: ModelReplied) -> NodeResult:
+    def _handle_reply(self, view: NodeContext, event: ModelReplied) -> NodeResult:
         said = (replied_said(event),)
         if (unsafe := stop_unsafe_reply(view, event, said)) is not None:
             return unsafe
@@ -70,7 +70,7 @@ class Respond(PlainNode):
         return NodeResult(state=state.evolve(draft=event.answer), outcome="drafted", said=(*said, drafted))
 
     def _empty(self, view: NodeContext, state: RunState, said: tuple[TraceEntry, ...]) -> NodeResult:
-        config: Asking = view.node.config
+        config: ModelCallConfig = view.node.config
         tries = state.counters.empty + 1
         counted = state.evolve(counters=state.counters.evolve(empty=tries))
         if tries > config.empty_retries:

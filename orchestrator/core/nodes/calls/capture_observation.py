@@ -25,7 +25,7 @@ from orchestrator.core.calls.open_effects import open_of, record_open_effect, se
 from orchestrator.core.calls.resource_locks import find_busy_lock_key, wait_for_resource_lock
 from orchestrator.core.common.backoff import delay_ms
 from orchestrator.core.common.frozen_model import without_keys
-from orchestrator.core.domain.call_outcomes import Fate, Look
+from orchestrator.core.domain.call_outcomes import Fate, LookUpMiss
 from orchestrator.core.domain.effects import Effect, SetTimer
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_events import (
@@ -38,7 +38,7 @@ from orchestrator.core.domain.run_events import (
     ToolAnswered,
     ToolFailed,
 )
-from orchestrator.core.domain.run_state import Call, RunState, Unread
+from orchestrator.core.domain.run_state import Call, RunState, UnreadAnswer
 from orchestrator.core.tools.schema_drift import CUT, drift_said
 from orchestrator.core.workflow.errors import UnexpectedEvent
 from orchestrator.core.workflow.node_protocol import (
@@ -80,23 +80,23 @@ class CaptureObservation(PlainNode):
     def on(self, view: NodeContext, event: AnyEvent) -> NodeResult:
         """Handle a result, a failure, a recovery, a person's decision on what happened, or a retry timer."""
         if isinstance(event, ToolAnswered):
-            return self._answered(view, event)
+            return self._handle_answer(view, event)
         if isinstance(event, ToolFailed):
-            return self._failed(view, event)
+            return self._handle_failure(view, event)
         if isinstance(event, Recovered):
-            return self._recovered(view, event)
+            return self._handle_recovery(view, event)
         if isinstance(event, TimerFired):
             return self._try_again(view)
         if isinstance(event, GateDecided):
-            return self._decided(view, event)
+            return self._handle_decision(view, event)
         if isinstance(event, GateExpired):
-            return self._unanswered(view, event)
+            return self._handle_expiry(view, event)
         raise UnexpectedEvent(node=view.node.id, event=event.kind)
 
     # -- what came back
     # ------------------------------------------------------------------------------------------
 
-    def _answered(self, view: NodeContext, event: ToolAnswered) -> NodeResult:
+    def _handle_answer(self, view: NodeContext, event: ToolAnswered) -> NodeResult:
         call = self._call(view, event.effect)
         body = CallObserved(
             call=call.id,
@@ -111,14 +111,14 @@ class CaptureObservation(PlainNode):
         )
         observed = call.evolve(rung="observed", observation=event.observation, error=None)
         if event.truncated:
-            cut = Unread(size=event.size, whole=event.whole, status=event.status, fault=CUT)
+            cut = UnreadAnswer(size=event.size, whole=event.whole, status=event.status, fault=CUT)
             observed = observed.evolve(unread=cut)
         state = side_effects.with_side_effect(
             view, self._with(view.state, observed), observed, event.observation
         )
         return self._go_on(view, state, (self._said(body),))
 
-    def _failed(self, view: NodeContext, event: ToolFailed) -> NodeResult:
+    def _handle_failure(self, view: NodeContext, event: ToolFailed) -> NodeResult:
         call = self._call(view, event.effect)
         body = CallObserved(
             call=call.id, effect=event.effect, status=event.error, observation=event.detail, size=0
@@ -126,7 +126,7 @@ class CaptureObservation(PlainNode):
         said: tuple[TraceEntry, ...] = (self._said(body),)
         became = classify_call_failure(view, call, event)
         if became is Fate.IN_DOUBT:
-            return self._doubted(view, call, event.effect, said)
+            return self._request_reconciliation(view, call, event.effect, said)
         if became is Fate.REPEAT or may_repeat(view, call, transient=event.transient, sent=event.sent):
             # effect None marks a call that waits for its next attempt.
             waiting = _with_unsent_attempt(call, sent=event.sent)
@@ -154,14 +154,16 @@ class CaptureObservation(PlainNode):
         return self._go_on(view, self._with(state, failed), said + words)
 
     def _left_open(
-        self, view: NodeContext, call: Call, error: str, became: Fate, look: Look
+        self, view: NodeContext, call: Call, error: str, became: Fate, look: LookUpMiss
     ) -> tuple[RunState, tuple[TraceEntry, ...]]:
         """Return the state with an open effect recorded if it is unknown what the call did."""
         if became in (Fate.OPEN, Fate.REPEAT):
             return record_open_effect(view, view.state, call, error)
-        return settle_open_effect(view.state, call, "absent") if look is Look.ABSENT else (view.state, ())
+        return (
+            settle_open_effect(view.state, call, "absent") if look is LookUpMiss.ABSENT else (view.state, ())
+        )
 
-    def _doubted(
+    def _request_reconciliation(
         self, view: NodeContext, call: Call, effect: str, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
         """Ask a person about the outcome of a call."""
@@ -171,7 +173,7 @@ class CaptureObservation(PlainNode):
         )
         return NodeResult(state=state, said=said + words + asked.said, effects=asked.effects)
 
-    def _recovered(self, view: NodeContext, event: Recovered) -> NodeResult:
+    def _handle_recovery(self, view: NodeContext, event: Recovered) -> NodeResult:
         call = self._call(view, event.effect)
         body = CallRecovered(effect=event.effect, resolution=event.resolution, detail=event.detail)
         said: tuple[TraceEntry, ...] = (self._said(body),)
@@ -208,10 +210,10 @@ class CaptureObservation(PlainNode):
             counted = _with_unsent_attempt(call, sent=event.detail.startswith(LOOKED))
             waiting = self._with(view.state, counted.evolve(effect=None, error="abandoned"))
             return self._go_on(view, waiting, said, 0)
-        return self._doubted(view, call, event.effect, said)
+        return self._request_reconciliation(view, call, event.effect, said)
 
     def _unread(
-        self, view: NodeContext, call: Call, event: Recovered, unread: Unread
+        self, view: NodeContext, call: Call, event: Recovered, unread: UnreadAnswer
     ) -> tuple[Call, tuple[TraceEntry, ...]]:
         """Return the call with an answer that could not be read, which is stored as it came (R-TOOL-14)."""
         body = CallObserved(
@@ -227,7 +229,7 @@ class CaptureObservation(PlainNode):
         kept = call.evolve(unread=unread, observation=unread.observation)
         return kept, (self._said(body), *drift_said(view, kept, unread.fault))
 
-    def _decided(self, view: NodeContext, event: GateDecided) -> NodeResult:
+    def _handle_decision(self, view: NodeContext, event: GateDecided) -> NodeResult:
         gate = view.state.gates[event.request]
         call = next(held for held in view.state.batch if held.id == gate.call)
         told, said = resolve_reconciliation(view, call, event)
@@ -240,7 +242,7 @@ class CaptureObservation(PlainNode):
             return make_interrupt_result(state, Interrupt.CANCELLED, "cancelled_in_doubt", said)
         return self._go_on(view, state, said)
 
-    def _unanswered(self, view: NodeContext, event: GateExpired) -> NodeResult:
+    def _handle_expiry(self, view: NodeContext, event: GateExpired) -> NodeResult:
         """Handle the expiry of a reconciliation request without an answer."""
         said = (trace_event(Phase.ESCALATION_CHECK, ApprovalExpired(request=event.request)),)
         state = view.state.evolve(gates=without_keys(view.state.gates, event.request))

@@ -20,7 +20,7 @@ from orchestrator.core.common.frozen_model import FrozenModel, with_entry, witho
 from orchestrator.core.common.sliding_window import with_call
 from orchestrator.core.domain.graph import Interrupt
 from orchestrator.core.domain.run_events import AnyEvent, TimerFired
-from orchestrator.core.domain.run_state import Call, Counters, Repairing, RunState
+from orchestrator.core.domain.run_state import Call, Counters, MalformedTool, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
 from orchestrator.core.guardrails.policy_evaluation import with_foreseen
 from orchestrator.core.nodes.acting.act import not_run
@@ -28,7 +28,7 @@ from orchestrator.core.workflow.interrupts import interrupt_for, refusal_said
 from orchestrator.core.workflow.node_protocol import (
     NodeContext,
     NodeResult,
-    Refused,
+    RefusedEffect,
     make_interrupt_result,
     trace_event,
 )
@@ -74,7 +74,7 @@ class CheckTool(PlainNode):
                 state=view.state, interrupt=interrupt_for(short), said=front.said + refusal_said(short)
             )  # fmt: skip
         if front.verdict != "eligible":
-            return self._refused(view, front)
+            return self._refuse_call(view, front)
         assert front.spec is not None
         if (key := find_busy_lock_key(view, front.spec, front.call)) is not None:
             # After the wait for a lock the whole check is repeated, because much may have changed.
@@ -122,7 +122,7 @@ class CheckTool(PlainNode):
             found.append(examined)
         return found
 
-    def _refused(self, view: NodeContext, examined: Authorization) -> NodeResult:
+    def _refuse_call(self, view: NodeContext, examined: Authorization) -> NodeResult:
         state, said = view.state, examined.said
         if examined.verdict == "over_budget":
             assert examined.refused is not None
@@ -136,9 +136,9 @@ class CheckTool(PlainNode):
             repaired = _without_repaired_tools(state, (examined.call.tool,))
             asking = state.evolve(queue=queue, malformed=repaired)
             return NodeResult(state=asking, outcome="needs_approval", said=said)
-        return self._answered(view, examined, said)
+        return self._answer_call(view, examined, said)
 
-    def _answered(
+    def _answer_call(
         self, view: NodeContext, examined: Authorization, said: tuple[TraceEntry, ...]
     ) -> NodeResult:
         """Give the call its structured result and remove it from the queue."""
@@ -158,7 +158,7 @@ class CheckTool(PlainNode):
         return NodeResult(state=state, outcome=examined.verdict, said=said)
 
 
-def _find_budget_shortfall(view: NodeContext, call: Call) -> Refused | None:
+def _find_budget_shortfall(view: NodeContext, call: Call) -> RefusedEffect | None:
     """Return the budget that would be too small to finish the run after this call, or None (R-BUDGET-4).
 
     A call with a shortfall is not made, and no person is asked to approve it.
@@ -168,7 +168,7 @@ def _find_budget_shortfall(view: NodeContext, call: Call) -> Refused | None:
 
 
 def _is_parallel_read(spec: ToolSpec | None) -> bool:
-    return spec is not None and spec.parallel_safe and not spec.mutating
+    return spec is not None and spec.parallel_safe and not spec.is_mutating
 
 
 def _with_counted_denial(counters: Counters, *, unauthorized: bool) -> Counters:
@@ -192,7 +192,7 @@ def _stop_after_denials(
     return make_interrupt_result(state, Interrupt.PERMISSION_DENIED, "repeated_denials", told)
 
 
-def _with_malformed_turn(state: RunState, examined: Authorization) -> Mapping[str, Repairing]:
+def _with_malformed_turn(state: RunState, examined: Authorization) -> Mapping[str, MalformedTool]:
     """Count one more turn with malformed arguments of this tool.
 
     Several malformed calls in one reply count as one turn: the model wrote the last one before it learned of
@@ -202,10 +202,10 @@ def _with_malformed_turn(state: RunState, examined: Authorization) -> Mapping[st
         return state.malformed
     before, turn = state.malformed.get(examined.call.tool), state.linked
     turns = 1 if before is None else before.turns + (before.last != turn)
-    return with_entry(state.malformed, examined.call.tool, Repairing(turns=turns, last=turn))
+    return with_entry(state.malformed, examined.call.tool, MalformedTool(turns=turns, last=turn))
 
 
-def _without_repaired_tools(state: RunState, tools: tuple[str, ...]) -> Mapping[str, Repairing]:
+def _without_repaired_tools(state: RunState, tools: tuple[str, ...]) -> Mapping[str, MalformedTool]:
     """Return `state.malformed` without the tools whose arguments are correct again in a later turn."""
     right = [tool for tool in tools if tool in state.malformed and state.malformed[tool].last != state.linked]
     return without_keys(state.malformed, *right) if right else state.malformed

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from orchestrator.core.calls.open_effects import action_key, open_of, record_open_effect, settle_open_effect
 from orchestrator.core.common.frozen_model import Hex, with_entry
-from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Result, RunState, Unread
+from orchestrator.core.domain.run_state import Call, Counters, Fact, Failure, Result, RunState, UnreadAnswer
 from orchestrator.core.workflow.goal_inputs import small_values
 from orchestrator.core.workflow.node_protocol import NodeContext, NodeResult, trace_event
 from orchestrator.core.workflow.plain_node import PlainNode
@@ -69,7 +69,7 @@ def _commit_fact(view: NodeContext, state: RunState, call: Call) -> tuple[RunSta
         {"status": "ok", "fact": name, "trust": spec.trust, "verified": call.verdict == "verified"},
     )
     confirmed = state.confirmed
-    if spec.mutating:
+    if spec.is_mutating:
         key = action_key(call)
         confirmed = with_entry(confirmed, key, confirmed.get(key, 0) + 1)
     echoes = state.echoes
@@ -145,7 +145,7 @@ def _build_tool_message(view: NodeContext, state: RunState, call: Call, head: di
     return encode_canonical({**head, "data": data})
 
 
-def _describe_unread_answer(unread: Unread) -> dict[str, object]:
+def _describe_unread_answer(unread: UnreadAnswer) -> dict[str, object]:
     """Describe an answer that was not read whole: its fault, status, size in bytes and digest.
 
     The digest identifies the answer. Empty values are left out.

@@ -65,7 +65,7 @@ class VerifyObservation(PlainNode):
                     return stop_unsafe_run(state, screened, call.tool, tuple(said))
                 state = with_safety_alarm(state, screened)
                 said.extend(screened.said)
-            judged, words = self._judged(view, call)
+            judged, words = self._judge_call(view, call)
             state = with_drifted_tools(state.evolve(batch=with_updated_call(state, judged)), words)
             said.extend(words)
         waiting = next((call for call in state.batch if call.verdict == READING), None)
@@ -115,7 +115,7 @@ class VerifyObservation(PlainNode):
             return NodeResult(state=state, said=said, anew=True)
         return self._answer(state, said)
 
-    def _judged(  # noqa: PLR0911 - one return a verdict reads better than a variable carried through
+    def _judge_call(  # noqa: PLR0911 - one return a verdict reads better than a variable carried through
         self, view: NodeContext, call: Call
     ) -> tuple[Call, tuple[TraceEntry, ...]]:
         """The call with its verdict, or without one where it must be read back first."""
@@ -124,7 +124,7 @@ class VerifyObservation(PlainNode):
         if call.verdict == "reconciled":
             return self._mark(view, call, "verified", "a person's word")
         assert call.observation is not None
-        fault, value = self._parsed(view, call)
+        fault, value = self._parse_observation(view, call)
         if fault is not None:
             judged, words = self._mark(view, call.evolve(error="malformed"), *fault)
             return judged, words + drift_said(view, call, fault[1])
@@ -136,11 +136,11 @@ class VerifyObservation(PlainNode):
                 return self._mark(view, call.evolve(error="post_condition"), "failed", f"differs: {wrong[0]}")
             if spec.verifier.read_back is not None:
                 return call.evolve(attempt=1, verdict=READING), ()
-        elif spec.mutating:
+        elif spec.is_mutating:
             return self._mark(view, call, "observed_only", "the tool names no verifier")
         return self._mark(view, call, "verified", "")
 
-    def _parsed(self, view: NodeContext, call: Call) -> tuple[tuple[str, str] | None, Any]:
+    def _parse_observation(self, view: NodeContext, call: Call) -> tuple[tuple[str, str] | None, Any]:
         config: Config = view.node.config
         body = view.desk.read(call.observation or "")
         text = body.decode("utf-8", "backslashreplace")

@@ -45,7 +45,7 @@ class CheckCompletion(PlainNode):
             trace_event(Phase.REFLECTION_TRIGGER, PhaseSkipped(reason="this workflow has no critique")),
         ]
         if outcome in ("stalled", "blocked"):
-            said.append(trace_event(Phase.ESCALATION_CHECK, self._tripped(view, outcome)))
+            said.append(trace_event(Phase.ESCALATION_CHECK, self._build_tripped_breaker(view, outcome)))
         reason = detail if outcome not in ("complete", "incomplete") else view.state.reason
         return NodeResult(state=view.state.evolve(reason=reason), outcome=outcome, said=tuple(said))
 
@@ -70,7 +70,7 @@ class CheckCompletion(PlainNode):
             return "low_confidence", f"unmet:{failing[0]}"[:300], met, met + len(failing)
         return "complete", "", met, met
 
-    def _tripped(self, view: NodeContext, outcome: str) -> BreakerTripped:
+    def _build_tripped_breaker(self, view: NodeContext, outcome: str) -> BreakerTripped:
         boundary, counters = view.pins.boundary, view.state.counters
         if outcome == "stalled":
             return BreakerTripped(

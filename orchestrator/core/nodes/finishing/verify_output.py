@@ -52,14 +52,14 @@ class VerifyOutput(PlainNode):
         screened = screen_content(view, "output", text, "draft")
         if screened.severity == "stop":
             return stop_unsafe_run(view.state, screened, "draft", ())
-        checked = self._checked(view, draft, text, screened.severity == "gate")
+        checked = self._check_draft(view, draft, text, screened.severity == "gate")
         return checked._replace(said=(*screened.said, *checked.said))
 
-    def _checked(self, view: NodeContext, draft: str, text: str, guarded: bool) -> NodeResult:
+    def _check_draft(self, view: NodeContext, draft: str, text: str, guarded: bool) -> NodeResult:
         config: Config = view.node.config
         for level, validator, faults in self._levels(view, text):
             if faults:
-                return self._failed(view, draft, level, validator, faults)
+                return self._fail_draft(view, draft, level, validator, faults)
         asked = config.criteria and view.manifest.goal.requires_human_approval
         if asked or guarded:
             why = "the goal asks for a person's review" if asked else "a safety detector found something"
@@ -84,7 +84,7 @@ class VerifyOutput(PlainNode):
             levels.append((2, "acceptance", unmet(view, text, view.manifest.goal.acceptance)))
         return levels
 
-    def _failed(
+    def _fail_draft(
         self, view: NodeContext, draft: str, level: int, validator: str, faults: list[str]
     ) -> NodeResult:
         detail = "; ".join(faults)[:2_000]

@@ -37,7 +37,7 @@ class ResolveScope(PlainNode):
             return NodeResult(
                 state=view.state.evolve(reason=denied[0].rule), outcome="denied", said=tuple(said)
             )
-        given, state = self._settled(view)
+        given, state = self._resolve_inputs(view)
         fault = validate_against_schema(view.graph.spec.input_schema, given)
         if fault is not None:
             missing = state.evolve(asked=fault.missing, reason=fault.detail[:300])
@@ -45,7 +45,7 @@ class ResolveScope(PlainNode):
         said.append(self._tools_said(view))
         return NodeResult(state=state.evolve(asked=(), reason=""), outcome="resolved", said=tuple(said))
 
-    def _settled(self, view: NodeContext) -> tuple[dict[str, Any], RunState]:
+    def _resolve_inputs(self, view: NodeContext) -> tuple[dict[str, Any], RunState]:
         """The inputs, and the state with the intent that the submitter chose when the goal named several."""
         given, state = merge_goal_inputs(view.manifest.goal, view.state, view.desk), view.state
         if state.intent or "intent" in view.graph.spec.input_schema.get("properties", {}):

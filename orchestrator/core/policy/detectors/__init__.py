@@ -16,7 +16,7 @@ PLACES: tuple[Place, ...] = ("input", "result", "output")
 SEVERITIES: tuple[Severity, ...] = ("off", "note", "gate", "stop")
 
 
-class Seen(NamedTuple):
+class DetectorInput(NamedTuple):
     """The input of a detector: the raw text, its normalized form, and the terms that the boundary denies."""
 
     text: str
@@ -30,7 +30,7 @@ class Detector(Protocol):
     name: str
     severity: Mapping[Place, Severity]
 
-    def find(self, seen: Seen) -> tuple[str, ...]:
+    def find(self, seen: DetectorInput) -> tuple[str, ...]:
         """Return the broken rules, each once; empty if none is broken."""
         ...
 

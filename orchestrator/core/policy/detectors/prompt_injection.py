@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from orchestrator.core.policy.detectors import Place, Seen, Severity
+from orchestrator.core.policy.detectors import DetectorInput, Place, Severity
 
 WITHIN = 60
 # Two words near each other in one sentence. They are looked for one by one, so that no text makes it slow.
@@ -42,11 +42,11 @@ ALONE: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-class Injection:
+class InjectionDetector:
     name = "injection"
     severity: dict[Place, Severity] = {"input": "note", "result": "gate", "output": "note"}
 
-    def find(self, seen: Seen) -> tuple[str, ...]:
+    def find(self, seen: DetectorInput) -> tuple[str, ...]:
         """The ways in which the text gives orders."""
         found = [name for name, words in PAIRS if any(_match_nearby_words(words, seen.plain))]
         return (*found, *(name for name, pattern in ALONE if pattern.search(seen.plain)))
@@ -62,4 +62,4 @@ def _match_nearby_words(words: re.Pattern[str], text: str) -> Iterator[bool]:
             yield True
 
 
-DETECTOR = Injection()
+DETECTOR = InjectionDetector()

@@ -2,18 +2,18 @@
 
 import re
 
-from orchestrator.core.policy.detectors import Place, Seen, Severity
+from orchestrator.core.policy.detectors import DetectorInput, Place, Severity
 
 MARK = re.compile(r"\[redacted:(api_key|bearer|password|private_key|secret_field)\]")
 
 
-class Leaks:
+class SecretLeakDetector:
     name = "secrets"
     severity: dict[Place, Severity] = {"input": "note", "result": "note", "output": "gate"}
 
-    def find(self, seen: Seen) -> tuple[str, ...]:
+    def find(self, seen: DetectorInput) -> tuple[str, ...]:
         """The kinds of secrets that stood in the text."""
         return tuple(sorted({match[1] for match in MARK.finditer(seen.text)}))
 
 
-DETECTOR = Leaks()
+DETECTOR = SecretLeakDetector()

@@ -45,7 +45,7 @@ SHAPES: Final[Mapping[str, str]] = {
 MODELS: Final = ("act", "respond", "plan", "synthesize", "critique", "repair", "compress")
 
 
-class Nail(NamedTuple):
+class BorderPoint(NamedTuple):
     """The x at which a link meets the border of its upper and of its lower part."""
 
     upper: float
@@ -60,7 +60,7 @@ def layout_graph(graph: CompiledGraph | GraphSpec) -> Drawing:
     order = minimize_crossings(plan)
     widths = _compute_widths(plan)
     centres = assign_x_coordinates(plan, order, widths)
-    return _Drawn(plan, order, widths, centres).whole(large=len(spec.nodes) > LARGEST)
+    return _PointLayout(plan, order, widths, centres).whole(large=len(spec.nodes) > LARGEST)
 
 
 def shape_of(kind: str) -> str:
@@ -83,7 +83,7 @@ def _compute_widths(plan: Plan) -> list[float]:
     return found
 
 
-class _Drawn:
+class _PointLayout:
     """The last step, from columns to points; it holds only the data that its parts share."""
 
     def __init__(
@@ -132,7 +132,7 @@ class _Drawn:
             members=node.members,
         )
 
-    def _nails(self) -> list[Nail]:
+    def _nails(self) -> list[BorderPoint]:
         """Spread the links of each side of a box along its border, in the order of their other ends."""
         upper, lower = [0.0] * len(self.plan.links), [0.0] * len(self.plan.links)
         for at, part in enumerate(self.plan.parts):
@@ -140,7 +140,7 @@ class _Drawn:
             above = [(self.centres[self.plan.links[link].upper], link) for link in self.plan.above[at]]
             self._spread(at, below, upper, real=part.real)
             self._spread(at, above, lower, real=part.real)
-        return [Nail(*both) for both in zip(upper, lower, strict=True)]
+        return [BorderPoint(*both) for both in zip(upper, lower, strict=True)]
 
     def _spread(self, at: int, ends: list[tuple[float, int]], nails: list[float], *, real: bool) -> None:
         centre = self.centres[at]
@@ -162,7 +162,7 @@ class _Drawn:
 
         Each gap has as few rows as keep its labels apart.
         """
-        gaps: dict[int, list[tuple[Pair, Nail, float]]] = {}
+        gaps: dict[int, list[tuple[Pair, BorderPoint, float]]] = {}
         for pair, chain in self.plan.chains.items():
             if chain:
                 link = self._beside(pair)
@@ -241,7 +241,9 @@ def _row_y(row: int) -> float:
     return 22.0 + LABEL_LINE * row
 
 
-def _assign_label_rows(labels: Sequence[tuple[Pair, Nail, float]], rows: int) -> tuple[dict[Pair, int], bool]:
+def _assign_label_rows(
+    labels: Sequence[tuple[Pair, BorderPoint, float]], rows: int
+) -> tuple[dict[Pair, int], bool]:
     """Assign the labels of a gap to `rows` rows from left to right.
 
     The second result is whether no label overlaps another.
@@ -259,7 +261,7 @@ def _assign_label_rows(labels: Sequence[tuple[Pair, Nail, float]], rows: int) ->
     return found, apart
 
 
-def _on_curve(nail: Nail, row: int, rows: int) -> float:
+def _on_curve(nail: BorderPoint, row: int, rows: int) -> float:
     """Return the x of the curve between two nails in the middle of a row."""
     return nail.upper + (nail.lower - nail.upper) * _compute_curve_progress(row, rows)
 

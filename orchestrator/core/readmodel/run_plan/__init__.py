@@ -9,27 +9,27 @@ Spec: R-UI-3, R-GRAPH-19.
 from orchestrator.core.readmodel.run_plan.call_steps import carried_calls
 from orchestrator.core.readmodel.run_plan.criteria import criteria_of
 from orchestrator.core.readmodel.run_plan.plan_types import (
-    Asked,
-    Met,
+    CheckFinding,
+    CriterionState,
     Move,
     PlanStep,
     RunPlan,
-    Said,
     ShownCriterion,
     StepStanding,
+    TracedCall,
     Wait,
 )
 from orchestrator.core.readmodel.run_plan.steps import build_run_plan, select_step_window
 
 __all__ = [
-    "Asked",
-    "Met",
+    "CheckFinding",
+    "CriterionState",
     "Move",
     "PlanStep",
     "RunPlan",
-    "Said",
     "ShownCriterion",
     "StepStanding",
+    "TracedCall",
     "Wait",
     "build_run_plan",
     "carried_calls",

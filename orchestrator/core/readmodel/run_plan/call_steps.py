@@ -5,7 +5,7 @@ from typing import NamedTuple
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.run_state import Call, RunState
 from orchestrator.core.domain.tool_spec import ToolSpec
-from orchestrator.core.readmodel.run_plan.plan_types import Asked, For, StepStanding, Wait
+from orchestrator.core.readmodel.run_plan.plan_types import For, StepStanding, TracedCall, Wait
 from orchestrator.core.workflow.edge_guards import MODEL
 
 S = StepStanding
@@ -14,7 +14,7 @@ STATUSES = {"ok": S.DONE, "error": S.FAILED, "circuit_open": S.FAILED}
 """What the result of a call says; every other status is a refusal."""
 
 
-class Placed(NamedTuple):
+class PlacedCall(NamedTuple):
     """A call with its standing, what it waits for, and the ids of the calls that it comes after."""
 
     call: Call
@@ -28,7 +28,7 @@ def standing_of(status: str) -> StepStanding:
     return STATUSES.get(status, S.REFUSED)
 
 
-def list_pending_calls(state: RunState, pins: Pins) -> list[Placed]:
+def list_pending_calls(state: RunState, pins: Pins) -> list[PlacedCall]:
     """Return the calls without a result, in order: the current batch, then the queue in processing order."""
     found = [_on_its_way(state, call) for call in state.batch]
     before = tuple(call.id for call in state.batch)
@@ -38,12 +38,14 @@ def list_pending_calls(state: RunState, pins: Pins) -> list[Placed]:
     return found
 
 
-def carried_calls(state: RunState) -> tuple[Asked, ...]:
+def carried_calls(state: RunState) -> tuple[TracedCall, ...]:
     """Return the calls that a retry begins with, from its first state.
 
     The previous run requested them, so no event of the retry does.
     """
-    return tuple(Asked(call.id, call.tool, MODEL if call.by == MODEL else "node") for call in state.queue)
+    return tuple(
+        TracedCall(call.id, call.tool, MODEL if call.by == MODEL else "node") for call in state.queue
+    )
 
 
 def last_of(state: RunState, pins: Pins) -> tuple[str, ...]:
@@ -77,30 +79,33 @@ def _has_room(group: list[Call], call: Call, pins: Pins) -> bool:
 
 def _is_parallel_read(spec: ToolSpec | None) -> bool:
     """Return whether a tool only reads and may run in parallel, by the rule of check_tool."""
-    return spec is not None and spec.parallel_safe and not spec.mutating
+    return spec is not None and spec.parallel_safe and not spec.is_mutating
 
 
-def _place_queued_group(state: RunState, group: list[Call], before: tuple[str, ...]) -> list[Placed]:
+def _place_queued_group(state: RunState, group: list[Call], before: tuple[str, ...]) -> list[PlacedCall]:
     """Place a group of the queue; the other calls of the group wait if the front call waits."""
     if before:
-        return [Placed(call, S.BEHIND, after=before) for call in group]
+        return [PlacedCall(call, S.BEHIND, after=before) for call in group]
     front, *beside = group
     wait = wait_of(state, front)
     if wait is None:
-        return [Placed(call, S.READY) for call in group]
-    return [Placed(front, S.WAITING, wait), *(Placed(call, S.BEHIND, after=(front.id,)) for call in beside)]
+        return [PlacedCall(call, S.READY) for call in group]
+    return [
+        PlacedCall(front, S.WAITING, wait),
+        *(PlacedCall(call, S.BEHIND, after=(front.id,)) for call in beside),
+    ]
 
 
-def _on_its_way(state: RunState, call: Call) -> Placed:
+def _on_its_way(state: RunState, call: Call) -> PlacedCall:
     if any(held.call == call.id for held in state.pending.values()):
-        return Placed(call, S.UNDER_WAY)
+        return PlacedCall(call, S.UNDER_WAY)
     wait = wait_of(state, call)
     if call.rung == "in_doubt":
-        return Placed(call, S.IN_DOUBT, wait)
+        return PlacedCall(call, S.IN_DOUBT, wait)
     if state.pending or call.rung in ("observed", "verified", "failed"):
         # The call has returned. Its result is stored when the other calls of its batch have returned too.
-        return Placed(call, S.UNDER_WAY)
-    return Placed(call, S.READY) if wait is None else Placed(call, S.WAITING, wait)
+        return PlacedCall(call, S.UNDER_WAY)
+    return PlacedCall(call, S.READY) if wait is None else PlacedCall(call, S.WAITING, wait)
 
 
 def wait_of(state: RunState, call: Call | None = None) -> Wait | None:

@@ -12,7 +12,7 @@ from orchestrator.core.domain.graph import CompiledGraph, Node
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_events import Headroom
 from orchestrator.core.domain.run_state import RunState
-from orchestrator.core.readmodel.run_plan.plan_types import Met, Move, Said, ShownCriterion
+from orchestrator.core.readmodel.run_plan.plan_types import CheckFinding, CriterionState, Move, ShownCriterion
 from orchestrator.core.results.validators import known_validators
 from orchestrator.core.workflow.node_protocol import NodeContext
 
@@ -24,19 +24,23 @@ UNMET = "unmet:"
 
 
 def criteria_of(
-    graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...], said: Said | None
+    graph: CompiledGraph,
+    manifest: Manifest,
+    state: RunState,
+    moves: tuple[Move, ...],
+    said: CheckFinding | None,
 ) -> tuple[ShownCriterion, ...]:
     """Return the goal's criteria, then the workflow's in the order of its nodes."""
-    asked = _Asked(graph, manifest, state, moves, said)
+    asked = _RunCriteria(graph, manifest, state, moves, said)
     return (*asked.of_goal(), *asked.of_workflow())
 
 
-class _Asked:
+class _RunCriteria:
     """The criteria of one run."""
 
     def __init__(
         self, graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...],
-        said: Said | None,
+        said: CheckFinding | None,
     ) -> None:  # fmt: skip
         self.graph, self.manifest, self.state, self.said = graph, manifest, state, said
         self.judged = [move for move in moves if _is_judging_move(graph, move)]
@@ -56,13 +60,15 @@ class _Asked:
         for node in self.graph.nodes.values():
             for fact in node.config.facts if node.kind == "check_completion" else ():
                 needed = Criterion(validator="fact_committed", parameters={"fact": fact})
-                yield self._shown(node, needed, Met.MET if fact in self.state.facts else Met.UNMET)
+                yield self._build_shown_criterion(
+                    node, needed, CriterionState.MET if fact in self.state.facts else CriterionState.UNMET
+                )
             criteria = node.config.acceptance if node.kind == "verify_output" else ()
             for criterion in criteria:
                 met = self._met(criterion, criteria, [node.id], "workflow")
-                yield self._shown(node, criterion, met)
+                yield self._build_shown_criterion(node, criterion, met)
 
-    def _shown(self, node: Node, criterion: Criterion, met: Met) -> ShownCriterion:
+    def _build_shown_criterion(self, node: Node, criterion: Criterion, met: CriterionState) -> ShownCriterion:
         return ShownCriterion(
             validator=criterion.validator, parameters=criterion.parameters, of="workflow", met=met,
             node=node.id,
@@ -70,38 +76,44 @@ class _Asked:
 
     def _met(
         self, criterion: Criterion, together: tuple[Criterion, ...], judges: list[str], level: str
-    ) -> Met:
+    ) -> CriterionState:
         module = known_validators().get(criterion.validator)
         if module is None:
-            return Met.OPEN
+            return CriterionState.OPEN
         if getattr(module, "OF_FACTS", False):
-            return Met.MET if module.holds(self._view(), "", criterion.parameters) else Met.UNMET
+            return (
+                CriterionState.MET
+                if module.holds(self._view(), "", criterion.parameters)
+                else CriterionState.UNMET
+            )
         newest = next((move for move in reversed(self.judged) if move.source in judges), None)
         if newest is None:
-            return Met.OPEN
+            return CriterionState.OPEN
         if newest.outcome in PASSED:
-            return Met.MET
+            return CriterionState.MET
         # Only the newest check's findings are known.
         if self.said is None or newest is not self.judged[-1]:
-            return Met.OPEN
-        return self._failed(criterion, together, level, self.said)
+            return CriterionState.OPEN
+        return self._judge_after_failure(criterion, together, level, self.said)
 
-    def _failed(self, criterion: Criterion, together: tuple[Criterion, ...], level: str, said: Said) -> Met:
+    def _judge_after_failure(
+        self, criterion: Criterion, together: tuple[Criterion, ...], level: str, said: CheckFinding
+    ) -> CriterionState:
         """Return the state of a criterion after a failed check.
 
         Levels are checked in order, and only the first failing level is reported.
         """
         if said.validator == "acceptance" and level == "workflow":
-            return Met.MET
+            return CriterionState.MET
         detail, only_first = said.detail, said.detail.startswith(UNMET)
         if said.validator != level and not (only_first and level == "acceptance"):
-            return Met.OPEN
+            return CriterionState.OPEN
         if f"{criterion.validator} {dict(criterion.parameters)}" in detail:
-            return Met.UNMET
+            return CriterionState.UNMET
         if f"{criterion.validator}: " in detail:
             alike = sum(one.validator == criterion.validator for one in together)
-            return Met.UNMET if alike == 1 else Met.OPEN
-        return Met.OPEN if only_first or len(detail) >= CUT else Met.MET
+            return CriterionState.UNMET if alike == 1 else CriterionState.OPEN
+        return CriterionState.OPEN if only_first or len(detail) >= CUT else CriterionState.MET
 
     def _view(self) -> NodeContext:
         """Return the context for a criterion about facts: no content, no time."""

@@ -7,7 +7,7 @@ from orchestrator.core.domain.graph import CompiledGraph, Node
 from orchestrator.core.domain.manifest import Pins
 from orchestrator.core.domain.run_state import Fact, Result, RunState
 from orchestrator.core.readmodel.run_plan.call_steps import standing_of, wait_of
-from orchestrator.core.readmodel.run_plan.plan_types import Asked, Move, PlanStep, StepStanding
+from orchestrator.core.readmodel.run_plan.plan_types import Move, PlanStep, StepStanding, TracedCall
 from orchestrator.core.readmodel.run_plan.reachable_steps import GOOD, WORKS, list_later_nodes
 
 S = StepStanding
@@ -54,7 +54,7 @@ def at_work(state: RunState, step: PlanStep) -> PlanStep:
     return step.evolve(standing=S.READY if wait is None else S.WAITING, wait=wait)
 
 
-class Past:
+class NodeHistory:
     """The result of each node, from the state and the records.
 
     A node that the run has passed and may reach again is done if it achieved its purpose. A model in a loop
@@ -63,7 +63,7 @@ class Past:
 
     def __init__(
         self, graph: CompiledGraph, pins: Pins, state: RunState, moves: tuple[Move, ...],
-        asked: tuple[Asked, ...], results: Mapping[str, Result], *, again: bool,
+        asked: tuple[TracedCall, ...], results: Mapping[str, Result], *, again: bool,
     ) -> None:  # fmt: skip
         self.graph, self.pins, self.state, self.results = graph, pins, state, results
         self.left = left_by(moves)
@@ -72,7 +72,7 @@ class Past:
         }
         # Nodes whose facts a retry took over from the previous run.
         self.carried = [node for node in self.facts if node not in self.left]
-        self.drafted = self._drafted(moves) if again and state.draft is not None else ""
+        self.drafted = self._find_draft_node(moves) if again and state.draft is not None else ""
         if self.drafted:
             self.carried.insert(self._place_of_draft(), self.drafted)
         self.asked = {one.tool: one for one in asked if one.by == "node"}
@@ -89,7 +89,7 @@ class Past:
             return step.evolve(standing=S.DONE)
         return step if ahead else step.evolve(standing=S.FAILED, why=outcome)
 
-    def _drafted(self, moves: tuple[Move, ...]) -> str:
+    def _find_draft_node(self, moves: tuple[Move, ...]) -> str:
         """Return the node that wrote the draft that a retry began with, or "" if it is unknown.
 
         The node is not recorded. It is derived only if exactly one node that writes drafts leads to the place
@@ -134,7 +134,7 @@ class Past:
         return cut_off(self.state, step, asked)
 
 
-def cut_off(state: RunState, step: PlanStep, asked: Asked) -> PlanStep:
+def cut_off(state: RunState, step: PlanStep, asked: TracedCall) -> PlanStep:
     """Return the step of a call that gets no result any more, or whose result the state no longer holds."""
     step = step.evolve(call=asked.call)
     if asked.status not in ("", "ok"):

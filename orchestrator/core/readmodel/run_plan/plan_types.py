@@ -65,7 +65,7 @@ class PlanStep(FrozenModel):
     became: Literal["", "undone", "left"] = ""
 
 
-class Met(StrEnum):
+class CriterionState(StrEnum):
     """The state of a criterion: met or unmet at the last check, or not checked yet."""
 
     MET = "met"
@@ -79,7 +79,7 @@ class ShownCriterion(FrozenModel):
     validator: str
     parameters: Mapping[str, Small]
     of: Literal["goal", "workflow"]
-    met: Met
+    met: CriterionState
     node: str = ""
 
 
@@ -99,7 +99,7 @@ class Move(NamedTuple):
     target: str
 
 
-class Asked(NamedTuple):
+class TracedCall(NamedTuple):
     """A call from the trace since the newest reply; the state of an interrupted run no longer holds it.
 
     `by` is `model`, `node` or `undo`. `sent`: an attempt was made. `status`: the status of the answer, empty
@@ -113,7 +113,7 @@ class Asked(NamedTuple):
     status: str = ""
 
 
-class Said(NamedTuple):
+class CheckFinding(NamedTuple):
     """The finding of the newest check of a draft or of completion."""
 
     validator: str

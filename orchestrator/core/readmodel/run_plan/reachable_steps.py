@@ -19,7 +19,7 @@ OF_FACTS = ("facts", "fact_is", "fact_at_most")
 SETS_INTENT = ("classify_intent", "resolve_scope")
 
 
-class Ways(NamedTuple):
+class NodesAhead(NamedTuple):
     """The nodes ahead in order, each with the earlier nodes that it may come after.
 
     `first` are the nodes that may come next.
@@ -29,14 +29,14 @@ class Ways(NamedTuple):
     first: tuple[str, ...]
 
 
-NOWHERE = Ways({}, ())
+NOWHERE = NodesAhead({}, ())
 
 
-def ways_from(graph: CompiledGraph, state: RunState, start: Place, *, entering: bool = False) -> Ways:
+def ways_from(graph: CompiledGraph, state: RunState, start: Place, *, entering: bool = False) -> NodesAhead:
     """Compute the ways from a place. `entering`: the run has yet to reach the place."""
-    wide = _Walk(graph, state, decides=False).seen(start, entering=entering)
-    walk = _Walk(graph, state, decides=True, wide=wide)
-    first, following = walk.drawn(start, entering=entering)
+    wide = _GraphWalk(graph, state, decides=False).list_reachable_places(start, entering=entering)
+    walk = _GraphWalk(graph, state, decides=True, wide=wide)
+    first, following = walk.list_next_nodes(start, entering=entering)
     order = _sort_topologically(first, following)
     place = {node: number for number, node in enumerate(order)}
     after: dict[str, list[str]] = {node: [] for node in order}
@@ -44,18 +44,18 @@ def ways_from(graph: CompiledGraph, state: RunState, start: Place, *, entering: 
         for target in following[node]:
             if place[target] > place[node]:
                 after[target].append(node)
-    return Ways({node: tuple(before) for node, before in after.items()}, tuple(first))
+    return NodesAhead({node: tuple(before) for node, before in after.items()}, tuple(first))
 
 
 def list_later_nodes(graph: CompiledGraph, state: RunState, node: str) -> dict[str, None]:
     """Return every node that a run may reach after this one, for any requester of the previous call."""
-    walk = _Walk(graph, state, decides=False)
+    walk = _GraphWalk(graph, state, decides=False)
     askers = ("", MODEL, *(one.id for one in graph.nodes.values() if one.kind == "tool"))
-    places = (walk.seen((node, asker), entering=False) for asker in askers)
+    places = (walk.list_reachable_places((node, asker), entering=False) for asker in askers)
     return dict.fromkeys(found for seen in places for found, _ in seen)
 
 
-class _Walk:
+class _GraphWalk:
     """A walk over one graph, given a state."""
 
     def __init__(
@@ -75,7 +75,7 @@ class _Walk:
         self.models = MODEL in asks or any(node.kind == "act" for node in nodes)
         self.classifies = any(node.kind in SETS_INTENT for node in nodes)
 
-    def seen(self, start: Place, *, entering: bool) -> dict[Place, None]:
+    def list_reachable_places(self, start: Place, *, entering: bool) -> dict[Place, None]:
         """Return every place that is reachable."""
         waiting = [start] if entering else list(self._onwards(start))
         found: dict[Place, None] = {}
@@ -86,7 +86,9 @@ class _Walk:
                 waiting.extend(self._onwards(place))
         return found
 
-    def drawn(self, start: Place, *, entering: bool) -> tuple[dict[str, None], dict[str, dict[str, None]]]:
+    def list_next_nodes(
+        self, start: Place, *, entering: bool
+    ) -> tuple[dict[str, None], dict[str, dict[str, None]]]:
         """Return the working nodes that come next, and for each reachable one its own next nodes."""
         hits = self._hits([start] if entering else self._onwards(start))
         first = dict.fromkeys(node for node, _ in hits)

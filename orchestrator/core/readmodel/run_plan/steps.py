@@ -8,18 +8,30 @@ from orchestrator.core.domain.graph import CompiledGraph
 from orchestrator.core.domain.manifest import Manifest
 from orchestrator.core.domain.run_state import Result, RunState
 from orchestrator.core.guardrails.taint_sources import UNDO
-from orchestrator.core.readmodel.run_plan.call_steps import Placed, last_of, list_pending_calls, standing_of
+from orchestrator.core.readmodel.run_plan.call_steps import (
+    PlacedCall,
+    last_of,
+    list_pending_calls,
+    standing_of,
+)
 from orchestrator.core.readmodel.run_plan.criteria import criteria_of
 from orchestrator.core.readmodel.run_plan.node_steps import (
     KINDS,
-    Past,
+    NodeHistory,
     at_work,
     build_node_step,
     cut_off,
     node_id,
 )
-from orchestrator.core.readmodel.run_plan.plan_types import Asked, Move, PlanStep, RunPlan, Said, StepStanding
-from orchestrator.core.readmodel.run_plan.reachable_steps import NOWHERE, Ways, ways_from
+from orchestrator.core.readmodel.run_plan.plan_types import (
+    CheckFinding,
+    Move,
+    PlanStep,
+    RunPlan,
+    StepStanding,
+    TracedCall,
+)
+from orchestrator.core.readmodel.run_plan.reachable_steps import NOWHERE, NodesAhead, ways_from
 from orchestrator.core.workflow.edge_guards import MODEL
 
 S = StepStanding
@@ -28,14 +40,14 @@ SETTLED = (S.DONE, S.FAILED, S.REFUSED, S.IN_DOUBT)
 
 def build_run_plan(
     graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...] = (),
-    asked: tuple[Asked, ...] = (), said: Said | None = None,
+    asked: tuple[TracedCall, ...] = (), said: CheckFinding | None = None,
 ) -> RunPlan:  # fmt: skip
     """Build the steps and criteria of a run.
 
     `moves` are its transitions in order, `asked` its calls since the newest reply, `said` the finding of the
     newest check. Pure: the same run gives the same plan.
     """
-    told = _Telling(graph, manifest, state, moves, asked)
+    told = _StepBuilder(graph, manifest, state, moves, asked)
     return RunPlan(
         steps=tuple(told.steps()),
         criteria=criteria_of(graph, manifest, state, moves, said),
@@ -54,12 +66,12 @@ def select_step_window(steps: tuple[PlanStep, ...], most: int, before: int) -> t
     return begin, min(len(steps), begin + most)
 
 
-class _Telling:
+class _StepBuilder:
     """One build of the steps."""
 
     def __init__(
         self, graph: CompiledGraph, manifest: Manifest, state: RunState, moves: tuple[Move, ...],
-        asked: tuple[Asked, ...],
+        asked: tuple[TracedCall, ...],
     ) -> None:  # fmt: skip
         self.graph, self.pins, self.state = graph, manifest.pins, state
         self.calls = list_pending_calls(state, self.pins)
@@ -68,7 +80,7 @@ class _Telling:
         self.results = [one for one in state.results if by_node is None or one.call != by_node[1].call]
         held = {} if by_node is None else {by_node[0]: by_node[1]}
         again = manifest.began is not None
-        self.past = Past(graph, self.pins, state, moves, asked, held, again=again)
+        self.past = NodeHistory(graph, self.pins, state, moves, asked, held, again=again)
         self.ways = self._ways()
 
     def steps(self) -> Iterator[PlanStep]:
@@ -108,18 +120,18 @@ class _Telling:
 
     def _turn(self) -> Iterator[PlanStep]:
         """Return the calls of the model's last reply, in order, and the call that undoes a change."""
-        found = [self._answered(one) for one in self.results]
-        found += [self._open(one) for one in self.calls if one.call.by not in self.graph.nodes]
+        found = [self._build_answered_step(one) for one in self.results]
+        found += [self._build_open_step(one) for one in self.calls if one.call.by not in self.graph.nodes]
         known = {step.call: None for step in found}
         found += [self._cut(one) for one in self._lost() if one.call not in known]
         return iter(sorted(found, key=_build_call_sort_key))
 
-    def _answered(self, result: Result) -> PlanStep:
+    def _build_answered_step(self, result: Result) -> PlanStep:
         fact = next((name for name, one in self.state.facts.items() if one.call == result.call), "")
         step = self._call(result.call, result.tool, MODEL, standing_of(result.status))
         return step.evolve(why="" if result.status == "ok" else result.status, fact=fact)
 
-    def _open(self, one: Placed) -> PlanStep:
+    def _build_open_step(self, one: PlacedCall) -> PlanStep:
         call = one.call
         standing = one.standing
         if self.state.halting is not None and call in self.state.queue:
@@ -129,7 +141,7 @@ class _Telling:
             return step
         return step.evolve(wait=one.wait, after=tuple(self._id(before) for before in one.after))
 
-    def _lost(self) -> Iterator[Asked]:
+    def _lost(self) -> Iterator[TracedCall]:
         """Yield the model's calls from a reply that was never fully answered, in an interrupted run."""
         state = self.state
         cut = state.outcome is not None or state.interrupt is not None or state.unwinding is not None
@@ -137,7 +149,7 @@ class _Telling:
         if cut and state.reply is not None and turn and turn[-1].by == MODEL:
             yield from (one for one in turn if one.by == MODEL)
 
-    def _cut(self, one: Asked) -> PlanStep:
+    def _cut(self, one: TracedCall) -> PlanStep:
         return cut_off(self.state, self._call(one.call, one.tool, MODEL, S.LEFT_OUT), one)
 
     def _call(self, call: str, tool: str, by: str, standing: StepStanding) -> PlanStep:
@@ -163,7 +175,7 @@ class _Telling:
         working = state.outcome is None and state.unwinding is None and node.kind in KINDS
         return [at_work(state, build_node_step(node, self.pins, S.READY))] if working else []
 
-    def _ways(self) -> Ways:
+    def _ways(self) -> NodesAhead:
         state = self.state
         if state.outcome is not None or state.unwinding is not None:
             return NOWHERE

@@ -77,17 +77,17 @@ class Row:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenRow:
     events: list[EventLabel]
     idle: timedelta | None = None
     idle_why: str = ""
 
 
 @dataclass(slots=True)
-class _Folding:
-    rows: list[_Open] = field(default_factory=list)
-    known: dict[str, _Open] = field(default_factory=dict)
-    model: _Open | None = None
+class _EventFolder:
+    rows: list[_OpenRow] = field(default_factory=list)
+    known: dict[str, _OpenRow] = field(default_factory=dict)
+    model: _OpenRow | None = None
     before: EventLabel | None = None
     gap: timedelta = timedelta(0)
     gap_why: str = ""
@@ -97,9 +97,9 @@ class _Folding:
         if self.before is not None and told.at - self.before.at > self.gap:
             self.gap, self.gap_why = told.at - self.before.at, self.before.kind
         self.before = told
-        row = self._joined(told)
+        row = self._find_joined_row(told)
         if row is None and (told.kind in OPENING or _is_standalone_event(told)):
-            row = self._opened()
+            row = self._open_row()
         if row is None:
             return
         row.events.append(told)
@@ -109,7 +109,7 @@ class _Folding:
             if told.said.get(name):
                 self.known[f"{name}:{told.said[name]}"] = row
 
-    def _joined(self, told: EventLabel) -> _Open | None:
+    def _find_joined_row(self, told: EventLabel) -> _OpenRow | None:
         if told.kind == "model_called" and told.said.get("attempt", 1) > 1:
             return self.model
         if told.kind in OPENING:
@@ -117,8 +117,8 @@ class _Folding:
         keys = (f"{name}:{told.said[name]}" for name in JOINING if told.said.get(name))
         return next((self.known[key] for key in keys if key in self.known), None)
 
-    def _opened(self) -> _Open:
-        row = _Open([])
+    def _open_row(self) -> _OpenRow:
+        row = _OpenRow([])
         if self.gap >= IDLE:
             row.idle, row.idle_why = self.gap, self.gap_why
         self.gap, self.gap_why = timedelta(0), ""
@@ -131,7 +131,7 @@ def fold_events(events: Iterable[EventLabel]) -> tuple[Row, ...]:
 
     Events of a row whose first event is not in the section are left out.
     """
-    folding = _Folding()
+    folding = _EventFolder()
     for told in events:
         folding.take(told)
     return tuple(_build_row(found) for found in folding.rows)
@@ -145,7 +145,7 @@ def _is_standalone_event(told: EventLabel) -> bool:
     return KINDS.get(told.kind, UNKNOWN).alone
 
 
-def _build_row(found: _Open) -> Row:
+def _build_row(found: _OpenRow) -> Row:
     first = found.events[0]
     told = {
         "call_requested": _describe_tool_call,

@@ -141,7 +141,7 @@ KINDS: Mapping[str, Kind] = {
 UNKNOWN = Kind("Event", V.RUN, M.NOTE)
 
 
-class Judged(NamedTuple):
+class MoodByField(NamedTuple):
     """A kind whose mood depends on the value of one of its fields."""
 
     field: str
@@ -150,11 +150,11 @@ class Judged(NamedTuple):
     badly: Mood
 
 
-def _make_judged_kind(field: str, *words: str, well: Mood = Mood.NOTE) -> Judged:
-    return Judged(field, frozenset(words), well, Mood.PROBLEM)
+def _make_judged_kind(field: str, *words: str, well: Mood = Mood.NOTE) -> MoodByField:
+    return MoodByField(field, frozenset(words), well, Mood.PROBLEM)
 
 
-JUDGED: Mapping[str, Judged] = {
+JUDGED: Mapping[str, MoodByField] = {
     "call_verified": _make_judged_kind("verdict", "verified", "observed_only"),
     "output_verified": _make_judged_kind("verdict", "passed"),
     "policy_decided": _make_judged_kind("decision", "allow"),
@@ -168,7 +168,7 @@ JUDGED: Mapping[str, Judged] = {
 }
 
 
-class Said(NamedTuple):
+class EventText(NamedTuple):
     """One event in words; `detail` may hold text from outside."""
 
     words: str
@@ -177,13 +177,13 @@ class Said(NamedTuple):
     mood: Mood
 
 
-def said_of(told: EventLabel) -> Said:
+def said_of(told: EventLabel) -> EventText:
     """Describe an event in words."""
     kind = KINDS.get(told.kind, UNKNOWN)
     found = ((name, told.said.get(name)) for name in kind.fields)
     parts = [_format_detail_part(name, str(value)) for name, value in found if value not in (None, "")]
     parts += [f"{name} {amount}" for name, amount in sorted(told.said.get("amounts", {}).items())]
-    return Said(kind.words, " · ".join(parts), kind.voice, mood_of(told))
+    return EventText(kind.words, " · ".join(parts), kind.voice, mood_of(told))
 
 
 def _format_detail_part(name: str, value: str) -> str:

@@ -35,7 +35,7 @@ def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> lis
     if not ran:
         return [f"no tests were run{where}; {RUNNER} runs them"]
     newest = max(ran, key=lambda fact: fact.record)
-    changed = any(_changed(fact) and fact.record >= newest.record for fact in facts)
+    changed = any(_is_file_change(fact) and fact.record >= newest.record for fact in facts)
     if changed or _other_since(view, newest):
         return [f"the files were changed after the tests were run{where}; run {RUNNER} again"]
     allowed = parameters.get("skipped", 0)
@@ -48,7 +48,7 @@ def faults(view: NodeContext, text: str, parameters: Mapping[str, Small]) -> lis
     return [f"{failed} tests failed and {errors} came to no end{where}{begins}"]
 
 
-def _changed(fact: Fact) -> bool:
+def _is_file_change(fact: Fact) -> bool:
     """Return whether the fact records a change of the files; a change to an isolated copy is discarded."""
     return fact.tool in CHANGES and fact.values.get("isolated") is not True
 

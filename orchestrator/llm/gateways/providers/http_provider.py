@@ -30,7 +30,7 @@ from orchestrator.core.common.model_profile import ModelProfile
 from orchestrator.core.tools.egress_policy import target_of
 from orchestrator.llm.gateways.catalog import ANTHROPIC_URL, OPENAI_URL
 from orchestrator.llm.gateways.credentials import Access
-from orchestrator.llm.gateways.live_text import Utterance
+from orchestrator.llm.gateways.live_text import LiveReply
 from orchestrator.llm.gateways.model_request import ModelCall
 from orchestrator.llm.gateways.providers.message_mapping import messages_of, parameters_of, reply_of
 from orchestrator.llm.gateways.providers.response_sanitizing import Capture, clean_anthropic, clean_openai
@@ -45,7 +45,7 @@ from orchestrator.llm.gateways.response import (
     redact_secret,
 )
 from orchestrator.outbound.gateways.async_executor import Close, EffectLoop
-from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult
 from orchestrator.tools.gateways.egress.guarded_transport import resolve_allowed_addresses
 
 # No connection was made, or none was allowed: nothing of the request was sent.
@@ -55,9 +55,9 @@ UNSENT = (
 )  # fmt: skip
 
 
-async def perform_model_call(loop: EffectLoop, access: Access, call: ModelCall) -> Performed:
+async def perform_model_call(loop: EffectLoop, access: Access, call: ModelCall) -> EffectResult:
     """Call the model and normalize the reply. Raises nothing but cancellation."""
-    utterance = Utterance(call.audience, access.secret)
+    utterance = LiveReply(call.audience, access.secret)
     try:
         return await _run_model_call(loop, access, call, utterance)
     finally:
@@ -65,8 +65,8 @@ async def perform_model_call(loop: EffectLoop, access: Access, call: ModelCall) 
 
 
 async def _run_model_call(
-    loop: EffectLoop, access: Access, call: ModelCall, utterance: Utterance
-) -> Performed:
+    loop: EffectLoop, access: Access, call: ModelCall, utterance: LiveReply
+) -> EffectResult:
     effect, salt = call.effect, call.salt
     if access.key is None:
         return build_failure_outcome(effect, salt, "no_key", transient=False, detail=access.why)
@@ -102,7 +102,9 @@ async def _check_destination(access: Access, profile: ModelProfile) -> None:
         await resolve_allowed_addresses(target_of(str(profile.base_url)), access.leave)
 
 
-def _build_failure(call: ModelCall, access: Access, capture: Capture, error: Exception | None) -> Performed:
+def _build_failure(
+    call: ModelCall, access: Access, capture: Capture, error: Exception | None
+) -> EffectResult:
     """Return the failure outcome of a call, with one of our closed error codes.
 
     The key is removed from the detail.

@@ -21,7 +21,7 @@ from orchestrator.core.domain.effects import CallModel
 from orchestrator.core.domain.run_events import ModelReplied
 from orchestrator.llm.gateways.request import AssistantTurn, Conversation, read_conversation
 from orchestrator.llm.gateways.response import Reply, WrittenCall, build_failure_outcome, build_reply_outcome
-from orchestrator.outbound.gateways.effect_result import Performed
+from orchestrator.outbound.gateways.effect_result import EffectResult
 from traces.sealed_values import Vault
 
 FOLDER = Path(__file__).resolve().parents[3] / "scenarios"
@@ -179,7 +179,7 @@ def play_scenario(
     salt: bytes,
     folder: Path = FOLDER,
     vault: Vault | None = None,
-) -> Performed:
+) -> EffectResult:
     """Return the outcome of the first line that matches and was not used up. Raises nothing."""
     try:
         scenario = load_scenario(profile.scenario or "", folder)
@@ -200,7 +200,7 @@ def play_scenario(
     return build_reply_outcome(effect, request, said, salt, vault)
 
 
-def split_reply_text(performed: Performed) -> tuple[str, ...]:
+def split_reply_text(performed: EffectResult) -> tuple[str, ...]:
     """Split the text of a played reply into a few pieces of whole words; empty for a short text."""
     if performed.kind is not ModelReplied:
         return ()

@@ -138,7 +138,7 @@ class ReplyStream(ABC):
         if self._size > MAX_REPLY:
             raise BrokenReply(_too_large())
 
-    def _passed(self, size: int) -> None:
+    def _count_passed_bytes(self, size: int) -> None:
         """Count bytes that were written and are not kept, because they cost the same."""
         if size:
             self._wrote(size)
@@ -179,7 +179,7 @@ class OpenAIStream(ReplyStream):
             if isinstance(choice, dict) and not choice.get("index"):
                 self._choice(choice)
             elif isinstance(choice, dict):
-                self._passed(text_bytes(choice.get("delta")))
+                self._count_passed_bytes(text_bytes(choice.get("delta")))
         if isinstance(event.get("usage"), dict):
             self._usage = event["usage"]
 
@@ -187,7 +187,7 @@ class OpenAIStream(ReplyStream):
         self._begun = True
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            self._passed(beside_choice(delta))
+            self._count_passed_bytes(beside_choice(delta))
             if text := _extract_text(delta.get("content")):
                 self._wrote(len(text))
                 self._text.append(text)
@@ -312,7 +312,7 @@ class AnthropicStream(ReplyStream):
             if block.given.get("type") != "tool_use":
                 self.unkept += text_bytes(delta["partial_json"])
         else:
-            self._passed(count_unkept_bytes(delta, ("type",)))
+            self._count_passed_bytes(count_unkept_bytes(delta, ("type",)))
 
     def _says(self, block: _Block, text: str) -> None:
         self._wrote(len(text))

@@ -10,7 +10,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 import orjson
 
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.llm.gateways.providers.response_sanitizing import (
     Assembly,
     BrokenReply,
@@ -145,7 +145,7 @@ def _clean_body(body: bytes, capture: Capture) -> bytes:
 
 def http_client(
     base_url: str,
-    leave: Leave | None = None,
+    leave: EgressPolicy | None = None,
     *,
     bare: Mapping[str, str] | None = None,
     connections: int = 64,

@@ -18,7 +18,7 @@ from orchestrator.core.files.unified_diff import FileDiff, text_of
 from orchestrator.core.files.workspace import Tree, content_digest, with_changed_files
 from orchestrator.core.files.workspace_paths import is_within_folder, safe_path
 from orchestrator.knowledge.queries.workspace import (
-    Held,
+    WorkspaceState,
     find_file_content,
     get_newest_revision,
     get_workspace_revision,
@@ -153,7 +153,7 @@ BACK = Compensation(
 async def read_file_state(context: ToolContext) -> State:
     """The state the run's files are in: its digest, which changes have to name, and how much there is."""
 
-    def look(held: Held) -> State:
+    def look(held: WorkspaceState) -> State:
         # Read, not remembered: what is told here verifies what was changed.
         found = load_file_contents(held.run, held.tree.entries)
         return _build_state(held, found)
@@ -168,7 +168,7 @@ async def read_file_state(context: ToolContext) -> State:
 async def list_files(context: ToolContext, folder: Folder) -> Listing:
     """List the run's files with their digests and sizes, and the digest of the state they are in."""
 
-    def look(held: Held) -> Listing:
+    def look(held: WorkspaceState) -> Listing:
         return Listing(
             revision=held.number,
             digest=held.digest,
@@ -199,7 +199,7 @@ async def read_file(
 ) -> Text:
     """Read a text file of the run, or some lines of it."""
 
-    def look(held: Held) -> Text:
+    def look(held: WorkspaceState) -> Text:
         found = find_file_content(held, safe_path(path))
         if found is None:
             raise build_tool_refusal(f"there is no {path}")
@@ -229,7 +229,7 @@ async def search_files(
 ) -> Hits:
     """Find lines of the run's text files that hold some words."""
 
-    def look(held: Held) -> Hits:
+    def look(held: WorkspaceState) -> Hits:
         found = load_file_contents(
             held.run, [entry for entry in held.tree.entries if is_within_folder(entry.path, folder)]
         )
@@ -303,7 +303,7 @@ async def restore_file_revision(
 # ---------------------------------------------------------------------------------------------------------
 
 
-async def _at_newest(context: ToolContext, look: Callable[[Held], T]) -> T:
+async def _at_newest(context: ToolContext, look: Callable[[WorkspaceState], T]) -> T:
     """What `look` finds in the files as they are. Raises CallFailed."""
     run = context.run
     if run is None:
@@ -339,7 +339,7 @@ async def _apply_changes(context: ToolContext, diff: str, base: str, *, narrow: 
 
 
 def _build_proposal(
-    held: Held, diff: str, base: str
+    held: WorkspaceState, diff: str, base: str
 ) -> tuple[Proposal, Mapping[str, bytes | None], tuple[FileDiff, ...]]:
     if held.digest != base:
         raise WorkspaceMoved(now=held.digest[:12], base=base[:12])
@@ -347,7 +347,10 @@ def _build_proposal(
     found = load_file_contents(held.run, _select_named_entries(held.tree, parts))
     changes = unified_diff.apply_unified_diff(parts, found.get)
     after = with_changed_files(held.tree, changes)
-    told = [Change(path=one.path, kind=one.kind, added=one.added, removed=one.removed) for one in parts]
+    told = [
+        Change(path=one.path, kind=one.kind, added=one.added_count, removed=one.removed_count)
+        for one in parts
+    ]
     return Proposal(base=base, digest=after.digest, files=len(parts), changes=told), changes, parts
 
 
@@ -357,7 +360,7 @@ def _select_named_entries(tree: Tree, parts: tuple[FileDiff, ...]) -> list[Any]:
 
 
 def _format_summary(parts: tuple[FileDiff, ...]) -> str:
-    first = ", ".join(f"{part.path} +{part.added} -{part.removed}" for part in parts[:4])
+    first = ", ".join(f"{part.path} +{part.added_count} -{part.removed_count}" for part in parts[:4])
     return first if len(parts) <= 4 else f"{first} and {len(parts) - 4} more"
 
 
@@ -372,6 +375,6 @@ def _search_lines(files: Mapping[str, bytes], wanted: str, most: int) -> list[Hi
     return hits
 
 
-def _build_state(held: Held, found: Mapping[str, bytes]) -> State:
+def _build_state(held: WorkspaceState, found: Mapping[str, bytes]) -> State:
     size = sum(len(body) for body in found.values())
     return State(revision=held.number, digest=held.digest, files=len(found), bytes=size)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from orchestrator.core.domain.memory_gate import Kind
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
-from orchestrator.knowledge.queries.memory import Remembered, proposal_of, search_kept_memory
+from orchestrator.knowledge.queries.memory import JudgedProposal, proposal_of, search_kept_memory
 from orchestrator.tools.gateways.egress.service_client import ToolContext
 from orchestrator.tools.gateways.ports.memory_port import get_memory_proposer
 from orchestrator.tools.gateways.registry import ToolResult, tool
@@ -135,7 +135,7 @@ async def create_memory_proposal(
     return await in_house(context, lambda: in_words(write))
 
 
-def _build_proposal(found: Remembered) -> Proposal:
+def _build_proposal(found: JudgedProposal) -> Proposal:
     row = found.row
     return Proposal(
         id=str(row.id), sha256=row.sha256, kind=row.kind, verdict=found.verdict,
@@ -143,7 +143,7 @@ def _build_proposal(found: Remembered) -> Proposal:
     )  # fmt: skip
 
 
-def _build_hit(found: Remembered) -> Hit:
+def _build_hit(found: JudgedProposal) -> Hit:
     row = found.row
     return Hit(
         id=str(row.id), kind=row.kind, text=row.text, run=str(row.run_id), trust=found.trust,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from orchestrator.core.approval.review_item import CATEGORY, MOST_EVIDENCE, QUEUE, Severity
 from orchestrator.core.domain.tool_spec import ReadBack, Reversibility, Risk, Verifier
-from orchestrator.reviews.queries.reviews import Reviewed, item_of
+from orchestrator.reviews.queries.reviews import ReviewState, item_of
 from orchestrator.tools.gateways.egress.service_client import ToolContext
 from orchestrator.tools.gateways.ports.review_port import review_asker
 from orchestrator.tools.gateways.registry import ToolResult, tool
@@ -92,7 +92,7 @@ async def create_review_item(
     return await in_house(context, lambda: in_words(write))
 
 
-def _build_item(found: Reviewed) -> Item:
+def _build_item(found: ReviewState) -> Item:
     row = found.row
     return Item(
         id=str(row.id), sha256=row.sha256, queue=row.queue, severity=row.severity, state=found.state,

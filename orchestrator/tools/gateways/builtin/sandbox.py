@@ -17,7 +17,7 @@ from orchestrator.knowledge.queries.workspace import get_newest_revision, load_f
 from orchestrator.tools.gateways.egress.service_client import CallFailed, ToolContext
 from orchestrator.tools.gateways.registry import ToolResult, tool
 from orchestrator.tools.gateways.sandbox import bubblewrap, monty_scripts, suite_runner
-from orchestrator.tools.gateways.sandbox.limits import Ended, Job, Limits
+from orchestrator.tools.gateways.sandbox.limits import Job, JobResult, Limits
 from orchestrator.tools.gateways.sandbox.suite_runner import Failure, Report
 from orchestrator.tools.gateways.tenant_services import in_house
 from orchestrator.tools.gateways.tool_errors import build_tool_refusal, in_words
@@ -170,7 +170,7 @@ async def run_sandbox_tests(
 
 
 def _build_test_result(
-    ended: Ended,
+    ended: JobResult,
     report: Report | None,
     *,
     folder: str,
@@ -214,7 +214,7 @@ def _within_time(context: ToolContext, limits: Limits) -> Limits:
     return replace(limits, seconds=seconds)
 
 
-def _build_run_result(ended: Ended, limits: Limits, *, value: bool = True) -> Ran:
+def _build_run_result(ended: JobResult, limits: Limits, *, value: bool = True) -> Ran:
     return Ran(
         end=ended.why, status=ended.status, fine=ended.fine, stdout=_decode_output(ended.stdout),
         stderr=_decode_output(ended.stderr), cut=ended.cut,

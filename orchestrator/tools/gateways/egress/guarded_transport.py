@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 
 from orchestrator.core.common.errors import EgressRefused
-from orchestrator.core.tools.egress_policy import Leave, Target, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, Target, target_of
 from orchestrator.tools.gateways.egress.own_listeners import is_here
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -53,7 +53,7 @@ async def system_resolver(host: str, port: int) -> Sequence[str]:
 
 
 async def resolve_allowed_addresses(
-    target: Target, leave: Leave, resolver: Resolver = system_resolver
+    target: Target, leave: EgressPolicy, resolver: Resolver = system_resolver
 ) -> tuple[str, ...]:
     """Return the addresses to connect to for a target, each allowed.
 
@@ -67,7 +67,7 @@ async def resolve_allowed_addresses(
     return leave.admit_all(target, found, here=frozenset(one for one in found if is_here(one)))
 
 
-def look_before_saving(url: str, leave: Leave, resolver: Resolver = system_resolver) -> Target:
+def look_before_saving(url: str, leave: EgressPolicy, resolver: Resolver = system_resolver) -> Target:
     """Return the target of a URL, checked as it will be when it is connected. Waits.
 
     Raises: EgressRefused.
@@ -77,13 +77,13 @@ def look_before_saving(url: str, leave: Leave, resolver: Resolver = system_resol
     return target
 
 
-def operators_leave(origin: str) -> Leave:
+def operators_leave(origin: str) -> EgressPolicy:
     """Build the permission for an origin that the operator's own settings name exactly.
 
     The origin may be private, or a server of this deployment, at its own port only.
     """
     target = target_of(origin)
-    return Leave(origins=(target.origin,), private=(target.place,))
+    return EgressPolicy(origins=(target.origin,), private=(target.place,))
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
@@ -94,7 +94,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
     def __init__(
         self,
-        leave: Leave,
+        leave: EgressPolicy,
         *,
         resolver: Resolver = system_resolver,
         limits: httpx2.Limits | None = None,
@@ -110,17 +110,17 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Perform one hop."""
         target = target_of(str(request.url))
         addresses = await resolve_allowed_addresses(target, self._leave, self._resolver)
-        response = await self._connected(request, target, addresses)
+        response = await self._connect_first(request, target, addresses)
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             await response.aclose()
             raise TooMuch("compressed, though that was not asked for", request=request)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         return httpx2.Response(
             response.status_code, headers=response.headers, extensions=response.extensions,
-            stream=_Bounded(response.stream, self._most, response.status_code),
+            stream=_BoundedStream(response.stream, self._most, response.status_code),
         )  # fmt: skip
 
-    async def _connected(
+    async def _connect_first(
         self, request: httpx2.Request, target: Target, addresses: Sequence[str]
     ) -> httpx2.Response:
         """Return the answer of the first address that can be connected; nothing was sent to the others."""
@@ -138,7 +138,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def guarded_client(
-    leave: Leave,
+    leave: EgressPolicy,
     *,
     resolver: Resolver = system_resolver,
     limits: httpx2.Limits | None = None,
@@ -154,7 +154,7 @@ def guarded_client(
     )  # fmt: skip
 
 
-class _Bounded(httpx2.AsyncByteStream):
+class _BoundedStream(httpx2.AsyncByteStream):
     """A body that raises TooMuch past its bound."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, most: int, status: int) -> None:

@@ -114,7 +114,7 @@ class CallFailed(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Watch:
+class SendWatch:
     """Tracks whether the first byte of a request was sent.
 
     From then on the outcome is unknown without an answer. `status` is that of the last answer, where it was
@@ -124,7 +124,7 @@ class Watch:
     sent: bool = False
     status: int = 0
 
-    async def answered(self, response: httpx2.Response) -> None:
+    async def record_status(self, response: httpx2.Response) -> None:
         """Record the status of an answer to a call that was sent."""
         if self.sent and response.request.method == "POST":
             self.status = response.status_code
@@ -149,7 +149,7 @@ class ToolContext:
     loop: EffectLoop
     seconds: float
     mutating: bool
-    watch: Watch = field(default_factory=Watch)
+    watch: SendWatch = field(default_factory=SendWatch)
     spec: ToolSpec | None = None
     tenant: UUID | None = None
     run: UUID | None = None
@@ -195,7 +195,7 @@ class ToolContext:
 async def send_bounded_request(
     client: httpx2.AsyncClient,
     request: httpx2.Request,
-    watch: Watch,
+    watch: SendWatch,
     *,
     follow: bool = False,
     clean: Callable[[bytes], bytes] = bytes,
@@ -214,7 +214,7 @@ async def send_bounded_request(
 
 
 @contextmanager
-def as_failures(watch: Watch) -> Iterator[None]:
+def as_failures(watch: SendWatch) -> Iterator[None]:
     """Convert every transport error to CallFailed."""
     try:
         yield
@@ -241,7 +241,7 @@ def too_much(error: Exception) -> ServiceResponse[Any] | None:
     )
 
 
-def _unsent_or(word: str, error: Exception, watch: Watch) -> CallFailed:
+def _unsent_or(word: str, error: Exception, watch: SendWatch) -> CallFailed:
     if not watch.sent:
         return CallFailed("unreachable", sent=False, transient=True, detail=_format_error(error))
     return CallFailed(word, sent=True, transient=True, detail=_format_error(error))

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import MailServer, another_account
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.tools.gateways.egress.guarded_transport import operators_leave, resolve_allowed_addresses
 from orchestrator.tools.gateways.egress.service_client import CONNECT_SECONDS, CallFailed, ToolContext
 from orchestrator.tools.gateways.secret_redaction import without_secret
@@ -52,7 +52,7 @@ class Post:
     server: MailServer
     user: str
     password: str
-    leave: Leave
+    leave: EgressPolicy
 
 
 async def mail_post(context: ToolContext) -> Post:

@@ -20,7 +20,7 @@ from django.conf import settings
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import Database, another_account
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.tools.gateways.egress.guarded_transport import operators_leave, resolve_allowed_addresses
 from orchestrator.tools.gateways.egress.service_client import CONNECT_SECONDS, CallFailed, ToolContext
 from orchestrator.tools.gateways.tenant_services import in_house
@@ -90,13 +90,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
+class _ConnectionData:
     """The connection data of one role of a database; `socket` is a folder named by the operator."""
 
     database: Database
     user: str
     password: str
-    leave: Leave
+    leave: EgressPolicy
     sslmode: str
     socket: str = ""
 
@@ -172,7 +172,7 @@ async def _open_connection(
         await connection.close()
 
 
-def _build_connect_parameters(way: _Way, address: str, bound: int, role: Role) -> dict[str, Any]:
+def _build_connect_parameters(way: _ConnectionData, address: str, bound: int, role: Role) -> dict[str, Any]:
     options = {
         "statement_timeout": bound, "lock_timeout": min(bound, 5_000),
         "idle_in_transaction_session_timeout": bound, "default_transaction_read_only": role == "reader",
@@ -306,7 +306,7 @@ def no_database(role: Role) -> Callable[[], str]:
     return unset
 
 
-def _resolve_database(context: ToolContext, source: str, role: Role) -> _Way:
+def _resolve_database(context: ToolContext, source: str, role: Role) -> _ConnectionData:
     """Return the connection data of a database. Call it inside the tenant's context.
 
     Raises: CallFailed.
@@ -331,10 +331,10 @@ def _resolve_database(context: ToolContext, source: str, role: Role) -> _Way:
             sent=False,
         )
     leave = leave_for(found.target.origin)
-    return _Way(database=found, user=user, password=password, leave=leave, sslmode=SSL[found.tls])
+    return _ConnectionData(database=found, user=user, password=password, leave=leave, sslmode=SSL[found.tls])
 
 
-def _resolve_operator_database(given: Mapping[Role, str], source: str, role: Role) -> _Way:
+def _resolve_operator_database(given: Mapping[Role, str], source: str, role: Role) -> _ConnectionData:
     """Return a database of the operator's settings; it may be private, because they name it exactly.
 
     Raises: CallFailed.
@@ -348,7 +348,7 @@ def _resolve_operator_database(given: Mapping[Role, str], source: str, role: Rol
         name=source, host=at.hostname or "localhost", port=at.port or 5432, database=at.path.strip("/"),
         reader="operator", tls="off",
     )  # fmt: skip
-    return _Way(
+    return _ConnectionData(
         database=database, user=unquote(at.username or ""), password=unquote(at.password or ""),
         leave=operators_leave(database.target.origin), sslmode=asked.get("sslmode", "prefer"), socket=socket,
     )  # fmt: skip

@@ -17,7 +17,7 @@ import httpx2
 
 from orchestrator.core.common.errors import EgressRefused
 from orchestrator.core.tools.destinations import is_url_allowed
-from orchestrator.core.tools.egress_policy import Leave, target_of
+from orchestrator.core.tools.egress_policy import EgressPolicy, target_of
 from orchestrator.tools.gateways.egress.guarded_transport import Resolver, guarded_client, system_resolver
 from orchestrator.tools.gateways.egress.service_client import (
     CONNECT_SECONDS,
@@ -43,7 +43,7 @@ _BOMS = ((BOM_UTF8, "utf-8"), (BOM_UTF16_LE, "utf-16"), (BOM_UTF16_BE, "utf-16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FetchedContent:
     """The content of an address.
 
     `url` is the final address, `sha256` the digest of the bytes that were read; `cut`: there was more.
@@ -69,10 +69,10 @@ class Reach:
     """
 
     allow: tuple[str, ...]
-    tenants: Leave
+    tenants: EgressPolicy
     approved: str = ""
 
-    def leave(self, url: str) -> Leave:
+    def leave(self, url: str) -> EgressPolicy:
         """Return the permission for one hop.
 
         Raises: EgressRefused.
@@ -83,7 +83,7 @@ class Reach:
         return self.tenants.evolve(origins=(origin,))
 
 
-async def read_web(context: ToolContext, url: str, *, resolver: Resolver = system_resolver) -> Found:
+async def read_web(context: ToolContext, url: str, *, resolver: Resolver = system_resolver) -> FetchedContent:
     """Fetch an address; redirects are followed and checked.
 
     Raises: CallFailed.
@@ -93,7 +93,7 @@ async def read_web(context: ToolContext, url: str, *, resolver: Resolver = syste
     for _ in range(MOST_HOPS):
         with as_failures(context.watch):
             found = await _fetch_hop(context, at, reach.leave(at), resolver)
-        if isinstance(found, Found):
+        if isinstance(found, FetchedContent):
             return found
         at = found
     raise CallFailed("refused", sent=True, detail=f"it leads on more than {MOST_HOPS} times".encode())
@@ -111,7 +111,9 @@ def _build_egress_reach(context: ToolContext, url: str) -> Reach:
     return Reach(allow=web_rules().allow, tenants=leave_for(origin), approved="" if listed else origin)
 
 
-async def _fetch_hop(context: ToolContext, url: str, leave: Leave, resolver: Resolver) -> Found | str:
+async def _fetch_hop(
+    context: ToolContext, url: str, leave: EgressPolicy, resolver: Resolver
+) -> FetchedContent | str:
     """Fetch one hop and return its content, or the address that it redirects to."""
     timeout = httpx2.Timeout(context.seconds, connect=min(CONNECT_SECONDS, context.seconds))
     async with guarded_client(
@@ -146,14 +148,14 @@ def _check_response(response: httpx2.Response) -> None:
         raise CallFailed("refused", sent=True, detail=detail.encode("ascii", "replace"))
 
 
-async def _read_bounded_body(url: str, response: httpx2.Response) -> Found:
+async def _read_bounded_body(url: str, response: httpx2.Response) -> FetchedContent:
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > MOST_BYTES:
             break
     kept = bytes(body[:MOST_BYTES])
-    return Found(
+    return FetchedContent(
         url=url, media_type=_media_type(response), charset=_detect_charset(response, kept), body=kept,
         sha256=sha256(kept).hexdigest(), cut=len(body) > MOST_BYTES,
     )  # fmt: skip

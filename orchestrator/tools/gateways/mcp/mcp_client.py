@@ -36,12 +36,12 @@ from orchestrator.core.common.errors import EgressRefused, ServerUnreachable
 from orchestrator.core.common.visible_text import escape_invisible_characters
 from orchestrator.core.domain.call_outcomes import Answer as Reply
 from orchestrator.core.domain.call_outcomes import answer_of
-from orchestrator.core.tools.egress_policy import Leave
+from orchestrator.core.tools.egress_policy import EgressPolicy
 from orchestrator.core.tools.remote_definition import (
     MOST_PAGES,
     MOST_TOOLS,
     Drift,
-    Listed,
+    ListedTool,
     Listing,
     parse_listed_tool,
 )
@@ -55,8 +55,8 @@ from orchestrator.tools.gateways.egress.service_client import (
     CONNECT_SECONDS,
     KEPT,
     CallFailed,
+    SendWatch,
     ServiceResponse,
-    Watch,
     too_much,
 )
 from orchestrator.tools.gateways.mcp.mcp_stdio import child_process
@@ -76,7 +76,7 @@ for _name in ("mcp", "client"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ServerAddress:
     """The address and credentials of a server. `secret` is the value to send, if any; it is never
     displayed.
     """
@@ -84,14 +84,14 @@ class Place:
     server: str
     url: str = ""
     argv: tuple[str, ...] = ()
-    leave: Leave = field(default_factory=lambda: Leave(origins=()))
+    leave: EgressPolicy = field(default_factory=lambda: EgressPolicy(origins=()))
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret: str = field(default="", repr=False)
     resolver: Resolver = system_resolver
 
 
-class Changed(Exception):
+class ToolChanged(Exception):
     """The tool is not what was admitted; nothing was called."""
 
     def __init__(self, drift: Drift) -> None:
@@ -99,7 +99,7 @@ class Changed(Exception):
         self.drift = drift
 
 
-async def list_server_tools(place: Place, *, seconds: float = LOOK_SECONDS) -> Listing:
+async def list_server_tools(place: ServerAddress, *, seconds: float = LOOK_SECONDS) -> Listing:
     """Return everything that a server offers.
 
     Raises: ServerUnreachable, EgressRefused.
@@ -130,13 +130,13 @@ async def list_server_tools(place: Place, *, seconds: float = LOOK_SECONDS) -> L
 
 
 async def call_server_tool(
-    place: Place,
+    place: ServerAddress,
     tool: str,
     arguments: Mapping[str, Any],
     *,
     admitted: str,
     key: str,
-    watch: Watch,
+    watch: SendWatch,
     mutating: bool,
 ) -> ServiceResponse[Any]:
     """Call a tool once, if it is still what was admitted. The caller sets the deadline.
@@ -149,7 +149,7 @@ async def call_server_tool(
         async with _open_session(place, watch, follows=not mutating) as client:
             now = await _listed_now(client, tool, place.secret)
             if now is None or now.definition is None or now.definition.digest != admitted:
-                raise Changed(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
+                raise ToolChanged(Drift(server=place.server, tool=tool, admitted=admitted, now=now))
             typed = now.definition.output_schema is not None
             given = {"name": tool, "arguments": dict(arguments), "_meta": {KEY: key}}
             request = CallToolRequest(params=CallToolRequestParams.model_validate(given))
@@ -160,7 +160,7 @@ async def call_server_tool(
         cause = _find_root_cause(error)
         if isinstance(cause, CallFailed):
             raise cause.clean(lambda said: without_secret(said, place.secret, cut=True)) from None
-        if isinstance(cause, Changed):
+        if isinstance(cause, ToolChanged):
             raise cause from None
         if isinstance(cause, Exception) and not isinstance(cause, TimeoutError):
             failed = _build_failure(cause, watch, mutating=mutating)
@@ -170,7 +170,7 @@ async def call_server_tool(
 
 @asynccontextmanager
 async def _open_session(
-    place: Place, watch: Watch | None = None, *, follows: bool = True
+    place: ServerAddress, watch: SendWatch | None = None, *, follows: bool = True
 ) -> AsyncIterator[Client]:
     """Open a session that grants nothing to the server: no sampling, input, roots or cache.
 
@@ -188,7 +188,7 @@ async def _open_session(
             if not follows:
                 client.max_redirects = 0
             if watch is not None:
-                client.event_hooks = {"response": [watch.answered]}
+                client.event_hooks = {"response": [watch.record_status]}
             await stack.enter_async_context(client)
             transport = streamable_http_client(
                 place.url, http_client=client, max_sse_event_size=MOST_BYTES // 2
@@ -221,7 +221,7 @@ async def _iter_offered_tools(client: Client) -> AsyncIterator[Tool]:
     raise TooMuch("a list of tools without an end")
 
 
-async def _listed_now(client: Client, name: str, secret: str) -> Listed | None:
+async def _listed_now(client: Client, name: str, secret: str) -> ListedTool | None:
     """Return a tool as it is offered now; a name that is offered twice is refused."""
     found = [
         parse_listed_tool(_dump_raw_tool(tool, secret))
@@ -229,7 +229,7 @@ async def _listed_now(client: Client, name: str, secret: str) -> Listed | None:
         if tool.name == name
     ]
     if len(found) > 1:
-        return Listed(name=name, refused="the server offers it twice")
+        return ListedTool(name=name, refused="the server offers it twice")
     return found[0] if found else None
 
 
@@ -297,11 +297,11 @@ def _find_root_cause(error: BaseException) -> BaseException:
     if not isinstance(error, BaseExceptionGroup):
         return error
     causes = [_find_root_cause(one) for one in error.exceptions]
-    ours = (Changed, CallFailed, EgressRefused, TooMuch)
+    ours = (ToolChanged, CallFailed, EgressRefused, TooMuch)
     return next((one for one in causes if isinstance(one, ours)), causes[0])
 
 
-def _build_failure(error: Exception, watch: Watch, *, mutating: bool) -> CallFailed:
+def _build_failure(error: Exception, watch: SendWatch, *, mutating: bool) -> CallFailed:
     """Map an exception to a failure with one of the error codes of ToolFailed.
 
     Before the call was sent it was not made. After that, only a result shows whether a change took effect.
@@ -324,7 +324,7 @@ def _build_failure(error: Exception, watch: Watch, *, mutating: bool) -> CallFai
     )  # fmt: skip
 
 
-def _classify_answer(error: Exception, code: int, watch: Watch) -> Reply:
+def _classify_answer(error: Exception, code: int, watch: SendWatch) -> Reply:
     """Return the class of the answer behind an error after the call was sent.
 
     An error status decides; otherwise the server's error code does.

@@ -7,7 +7,11 @@ from uuid import UUID
 
 from orchestrator.core.files.errors import WorkspaceMoved
 from orchestrator.core.files.workspace import Tree, with_changed_files
-from orchestrator.knowledge.queries.workspace import Held, get_newest_revision, get_workspace_revision
+from orchestrator.knowledge.queries.workspace import (
+    WorkspaceState,
+    get_newest_revision,
+    get_workspace_revision,
+)
 
 
 class Files(Protocol):
@@ -16,11 +20,13 @@ class Files(Protocol):
     Raises WorkspaceMoved where they are not in the state `base` any more, PathRefused, WorkspaceRefused.
     """
 
-    def change(self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str) -> Held:
+    def change(
+        self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str
+    ) -> WorkspaceState:
         """Put files in, or take them out (None); the state that was made."""
         ...
 
-    def restore(self, *, key: str, base: str, number: int) -> Held:
+    def restore(self, *, key: str, base: str, number: int) -> WorkspaceState:
         """Make an earlier state the next one; raises NotFound where there is none."""
         ...
 
@@ -31,23 +37,25 @@ class CopiedFiles:
 
     run: UUID
 
-    def change(self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str) -> Held:
+    def change(
+        self, *, key: str, base: str, changes: Mapping[str, bytes | None], summary: str
+    ) -> WorkspaceState:
         """As Files says, but nothing is kept."""
         now = self._at(base)
         return self._next(now, key, with_changed_files(now.tree, changes), summary)
 
-    def restore(self, *, key: str, base: str, number: int) -> Held:
+    def restore(self, *, key: str, base: str, number: int) -> WorkspaceState:
         """As Files says, but nothing is kept."""
         now = self._at(base)
         return self._next(
             now, key, get_workspace_revision(self.run, number).tree, f"as it was at revision {number}"
         )
 
-    def _at(self, base: str) -> Held:
+    def _at(self, base: str) -> WorkspaceState:
         now = get_newest_revision(self.run)
         if now.digest != base:
             raise WorkspaceMoved(now=now.digest[:12], base=base[:12])
         return now
 
-    def _next(self, now: Held, key: str, tree: Tree, summary: str) -> Held:
-        return Held(run=self.run, number=now.number + 1, tree=tree, key=key, summary=summary)
+    def _next(self, now: WorkspaceState, key: str, tree: Tree, summary: str) -> WorkspaceState:
+        return WorkspaceState(run=self.run, number=now.number + 1, tree=tree, key=key, summary=summary)

@@ -30,8 +30,8 @@ from orchestrator.outbound.gateways.subprocess_groups import (
     spawn_process_group,
 )
 from orchestrator.tools.gateways.sandbox import bwrap_arguments, resource_monitor, seccomp_filter
-from orchestrator.tools.gateways.sandbox.limits import Ended, Job, Why
-from orchestrator.tools.gateways.sandbox.process_io import Followed, Heard
+from orchestrator.tools.gateways.sandbox.limits import Job, JobResult, Why
+from orchestrator.tools.gateways.sandbox.process_io import FollowedProcess, StreamOutput
 
 INSIDE = Path(__file__).with_name("init_process.py").read_text(encoding="utf-8")
 WHERE = "/usr/local/bin:/usr/bin:/bin"
@@ -58,7 +58,7 @@ def explain_unavailability() -> str:
         return f"bubblewrap cannot be used here: {type(error).__name__}"
 
 
-async def run_sandbox_job(job: Job) -> Ended:
+async def run_sandbox_job(job: Job) -> JobResult:
     """Run a job to its end or its limits. Raises Unavailable; whatever the job does is an outcome."""
     reason = await asyncio.to_thread(explain_unavailability)
     if reason:
@@ -89,10 +89,13 @@ class Unavailable(Exception):
     """There is no sandbox here, and code is run in none but a sandbox."""
 
 
-async def _supervise_process(process: Process, job: Job, report: int, began: float) -> Ended:
+async def _supervise_process(process: Process, job: Job, report: int, began: float) -> JobResult:
     """Feed it, hear it and watch it until it ends or is ended."""
     own = job.limits.processes + OWN_PROCESSES
-    followed, told = Followed(process, replace(job.limits, processes=own)), Heard(LARGEST_REPORT)
+    followed, told = (
+        FollowedProcess(process, replace(job.limits, processes=own)),
+        StreamOutput(LARGEST_REPORT),
+    )
     reader, source = asyncio.StreamReader(), os.fdopen(report, "rb", buffering=0)
     try:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -112,11 +115,13 @@ async def _supervise_process(process: Process, job: Job, report: int, began: flo
     )
 
 
-def _build_outcome(told: dict[str, Any], why: Why, heard: tuple[Heard, Heard], seconds: float) -> Ended:
+def _build_outcome(
+    told: dict[str, Any], why: Why, heard: tuple[StreamOutput, StreamOutput], seconds: float
+) -> JobResult:
     if why == "ended":
         why = told["why"] if told else "crashed"
     found = told.get("result")
-    return Ended(
+    return JobResult(
         why=why, status=told.get("status") if why == "ended" else None,
         stdout=bytes(heard[0].head), stderr=bytes(heard[1].head), seconds=seconds,
         cut=any(one.size > one.most for one in heard),

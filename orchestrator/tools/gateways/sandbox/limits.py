@@ -49,7 +49,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class JobResult:
     """The result of a job.
 
     `status` is the exit status, negative for a signal; None where the end was not observed. `cut`: the job

@@ -25,8 +25,8 @@ from django.conf import settings
 from orchestrator.outbound.gateways.monotonic_clock import read_monotonic_clock
 from orchestrator.outbound.gateways.subprocess_groups import spawn_process_group
 from orchestrator.tools.gateways.sandbox import bubblewrap
-from orchestrator.tools.gateways.sandbox.limits import Ended, Job, Limits
-from orchestrator.tools.gateways.sandbox.process_io import Followed
+from orchestrator.tools.gateways.sandbox.limits import Job, JobResult, Limits
+from orchestrator.tools.gateways.sandbox.process_io import FollowedProcess
 
 log = structlog.stdlib.get_logger(__name__)
 # The interpreter reserves more address space than it uses.
@@ -66,7 +66,7 @@ def report_isolation() -> None:
         )
 
 
-async def run_script(code: str, limits: Limits = LIMITS) -> Ended:
+async def run_script(code: str, limits: Limits = LIMITS) -> JobResult:
     """Run a script to its end or its limits; `result` is the value of its last expression, as written.
 
     Raises: bubblewrap.Unavailable where there is no interpreter, or no isolation and the operator requires
@@ -79,7 +79,7 @@ async def run_script(code: str, limits: Limits = LIMITS) -> Ended:
     return await run_apart(code, limits)
 
 
-async def run_bare(code: str, limits: Limits = LIMITS) -> Ended:
+async def run_bare(code: str, limits: Limits = LIMITS) -> JobResult:
     """Run a script by its interpreter, without a sandbox.
 
     Raises: bubblewrap.Unavailable where there is no interpreter.
@@ -100,17 +100,17 @@ async def run_bare(code: str, limits: Limits = LIMITS) -> Ended:
         os.close(source)
     with suppress(ProcessLookupError, PermissionError):
         _apply_process_limits(process.pid, limits)
-    followed = Followed(process, limits)
+    followed = FollowedProcess(process, limits)
     heard = await followed.until_the_end()
     said, value = _split_output(bytes(heard[1].head))
-    return Ended(
+    return JobResult(
         why=followed.why, status=process.returncode if followed.why == "ended" else None,
         stdout=bytes(heard[0].head), stderr=said, seconds=read_monotonic_clock() - began,
         cut=any(one.size > one.most for one in heard), result=value,
     )  # fmt: skip
 
 
-async def run_apart(code: str, limits: Limits = LIMITS) -> Ended:
+async def run_apart(code: str, limits: Limits = LIMITS) -> JobResult:
     """Run a script in an operating-system sandbox around its interpreter.
 
     Raises: bubblewrap.Unavailable.

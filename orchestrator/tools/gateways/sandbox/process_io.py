@@ -20,7 +20,7 @@ CHUNK = 64 * 1024
 
 
 @dataclass(slots=True)
-class Heard:
+class StreamOutput:
     """The beginning of what a stream said, and how much it was; `most` bytes are kept."""
 
     most: int
@@ -35,18 +35,18 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Followed:
+class FollowedProcess:
     """A process under its limits, the first of a group of its own. `why`: how it came to its end."""
 
     process: Process
     limits: Limits
     why: Why = "ended"
 
-    async def until_the_end(self, *others: Awaitable[None]) -> tuple[Heard, Heard]:
+    async def until_the_end(self, *others: Awaitable[None]) -> tuple[StreamOutput, StreamOutput]:
         """Hear both streams, and do what else is given, until it ends by itself or at a limit."""
         assert self.process.stdout is not None
         assert self.process.stderr is not None
-        heard = Heard(self.limits.output_bytes), Heard(self.limits.output_bytes)
+        heard = StreamOutput(self.limits.output_bytes), StreamOutput(self.limits.output_bytes)
         watch = asyncio.create_task(self._watch())
         try:
             async with asyncio.timeout(self.limits.seconds):
@@ -73,7 +73,7 @@ class Followed:
             await stream.drain()
         stream.close()
 
-    async def hear(self, stream: asyncio.StreamReader, heard: Heard) -> None:
+    async def hear(self, stream: asyncio.StreamReader, heard: StreamOutput) -> None:
         """Read to the end, within the bound: past it everything is ended."""
         while chunk := await stream.read(CHUNK):
             if not heard.take(chunk):

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator.tools.gateways.sandbox import bubblewrap, bwrap_arguments
-from orchestrator.tools.gateways.sandbox.limits import Ended, Job, Limits
+from orchestrator.tools.gateways.sandbox.limits import Job, JobResult, Limits
 
 SUITE = Path(__file__).with_name("suite_worker.py").read_text(encoding="utf-8")
 # The packages that pytest consists of; missing ones are left out.
@@ -71,7 +71,7 @@ def has_pytest() -> bool:
 
 async def run_suite(
     files: Mapping[str, bytes], folder: str, runner: Runner, limits: Limits = LIMITS
-) -> tuple[Ended, Report | None]:
+) -> tuple[JobResult, Report | None]:
     """Run the tests in a folder of these files.
 
     The report is None where the runner did not finish, or wrote no valid report.

@@ -72,7 +72,7 @@ STILL_LARGE = {
     "orchestrator/api": 35,
     "orchestrator/gateways": 13,
     "orchestrator/gateways/llm": 15,
-    "orchestrator/gateways/tools": 26,
+    "orchestrator/gateways/tools": 24,
     "orchestrator/gateways/tools/builtin": 19,
     "orchestrator/models": 16,
     "orchestrator/queries": 48,

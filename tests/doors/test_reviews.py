@@ -65,7 +65,7 @@ def test_whoever_comes_second_is_told_who_was_first_and_keeps_their_note(
     assert answer.status_code == 409
     assert "Ada First" in alert
     assert "data-time" in alert
-    assert "What I worked out\nin an hour</textarea>" in shown
+    assert "What I worked out\nin an hour</textarea>" in answer.content.decode()
     assert "Ada First" in text(at(second).get(f"/reviews/{item}"))
 
 

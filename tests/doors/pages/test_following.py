@@ -10,7 +10,7 @@ from orchestrator.console.views.tabs import TABS
 from orchestrator.runs.actions import run_signals
 from tenancy.db.change_cursor import mark_now
 from tenancy.db.tenant_context import tenant_transaction
-from tests.doors.pages.people import at, refund, text
+from tests.doors.pages.people import at, join_lines, refund, text
 from tests.doors.pages.people import world as world
 from tests.doubles.company import Company
 from tests.factories.world import World, company_at
@@ -76,7 +76,7 @@ def test_a_followed_tab_shows_what_a_new_page_shows(world: World, company: Compa
         assert shown[-len(ids(new, kind)) :] == ids(new, kind)
     if state := STATES.get(tab):
         name, end = state
-        assert html.split(f'id="{name}"')[1].split(end)[0] in new
+        assert join_lines(html.split(f'id="{name}"')[1].split(end)[0]) in new
     assert run_fragments(world.id, run, news.seq, READ, tab).html == ""
 
 

@@ -11,6 +11,7 @@ from tenancy.db.clock import database_now
 from tenancy.db.tenant_context import tenant_transaction
 from tests.doors.pages.browsers import browser, words
 from tests.doors.pages.forms import form_with
+from tests.doors.pages.people import text
 from tests.doors.pages.test_handling import press
 from tests.doors.pages.test_inbox import listed
 from tests.factories.approvals import Desk
@@ -91,8 +92,8 @@ def test_only_a_yes_that_counted_says_so(desk: Desk, superuser: psycopg.Connecti
     take_effect(desk.id, taken.run_id)
     with tenant_transaction(desk.id):
         withdraw_open(desk.id, ended.run_id, "run cancelled", database_now())
-    for request, mark in ((taken, b'data-settled="taken"'), (ended, b"data-settled data-words")):
-        assert mark in browser(who).get(f"/approvals/{request.id}").content
+    for request, mark in ((taken, 'data-settled="taken"'), (ended, "data-settled data-words")):
+        assert mark in text(browser(who).get(f"/approvals/{request.id}"))
 
 
 def test_too_late_is_said_with_what_became_of_it(desk: Desk, superuser: psycopg.Connection) -> None:

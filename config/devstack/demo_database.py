@@ -96,5 +96,5 @@ def _load_stock() -> Stock:
     """Load the initial data that the company's own process also starts with."""
     found = find_spec("demo")
     assert found is not None and found.origin is not None  # noqa: PT018, S101 - one fact: the package is here
-    stock: Stock = json.loads(Path(found.origin).with_name("stock.json").read_bytes())
+    stock: Stock = json.loads((Path(found.origin).parent / "storage" / "stock.json").read_bytes())
     return stock

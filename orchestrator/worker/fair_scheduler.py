@@ -6,7 +6,7 @@ order of the messages nor their number gives anybody an advantage. No tenant has
 in eight, and at least one, is left for whoever comes next, for decisions of people and for due timers. While
 several tenants have runs in hand none begins beyond half of the threads, and the last free thread is for
 tenants with nothing in hand: two floods together do not have all. When the last one is taken, a run of a
-tenant with more than an equal part makes room (`way.py`), so that whoever comes next finds a thread, too.
+tenant with more than an equal part makes room (`commit_throttle.py`), so that whoever comes next finds a thread, too.
 """
 
 import threading

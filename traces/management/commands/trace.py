@@ -67,7 +67,7 @@ class Command(BaseCommand):
             with tenant_transaction(house_of(options["run"]).id):
                 yield str(options["run"]), verify_run(options["run"])
         else:
-            for house in houses(options["tenant"]):
+            for house in list_tenants(options["tenant"]):
                 with tenant_transaction(house.id):
                     yield from ((str(run_id), faults) for run_id, faults in verify_tenant())
 
@@ -92,7 +92,7 @@ class Command(BaseCommand):
             out.flush()
 
 
-def houses(slug: str | None) -> list[Tenant]:
+def list_tenants(slug: str | None) -> list[Tenant]:
     """One tenant by its slug, or all. Raises CommandError."""
     if slug is None:
         return list(Tenant.objects.order_by("slug"))
@@ -107,7 +107,7 @@ def house_of(run_id: UUID) -> Tenant:
 
     Asked tenant by tenant: an operator's command may be slow, a way around row-level security may not be.
     """
-    for house in houses(None):
+    for house in list_tenants(None):
         with tenant_transaction(house.id):
             if Record.objects.filter(run_id=run_id).exists() or get_runs_port().heads(run_id):
                 return house

@@ -19,7 +19,7 @@ from tests.architecture.naming import (
 
 # In per cent. No share rises.
 CEILINGS = {
-    "one-word function names": 22.0,
+    "one-word function names": 21.5,
     "bare participles": 0.5,
     "docstrings that open with What": 2.0,
 }

@@ -1,12 +1,12 @@
-"""Whose turn it is: fair dispatch across tenants (R-BUDGET-11).
+"""Fair dispatch across tenants: which ready run a free thread takes next (R-BUDGET-11).
 
-A message of the queue `turns` says that some run is ready, not which one is driven. A thread that takes one
-drives ready runs one after another, each the one whose turn it is when the thread is free; so neither the
-order of the messages nor their number gives anybody an advantage. No tenant has all threads of a process: one
-in eight, and at least one, is left for whoever comes next, for decisions of people and for due timers. While
-several tenants have runs in hand none begins beyond half of the threads, and the last free thread is for
-tenants with nothing in hand: two floods together do not have all. When the last one is taken, a run of a
-tenant with more than an equal part makes room (`commit_throttle.py`), so that whoever comes next finds a thread, too.
+A message of the queue `turns` says that some run is ready, not which one. A thread that takes the message
+runs ready runs one after another, and chooses the next run whenever it is free; the order and the number of
+messages give no tenant an advantage. No tenant has all threads of a process: one in eight, and at least
+one, is left for other tenants, for decisions of people and for due timers. While several tenants have
+active runs, none begins a run on more than half of the threads, and the last free thread is for tenants
+without an active run. When the last thread is taken, a run of a tenant with more than an equal share is
+stopped (`commit_throttle.py`), so that the next tenant finds a thread.
 """
 
 import threading

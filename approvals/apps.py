@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class ApprovalsConfig(AppConfig):
-    """Adds its check to the trace's."""
+    """The app of approvals; it adds its own check to the verification of a trace."""
 
     name = "approvals"
 

@@ -182,7 +182,7 @@ class EmbeddedPostgres:
         return {"PATH": os.defpath, "TZ": "UTC", "LC_ALL": "C"}
 
     def command(self) -> Command:
-        """Return the command of the server; SIGINT is PostgreSQL's fast shutdown."""
+        """Return the command that starts the server and stops it by SIGINT, PostgreSQL's fast shutdown."""
         options = [
             "listen_addresses=", f"unix_socket_directories={self.sockets}", "unix_socket_permissions=0700",
             f"max_connections={self.connections}", "timezone=UTC", "log_timezone=UTC", "jit=off",

@@ -143,12 +143,12 @@ class WithinReach(Feed):
         return self.feed.group(tenant_id, subject)
 
     def find(self, tenant_id: UUID, subject: UUID) -> bool:
-        """Return whether the subject is within the reach."""
+        """Return whether the feed finds the subject among the runs that `reach` allows."""
         with restrict_to_reach(self.reach):
             return self.feed.find(tenant_id, subject)
 
     def read(self, tenant_id: UUID, subject: UUID, after: Cursor) -> Batch:
-        """Return the part of the batch that is within the reach."""
+        """Return the part of the batch that belongs to the runs that `reach` allows."""
         with restrict_to_reach(self.reach):
             return self.feed.read(tenant_id, subject, after)
 

@@ -56,7 +56,7 @@ LONGEST: Final = 200
 
 
 def body_of(tab: str, run: Run, state: RunState, request: PageRequest) -> Context:
-    """Build the context of one tab."""
+    """Build the template context of one tab of a run's page."""
     return READS[tab](run, state, request)
 
 

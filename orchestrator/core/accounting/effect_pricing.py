@@ -19,7 +19,7 @@ def price_of_effect(pins: Pins, state: RunState, effect: CallModel | CallTool) -
 
 
 def price_of_pending(pins: Pins, state: RunState, pending: PendingEffect) -> str:
-    """The price version of an effect in flight; "" where no money is held for it."""
+    """Return the price version of an effect in flight, or "" if no money is reserved for it."""
     spec = find_called_tool(pins, state, pending)
     # What was free by mistake when it was asked for costs money all the same.
     if "cost_usd" not in pending.reserve and (spec is None or spec.name not in state.tool_prices):

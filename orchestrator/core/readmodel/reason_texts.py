@@ -104,7 +104,10 @@ def left_in_words(why: str) -> str:
 
 
 def in_words(reason: str) -> str:
-    """Describe a reason; an internal code without a sentence loses its dashes and underscores."""
+    """Return a reason as a sentence for people.
+
+    In an internal code that has no sentence of its own, dashes and underscores become spaces.
+    """
     if reason in SENTENCES:
         return SENTENCES[reason]
     if reason.startswith("policy:"):

@@ -53,13 +53,15 @@ def made_by(run: UUID, key: str) -> WorkspaceState | None:
 
 
 def list_workspace_revisions(run: UUID) -> list[WorkspaceState]:
-    """Every state of a run's files, oldest first."""
+    """Return every revision of a run's files, oldest first."""
     return [_build_revision(row) for row in WorkspaceRevision.objects.filter(run_id=run).order_by("number")]
 
 
 def load_file_contents(run: UUID, entries: Iterable[Entry]) -> dict[str, bytes]:
-    """The bytes of these files, by path. Raises NotFound where one is not what its digest says: nothing is
-    handed out that is not what was handed in."""
+    """Return the bytes of these files, by path.
+
+    Raises: NotFound if the stored bytes of one do not match its digest.
+    """
     wanted = {entry.path: entry.digest for entry in entries}
     rows = FileContent.objects.filter(run_id=run, digest__in=set(wanted.values()))
     found = {row.digest: bytes(row.body) for row in rows}

@@ -161,9 +161,10 @@ def _create_submitted_run(tenant_id: UUID, submitter: Submitter, asked: Submissi
 def _submitted_before(
     tenant_id: UUID, submitter: Submitter, asked: Submission, at: datetime
 ) -> SubmittedTask | None:
-    """Return the run of the same submission under the same key (W6, R-GRAPH-14).
+    """Return the run that the same submission under the same key has made already, or None (W6, R-GRAPH-14).
 
-    A process that died after its commit could not report the run.
+    A client repeats a submission if the answer did not reach it, for example because the process died after
+    its commit.
 
     Raises: KeyReused if the key was used for anything else.
     """

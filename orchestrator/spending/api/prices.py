@@ -70,7 +70,7 @@ class ModelPriceField(PriceField):
 
 
 class StatedPriceField(PriceField):
-    """A version that the tenant stated."""
+    """A price version that the tenant stated itself, with its reason."""
 
     reason = serializers.CharField(allow_blank=True)
 

@@ -19,7 +19,7 @@ from tenancy.people.dual_control import ask_second, check_reason
 
 MOST = 100
 PLACES = "the private places"
-"""What a change of the list is called that waits; no tool is called so."""
+"""The name of a waiting change of this list, where other changes have the name of their tool."""
 
 
 def set_places(
@@ -31,11 +31,12 @@ def set_places(
     reason: str,
     agreed: UUID | None = None,
 ) -> PlacesNow:
-    """Make exactly these the private `host:port` that tools may reach, from the next call on. Outermost verb:
-    owns the transaction.
+    """Replace the list of private `host:port` that tools may reach, from the next call on.
 
-    `expected` is the version that was looked at, `agreed` who agreed to places that were not there before.
-    Raises InvalidInput naming each bad entry, Stale, SecondPersonNeeded.
+    Outermost verb: owns the transaction. `expected` is the version that was shown to the person, `agreed` the
+    administrator who agreed to places that were not in it.
+
+    Raises: InvalidInput naming each bad entry, Stale, SecondPersonNeeded.
     """
     wanted = look_at_places(tenant_id, places)
     return set_looked_at_places(tenant_id, wanted, expected=expected, by=by, reason=reason, agreed=agreed)
@@ -50,7 +51,10 @@ def set_looked_at_places(
     reason: str,
     agreed: UUID | None = None,
 ) -> PlacesNow:
-    """`set_places` of what was looked at before: it asks no network. Opens or joins the transaction."""
+    """Replace the list by places that `look_at_places` has checked, without asking the network again.
+
+    Opens or joins the transaction. See `set_places`.
+    """
     check_reason(reason)
     with tenant_transaction(tenant_id):
         hold_registry(tenant_id)
@@ -81,8 +85,13 @@ def set_looked_at_places(
 
 
 def look_at_places(tenant_id: UUID, places: tuple[str, ...]) -> tuple[str, ...]:
-    """The list in its one form. Asks the network where each name leads that is new on it: to nothing that the
-    operator keeps shut, as far as it leads anywhere by now. Raises InvalidInput naming each bad entry."""
+    """Check a list of private places and return it in normal form.
+
+    Each name that is new on it is resolved over the network, and must not lead to an address that the
+    operator forbids; a name that does not resolve yet is accepted, and judged when it is connected to.
+
+    Raises: InvalidInput naming each bad entry.
+    """
     with tenant_transaction(tenant_id):
         standing = frozenset(places_now().places)
     found: dict[int, str] = {}

@@ -260,7 +260,7 @@ def test_a_drift_is_flagged(admin: Client, world: World) -> None:
     page = words(admin.get("/budgets/figures"))
     assert "Drifts" in page
     assert page.count("Drifts") == 1
-    assert "40 of them used four fifths of their cap or more" in page
+    assert "40 of these runs used 80 % of their cap or more" in page
 
 
 @proves("R-BUDGET-10", part="in app")

@@ -129,7 +129,7 @@ def test_a_server_whose_secret_ends_says_so_before_and_after(world: World) -> No
             tenant_id=world.id, slug="notes", kind="http", address="https://notes.example/mcp",
             origin="https://notes.example", secret="notes", secret_header="Authorization", created_at=now,
         )  # fmt: skip
-    assert "Its secret is not kept any more" in text(admin.get("/mcp-servers/notes"))
+    assert "The secret of this server is missing" in text(admin.get("/mcp-servers/notes"))
     lives = ((timedelta(days=2), "Its secret ends", "Ends soon"), (-MINUTE, "has expired", "Expired"))
     for life, said, chip in lives:
         keep_secret(world.id, "notes", "s", origin="https://notes.example", by=None, expires_at=now + life)

@@ -11,7 +11,7 @@ STRAIGHT = ("branch", "finalize")
 
 
 def diagnose_unreachable_nodes(drawing: Drawing) -> Iterator[Diagnostic]:
-    """11: no node stands apart."""
+    """11: every node can be reached from the entry or from an interrupt."""
     starts = [
         start for start in (drawing.spec.entry, *drawing.spec.interrupts.values()) if start in drawing.nodes
     ]

@@ -122,7 +122,7 @@ def test_the_swept_ids_are_real_to_their_owner(neighbours: Neighbours) -> None:
     # needs none; of a run that goes on nothing is reconciled afterwards.
     settled = (
         "decisions",
-        "look",
+        "refresh",
         "drop",
         "keep",
         "quarantine",

@@ -248,14 +248,14 @@ def test_every_road_to_our_own_web_server_is_refused_when_it_is_saved(world: Wor
 
 
 @proves("P8", part="one way out")
-def test_leave_is_made_in_two_places_only() -> None:
+def test_egress_policy_is_made_in_two_places_only() -> None:
     root = Path(orchestrator.__file__).parent
     made = {
-        f"{path.relative_to(root)}": len(re.findall(r"(?<![\w])Leave\(", path.read_text()))
+        f"{path.relative_to(root)}": len(re.findall(r"(?<![\w])EgressPolicy\(", path.read_text()))
         for path in root.rglob("*.py")
     }
     found = {path: count for path, count in made.items() if count}
-    # The tenant's, the operator's, the class, and leave for nothing where a tool server is a command.
+    # The tenant's, the operator's, the class, and one that allows nothing where a server is a command.
     assert found == {
         "core/tools/egress_policy.py": 1,
         "tools/gateways/egress/guarded_transport.py": 1,

@@ -174,7 +174,7 @@ def test_a_field_with_hidden_letters_shows_them(page_as: PageAs, desk: Desk, no_
     request = desk.ask(kind="clarification", answer_schema=schema, submitter=desk.house.people.approver)
     no_messages.expect("422")
     page = opened(page_as("reviewer"), f"/approvals/{request.id}")
-    assert "a[U+202E]b" in page.locator("select option").all_inner_texts()
+    assert "a[U+202E]b" in [option.strip() for option in page.locator("select option").all_inner_texts()]
     page.locator("[name='a:/note']").fill("pay \u202e052 to them")
     page.keyboard.press("Control+Enter")
     expect(page.locator(".field-marks .mark")).to_have_text("U+202E")

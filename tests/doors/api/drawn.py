@@ -52,7 +52,7 @@ BEYOND: dict[str, dict[str, str]] = {
         r"/(secret|price)": "names a secret that is kept for the address, and a price where nobody knows one",
         r"/name": "a name is taken once",
     },
-    "add_tool_server": {r"/address": f"names one of the operator's commands; or {A_HOST}"},
+    "add_mcp_server": {r"/address": f"names one of the operator's commands; or {A_HOST}"},
     "add_webhook": {r"/url": A_HOST},
     "add_queue": {
         r"/name": "a name is taken once",

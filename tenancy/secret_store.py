@@ -178,16 +178,12 @@ def unseal_secret(tenant_id: UUID, place: str, box: bytes, *, name: str) -> str:
     return opened[len(mark) :].decode()
 
 
-def compute_blind_digest(tenant_id: UUID, text: str) -> str:
-    """Return a keyed digest (hex) of a text, specific to the tenant; equal texts have equal digests.
-
-    Without the application's secret, the digest cannot be computed and texts cannot be tried against it.
-    """
-    return blinded_by_each(tenant_id, text)[0]
-
-
 def blinded_by_each(tenant_id: UUID, text: str) -> tuple[str, ...]:
-    """Return the blind digest under the application's secret and under each former one that still counts."""
+    """Return the keyed digests (hex) of a text, specific to the tenant: under the current secret first.
+
+    The others are under the former secrets of the application that still count. Without a secret no digest
+    can be computed, and no text can be tried against one.
+    """
     told = tenant_id.bytes + text.encode("utf-8", "surrogatepass")
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return tuple(hmac.new(_blinding_key(key), told, "sha256").hexdigest() for key in keys)

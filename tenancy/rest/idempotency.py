@@ -80,11 +80,10 @@ def _compute_request_digests(tenant_id: UUID, body: Any) -> tuple[bytes, ...]:
     """Return the digests of a request: the one to store now, and those that may have been stored before.
 
     Without the application's secret, bodies cannot be tried against the stored digest. Earlier digests are
-    those under a former secret, or of an earlier release.
+    those under a former secret.
     """
     plain = sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).digest()
-    blind = blinded_by_each(tenant_id, f"request {plain.hex()}")
-    return (*map(bytes.fromhex, blind), plain)
+    return tuple(map(bytes.fromhex, blinded_by_each(tenant_id, f"request {plain.hex()}")))
 
 
 def _claim_key(

@@ -1,17 +1,14 @@
 """Seal sensitive values in a goal before any part of the goal is stored (R-SEC-4, R-TRACE-5)."""
 
 from collections.abc import Mapping
-from typing import Any
-from uuid import UUID
 
 from pydantic import ValidationError
 
 from orchestrator.core.admission.errors import GoalInvalid
 from orchestrator.core.common.goal import Goal
-from tenancy.secret_store import compute_blind_digest
 from traces.core.canonical import canonical_model
 from traces.core.redaction import may_hold_secret
-from traces.core.sealed_references import Place, Seal, format_sealed_reference, with_known, with_sealed
+from traces.core.sealed_references import Place, Seal, with_known, with_sealed
 from traces.sealed_values import Vault
 
 WORDS = ("objective", "constraints", "inputs", "done_condition", "validation_method", "stop_rules")
@@ -27,19 +24,6 @@ def sealed_goal(goal: Goal, vault: Vault) -> Goal:
         return vault.seal(kind, secret, Place(source="goal", member=member))
 
     return _with_sealed_values(goal, seal, vault.known)
-
-
-def blinded_goal(tenant_id: UUID, goal: Goal) -> Any:
-    """Return the goal as JSON for the digest that distinguishes submissions, with secrets blinded.
-
-    A reader of the digest cannot test guessed values against it.
-    """
-
-    def blind(kind: str, secret: str, member: str) -> str:
-        return format_sealed_reference(kind, compute_blind_digest(tenant_id, f"{member}\0{secret}"))
-
-    document = goal.model_dump(mode="json")
-    return with_sealed(document, blind) if _may_hold(goal) else document
 
 
 def _with_sealed_values(goal: Goal, seal: Seal, known: Mapping[str, str]) -> Goal:

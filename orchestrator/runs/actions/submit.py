@@ -35,7 +35,7 @@ from orchestrator.runs.actions.run_creation import (
     goal_fits,
     open_run,
 )
-from orchestrator.runs.actions.sealed_goals import blinded_goal, sealed_goal
+from orchestrator.runs.actions.sealed_goals import sealed_goal
 from orchestrator.runs.actions.usage_learning import expected_for
 from orchestrator.runs.actions.version_pinning import pin_versions
 from orchestrator.runs.gateways.job_queue import enqueue_ready
@@ -190,25 +190,18 @@ def _submitted_before(
 def _asked_digests(tenant_id: UUID, asked: Submission) -> tuple[str, ...]:
     """Return the digests of a submission without its key, the current one first.
 
-    The others are digests that may have been stored before: under a former secret of the application, or by
-    an earlier release.
+    The others may have been stored under a former secret of the application. Amounts count by value: 0.5
+    equals 0.50.
     """
-    now = _asked_digest(asked, asked.goal.model_dump(mode="json"))
-    before = _asked_digest(asked, blinded_goal(tenant_id, asked.goal))
-    return (*blinded_by_each(tenant_id, f"submission {now}"), before)
-
-
-def _asked_digest(asked: Submission, goal: Any) -> str:
-    """Compute the digest of a submission with its goal as JSON. Amounts count by value: 0.5 equals 0.50."""
     body = {
         "workflow": asked.workflow,
-        "goal": goal,
+        "goal": asked.goal.model_dump(mode="json"),
         "boundary": asked.boundary,
         "budget": {name: format_decimal(amount) for name, amount in asked.budget.items()},
         "metadata": dict(asked.metadata),
         **({"files": tree_of(asked.files).digest} if asked.files else {}),
     }
-    return compute_digest("submission", canonical_outside(body))
+    return blinded_by_each(tenant_id, f"submission {compute_digest('submission', canonical_outside(body))}")
 
 
 def _get_workflow_version(slug: str) -> WorkflowVersion:

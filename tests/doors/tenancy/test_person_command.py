@@ -49,7 +49,8 @@ def test_invite_prints_a_link_that_sets_the_password_and_relates_nobody(house: H
 
 def test_a_lost_link_is_made_again_until_the_password_is_set(house: House, address: str) -> None:
     first = person(house, "invite", address, "--name", "Ann", "--role", "admin", "--queue", "*")
-    assert person(house, "link", address.upper()).startswith(first[: first.rindex("/")])
+    # The same person's address; what follows depends on the second in which the link is made.
+    assert person(house, "link", address.upper()).partition("-")[0] == first.partition("-")[0]
     made = Person.objects.get(email=address)
     made.set_password(SECRET)
     made.save()
